@@ -1,18 +1,28 @@
-"""What a model does while it learns, and where it ended.
+"""Diagnostics of training and of trained models.
 
-Functions look at a model that is trained. Observers, named `Watch…`, go into `fit(…, observers=[…])` of any trainer:
-what they see stands in `history_`, and `result()` gives it with a table and a plot.
+Functions look at a trained model. Observers, named `Watch…`, go into `fit(…, observers=[…])` of any trainer: `history_`
+keeps what they see, and `result()` returns it with a table and a plot.
 """
 
-from podium.diagnostics.agreement import Agreement, WatchAgreement
-from podium.diagnostics.arrows import LambdaArrows, PairsBehind, lambda_arrows
-from podium.diagnostics.line_search_weights import LineSearchWeights, WatchLineSearch
-from podium.diagnostics.measure_curves import MeasureCurves, WatchMeasures
+from podium.diagnostics.lambdas import (
+    LambdaArrows,
+    LambdaShares,
+    PairsBehind,
+    WatchLambdaShares,
+    lambda_arrows,
+    lambda_shares,
+)
+from podium.diagnostics.learning_curves import (
+    Agreement,
+    LineSearchWeights,
+    MeasureCurves,
+    WatchAgreement,
+    WatchLineSearch,
+    WatchMeasures,
+)
 from podium.diagnostics.optimality import Optimality, directions_needed, local_optimality
 from podium.diagnostics.probabilities import Calibration, calibration
-from podium.diagnostics.rank_changes import RankChanges, WatchRankChanges
-from podium.diagnostics.shares import LambdaShares, WatchLambdaShares, lambda_shares
-from podium.diagnostics.top_labels import TopLabels, WatchTopLabels
+from podium.diagnostics.ranks import RankChanges, TopLabels, WatchRankChanges, WatchTopLabels
 from podium.diagnostics.watching import TrainingObserver, TrainingRound
 
 __all__ = [

@@ -60,7 +60,7 @@ class Optimality:
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> model = podium.LinearRanker(n_iterations=2).fit(data)
-        >>> result = podium.local_optimality(model, data, directions=5, steps=[0.1], curves=2, points=3)
+        >>> result = podium.diagnostics.local_optimality(model, data, directions=5, steps=[0.1], curves=2, points=3)
         >>> result.rising_share.shape, result.curves.shape
         ((1,), (2, 3))
 
@@ -90,23 +90,23 @@ class Optimality:
         return np.asarray((self.changes < 0).mean(axis=1))
 
     def bound(self, delta: float = 0.01) -> Floats:
-        """The largest share of all directions that may not fall, with confidence 1 − δ, by step (Clopper and Pearson).
+        """Return the largest share of directions that may not fall, with confidence 1 − δ (Clopper, Pearson), by step.
 
-        A direction that changes nothing counts as one that does not fall: it says nothing of an optimum.
+        A direction that changes nothing counts as one that does not fall: it is no sign of an optimum.
         """
         not_falling, n = (self.changes >= 0).sum(axis=1), self.changes.shape[1]
         most = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
         return np.where(not_falling < n, most, 1.0)
 
     def passes(self, p0: float = 0.01, delta: float = 0.01) -> Bools:
-        """Whether the mean falls in all directions but a share p0, with confidence 1 − δ, by step.
+        """Return whether the mean falls in all directions but a share p0, with confidence 1 − δ, by step.
 
         With 459 directions and p0 = δ = .01 that is: it falls in every one of them.
         """
         return self.bound(delta) <= p0
 
     def table(self) -> Table:
-        """A row for each step."""
+        """Return a row for each step."""
         columns = zip(
             self.steps, self.rising_share, self.unchanged_share, self.falling_share, self.bound(),
             self.changes.mean(axis=1), self.changes.max(axis=1), strict=True,
@@ -119,7 +119,7 @@ class Optimality:
         return str(self.table())
 
     def plot(self) -> Any:
-        """The changes by step, and the curves of single weights, as a chart (extra `report`)."""
+        """Return the changes by step, and the curves of single weights, as a chart (extra `report`)."""
         return draw("optimality", self)
 
 
@@ -157,9 +157,9 @@ def local_optimality(
         model: a net or a linear model, as an estimator or a scorer; trees have no weights to move.
         data: the *training* queries: that is where training has looked for an optimum.
         measure: any measure.
-        directions: how many.
+        directions: the number of random directions.
         steps: how far, as shares of the length of all weights.
-        curves: for so many single weights, evenly picked, the measure is followed around their values; None for all.
+        curves: the number of single weights, evenly picked, around whose values the measure is followed; None for all.
         points: of each curve.
         random_state: the seed of the directions.
         n_threads: all cores by default; the result is the same.
@@ -171,7 +171,7 @@ def local_optimality(
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> model = podium.LinearRanker(n_iterations=2).fit(data)
-        >>> podium.local_optimality(model, data, directions=5, steps=[0.1, 0.3]).changes.shape
+        >>> podium.diagnostics.local_optimality(model, data, directions=5, steps=[0.1, 0.3]).changes.shape
         (2, 5)
 
     """
@@ -198,7 +198,7 @@ def local_optimality(
 
 
 def _weights_and_scores(model: Any, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """The weights of a model, and the scores of the data as a function of weights."""
+    """Return the weights of a model, and the scores of the data as a function of weights."""
     scorer = model_of(model)
     if not hasattr(scorer, "as_function"):
         raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
@@ -239,7 +239,7 @@ class _MovedWeights:
         return len(self.steps) * self.directions + len(self.curved) * len(self.moves)
 
     def point(self, number: int) -> Floats:
-        """The weights of a number."""
+        """Return the weights of a number."""
         if number < len(self.steps) * self.directions:
             return self.weights + self.steps[number // self.directions] * self._direction(number % self.directions)
         weight, move = divmod(number - len(self.steps) * self.directions, len(self.moves))
@@ -248,12 +248,12 @@ class _MovedWeights:
         return moved
 
     def _direction(self, number: int) -> Floats:
-        """A random direction, as long as the weights."""
+        """Return a random direction, as long as the weights."""
         direction = np.random.default_rng([self.random_state, number]).normal(size=len(self.weights))
         return np.asarray(direction * (self.length / np.linalg.norm(direction)))
 
     def sorted_out(self, values: Sequence[float]) -> tuple[Floats, Floats]:
-        """The values by step and direction, and by curve and move."""
+        """Return the values by step and direction, and by curve and move."""
         n_random = len(self.steps) * self.directions
         return (
             np.array(values[:n_random]).reshape(len(self.steps), self.directions),

@@ -14,7 +14,7 @@ from podium.core.plotting import draw
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
-from podium.diagnostics.looking import scores_at
+from podium.diagnostics.lambdas import scores_at
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 from podium.measures.ranking import for_queries
@@ -24,18 +24,18 @@ UNIT = 1 << 30  # probabilities are summed as multiples of 1/UNIT: the same in a
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What a model says of pairs, P = 1 / (1 + e^{−σ(s_i − s_j)}), beside what is true of them.
+    """A model's probabilities of pairs, P = 1 / (1 + e^{−σ(s_i − s_j)}), and how often they are right.
 
-    Every pair is told from its document with the higher score, so P is at least ½. A pair of equal scores counts half
-    for either document.
+    The first document of every pair has the higher score, so P is at least ½. A pair of equal scores counts half for
+    either document.
 
     Attributes:
         sigma: σ.
-        edges: of the bins of P, one more than there are bins.
-        counts: pairs in each bin.
+        edges: the edges of the bins of P.
+        counts: the pairs in each bin.
         predicted: the mean of P in each bin; NaN for none.
-        observed: the share of pairs in which the document with the higher score is the better one, or the mean of P̄
-            where there are preferences; NaN for none.
+        observed: the share of pairs in which the document with the higher score is better, or the mean of P̄ of
+            preferences; NaN for none.
 
     Example:
         >>> import podium
@@ -55,7 +55,7 @@ class Calibration:
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs."""
         return int(self.counts.sum())
 
     @property
@@ -71,7 +71,7 @@ class Calibration:
         return float(np.nanmax(np.abs(self.predicted - self.observed)))
 
     def table(self) -> Table:
-        """A row for each bin."""
+        """Return a row for each bin."""
         columns = (self.edges[:-1], self.edges[1:], self.counts, self.predicted, self.observed)
         rows = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         return Table(["P from", "to", "pairs", "predicted", "observed"], rows)
@@ -97,19 +97,19 @@ def calibration(
     preferences: bool | None = None,
     iteration: int | None = None,
 ) -> Calibration:
-    """Compare RankNet's probabilities with what is true of the pairs of each query ([B] §2, eq. 1).
+    """Compare RankNet's probabilities with the labels of the pairs of each query ([B] §2, eq. 1).
 
-    Pairs are those with different labels, or the data's preferences, whose P̄ may be any probability. Trees and nets on
-    other objectives than RankNet's give scores whose P need not mean anything: this tells.
+    Pairs are those with different labels, or the data's preferences, whose P̄ may be any probability. Scores of trees
+    and nets on other objectives need not be calibrated: this shows whether they are.
 
     Args:
         model: a model, an estimator, or scores of all rows.
-        data: the documents, best such that the model was not trained on.
-        sigma: σ, as the model was trained with.
-        bins: of equal width from ½ to 1.
+        data: the documents; choose some that the model was not trained on.
+        sigma: the σ that the model was trained with.
+        bins: the number of bins of equal width from ½ to 1.
         labels: the label source.
-        preferences: take the data's preferences; by default where it has them and not these labels.
-        iteration: of boosted trees, as in `history_`. All trees by default.
+        preferences: take the data's preferences; by default if it has them and not these labels.
+        iteration: the last tree of boosted trees, as in `history_`; all trees by default.
 
     Example:
         >>> import podium
@@ -142,22 +142,22 @@ def calibration(
 
 
 def _labelled_pairs(data: RankingData, labels: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
-    """The number of pairs of each bin, the sum of P, and the sum of 1 for right and ½ for tied ones, times UNIT."""
-    found: list[Ints] = []
+    """Return the pairs of each bin, and times UNIT the sum of P, and of 1 for right and ½ for tied pairs."""
+    parts: list[Ints] = []
     known = data.labels[labels].astype(np.float64)
 
     def work(offsets: Ints, _: slice) -> None:
         result = np.zeros((3, n_bins), np.int64)
         add_labelled_pairs(scores, known, data.order, offsets, UNIT, result)
-        found.append(result)
+        parts.append(result)
 
     for_queries(data.offsets, work, smallest=1, amount=float((data.query_sizes**2).sum()))
-    counts, sums, right = sum(found[1:], found[0])
+    counts, sums, right = sum(parts[1:], parts[0])
     return counts, sums, right
 
 
 def _preferred_pairs(data: RankingData, _: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
-    """The same of the data's preferences."""
+    """Return the same for the data's preferences."""
     assert data.preferences is not None
     i, j, share = data.preferences.i, data.preferences.j, data.preferences.probability.astype(np.float64)
     lead = scores[i] - scores[j]

@@ -17,11 +17,11 @@ from podium.evaluation.tables import Table
 from podium.objectives import Objective
 
 SHOWN_ROWS = 20  # of a table in the terminal; `table()` has all
-MOST_LABELS = 20  # distinct ones, by which shares are told
+MOST_LABELS = 20  # distinct labels that shares are computed for
 
 
 class TrainingRound(Protocol):
-    """What every trainer tells its observers: `podium.boosting.Round`, `neural.Epoch` and `linear.LinearStep` do.
+    """What every trainer passes to observers: a `podium.boosting.Round`, `neural.Epoch` or `linear.LinearStep`.
 
     Example:
         >>> import podium
@@ -36,7 +36,7 @@ class TrainingRound(Protocol):
 
     @property
     def iteration(self) -> int:
-        """From 0."""
+        """The number of the round, from 0."""
 
     @property
     def data(self) -> RankingData:
@@ -48,7 +48,7 @@ class TrainingRound(Protocol):
 
     @property
     def document_scores(self) -> Floats:
-        """The number that puts each training document in order, by row."""
+        """The score that ranks each training document, by row."""
 
     @property
     def means(self) -> dict[str, float]:
@@ -68,14 +68,14 @@ class ByIteration(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Floats]:
-        """The numbers by name, one for each of the iterations; NaN for none."""
+        """Return the numbers by name, one for each iteration; NaN for none."""
 
     @abstractmethod
     def plot(self) -> Any:
-        """A chart (Vega-Altair, the extra `report`)."""
+        """Return a chart (Vega-Altair, the extra `report`)."""
 
     def table(self) -> Table:
-        """A row for each iteration; `table().render("json")` for programs."""
+        """Return a row for each iteration; `table().render("json")` for programs."""
         columns = self.columns()
         rows = [
             [int(iteration), *(float(column[k]) for column in columns.values())]
@@ -84,7 +84,7 @@ class ByIteration(ABC):
         return Table(["iteration", *columns], rows)
 
     def _short_table(self) -> Table:
-        """The table with rows left out evenly where there are many."""
+        """Return the table, long ones with evenly picked rows."""
         table = self.table()
         if len(table.rows) <= SHOWN_ROWS:
             return table
@@ -101,16 +101,16 @@ class ByIteration(ABC):
 class TrainingObserver(ABC):
     """An observer: `fit(…, observers=[watch])`, then `watch.result()`.
 
-    It looks at every so-manieth round, keeps what it sees, and returns it, so that it stands in `history_`, too. It
-    changes nothing in training. One watch serves one run at a time; with the next run it begins anew.
+    It looks at every n-th round, and keeps and returns what it sees, so that `history_` has it as well. It does not
+    change training. An observer serves one run at a time; the next run starts it again.
 
     Args:
-        every: look at round 0, every, 2 · every, …; by default as often as costs little: trees have the scores of all
+        every: look at round 0, every, 2 · every, …; the default keeps the cost small: trees have the scores of all
             training documents, nets and linear rankers compute them for observers.
 
     Attributes:
-        usual: every how manieth round of boosted trees it looks at by default.
-        usual_elsewhere: the same at nets and linear rankers.
+        usual: the default of `every` for boosted trees.
+        usual_elsewhere: the default of `every` for nets and linear rankers.
 
     Example:
         >>> import podium
@@ -124,7 +124,7 @@ class TrainingObserver(ABC):
 
     """
 
-    needs_arrays = False  # what it looks at, it looks at once
+    needs_arrays = False  # it keeps no array of a round
     usual = 1
     usual_elsewhere = 10
 
@@ -152,11 +152,11 @@ class TrainingObserver(ABC):
         return {name: value for name, value in numbers.items() if name not in round_.means}
 
     def result(self, history: Mapping[str, Sequence[float]] | None = None) -> Any:
-        """What was seen.
+        """Return what was seen.
 
         Args:
-            history: `model.history_`, where training was not watched by this very object, or went on from a
-                checkpoint: it has what was seen before, too.
+            history: `model.history_`, if another object observed training or a run was resumed from a checkpoint: it
+                includes earlier rounds.
 
         """
         if history is None:
@@ -164,7 +164,7 @@ class TrainingObserver(ABC):
                 raise DataError(f"{type(self).__name__} has seen no training: fit(…, observers=[watch])")
             columns = {name: np.array(values) for name, values in self._history.items()}
             return self._of_columns(np.array(self._iterations), columns)
-        known = {name: np.array(values, np.float64) for name, values in history.items() if self._is_mine(name)}
+        known = {name: np.array(values, np.float64) for name, values in history.items() if self._records(name)}
         if not known:
             raise DataError(f"the history has nothing that {type(self).__name__} saw: fit(…, observers=[watch])")
         seen = ~np.isnan(np.column_stack(list(known.values()))).all(axis=1)
@@ -172,23 +172,23 @@ class TrainingObserver(ABC):
 
     @abstractmethod
     def _begin(self, round_: TrainingRound) -> None:
-        """Prepare for a run, of which this is the first round to be seen."""
+        """Prepare for a run; `round_` is its first round."""
 
     @abstractmethod
     def _look(self, round_: TrainingRound) -> dict[str, float]:
-        """The numbers of a round, by their names in the history."""
+        """Return the numbers of a round, by their names in the history."""
 
     @abstractmethod
-    def _is_mine(self, name: str) -> bool:
-        """Whether a name in a history is of this observer."""
+    def _records(self, name: str) -> bool:
+        """Return whether this observer records a name of a history."""
 
     @abstractmethod
     def _of_columns(self, iterations: Ints, columns: dict[str, Floats]) -> Any:
-        """The result, from the numbers of some iterations by their names in the history."""
+        """Return the result, from the numbers of some iterations by their names in the history."""
 
 
 def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
-    """The distinct labels of a source, ascending, and for each document in the canonical order its one; −1 for none."""
+    """Return the distinct labels, ascending, and the index of each document's in the canonical order; −1 for none."""
     if source not in data.labels:
         known = ", ".join(map(repr, data.labels)) or "none"
         raise DataError(f"labels: the data has no labels {source!r}; it has {known}")
@@ -196,8 +196,8 @@ def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
     distinct = np.unique(labels[~np.isnan(labels)])
     if len(distinct) > MOST_LABELS:
         raise DataError(
-            f"the labels {source!r} have {len(distinct)} distinct values, and shares are told for {MOST_LABELS} at "
-            "most: give a source with fewer, such as rounded ones"
+            f"the labels {source!r} have {len(distinct)} distinct values, but shares need at most {MOST_LABELS}: "
+            "give a source with fewer, such as rounded labels"
         )
     classes = np.searchsorted(distinct, labels).astype(np.int64)
     classes[np.isnan(labels)] = -1
@@ -205,5 +205,5 @@ def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
 
 
 def labels_in(columns: Mapping[str, Any], prefix: str) -> Floats:
-    """The labels that stand behind a prefix in names of a history, ascending."""
+    """Return the labels that follow a prefix in names of a history, ascending."""
     return np.array(sorted(float(name.removeprefix(prefix)) for name in columns if name.startswith(prefix)))

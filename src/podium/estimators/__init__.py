@@ -7,43 +7,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from podium.estimators.adapting import Adaptation as Adaptation
-    from podium.estimators.adapting import adapt as adapt
-    from podium.estimators.additive_groves import AdditiveGroves as AdditiveGroves
-    from podium.estimators.committee import Committee as Committee
-    from podium.estimators.cross_validation import CrossValidation as CrossValidation
-    from podium.estimators.cross_validation import cross_validate as cross_validate
-    from podium.estimators.default_ranker import Ranker as Ranker
-    from podium.estimators.lambdamart import LambdaMART as LambdaMART
-    from podium.estimators.lambdarank import LambdaRank as LambdaRank
-    from podium.estimators.linear_ranker import LinearRanker as LinearRanker
-    from podium.estimators.many import fit_many as fit_many
-    from podium.estimators.mart import MART as MART
-    from podium.estimators.mart_classifier import MARTClassifier as MARTClassifier
-    from podium.estimators.mcrank import McRank as McRank
-    from podium.estimators.ordinal_mart import OrdinalMART as OrdinalMART
-    from podium.estimators.prank import PRank as PRank
-    from podium.estimators.query_kfold import QueryKFold as QueryKFold
-    from podium.estimators.query_normalizer import QueryNormalizer as QueryNormalizer
-    from podium.estimators.ranknet import RankNet as RankNet
-    from podium.estimators.ranknet_trees import RankNetTrees as RankNetTrees
-    from podium.estimators.saving import load as load
+    from podium.estimators.adapting import Adaptation, adapt
+    from podium.estimators.cross_validation import CrossValidation, cross_validate
+    from podium.estimators.lambdamart import LambdaMART, RankNetTrees
+    from podium.estimators.linear_rankers import LinearRanker, PRank
+    from podium.estimators.many import fit_many
+    from podium.estimators.net_rankers import LambdaRank, RankNet
+    from podium.estimators.pointwise_trees import MART, AdditiveGroves, MARTClassifier, McRank, OrdinalMART
+    from podium.estimators.query_tools import QueryKFold, QueryNormalizer
+    from podium.estimators.ranker import Committee, Ranker
+    from podium.estimators.saving import load
+
+__all__ = [
+    "MART", "Adaptation", "AdditiveGroves", "Committee", "CrossValidation", "LambdaMART", "LambdaRank", "LinearRanker",
+    "MARTClassifier", "McRank", "OrdinalMART", "PRank", "QueryKFold", "QueryNormalizer", "RankNet", "RankNetTrees",
+    "Ranker", "adapt", "cross_validate", "fit_many", "load",
+]  # fmt: skip
 
 _MODULES = {
-    "Adaptation": "adapting", "AdditiveGroves": "additive_groves", "Committee": "committee",
-    "CrossValidation": "cross_validation",
-    "LambdaMART": "lambdamart", "LambdaRank": "lambdarank", "LinearRanker": "linear_ranker", "MART": "mart",
-    "MARTClassifier": "mart_classifier", "McRank": "mcrank", "OrdinalMART": "ordinal_mart", "PRank": "prank",
-    "QueryKFold": "query_kfold",
-    "QueryNormalizer": "query_normalizer", "RankNet": "ranknet", "RankNetTrees": "ranknet_trees",
-    "Ranker": "default_ranker", "adapt": "adapting",
-    "cross_validate": "cross_validation", "fit_many": "many", "load": "saving",
-}  # fmt: skip
-
-__all__ = [*_MODULES]  # noqa: PLE0604
+    "adapting": ("Adaptation", "adapt"),
+    "cross_validation": ("CrossValidation", "cross_validate"),
+    "lambdamart": ("LambdaMART", "RankNetTrees"),
+    "linear_rankers": ("LinearRanker", "PRank"),
+    "many": ("fit_many",),
+    "net_rankers": ("LambdaRank", "RankNet"),
+    "pointwise_trees": ("MART", "AdditiveGroves", "MARTClassifier", "McRank", "OrdinalMART"),
+    "query_tools": ("QueryKFold", "QueryNormalizer"),
+    "ranker": ("Committee", "Ranker"),
+    "saving": ("load",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

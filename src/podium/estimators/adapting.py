@@ -1,4 +1,4 @@
-"""Adaptation: a background model, taken to a new domain ([W] 5.5)."""
+"""Adaptation of a background model to a new domain ([W] 5.5)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from podium.models.rankers import as_submodel, scores_of
 
 @dataclass(frozen=True)
 class Adaptation:
-    """Four ways to rank a new domain, side by side.
+    """Four ways to rank a new domain, and their comparison.
 
     Attributes:
         adapted: trees on top of the background model, trained in the domain.
         in_domain: trees trained in the domain alone.
-        interpolated: the best combination of the background and the in-domain model on validation queries: the exact
-            one of two, or one of more found by Powell's method.
-        comparison: of `background`, any others, `in-domain`, `interpolated` and `adapted`, with significance.
+        interpolated: the best combination of the background and the in-domain model on validation queries: exact for
+            two, by Powell's method for more.
+        comparison: `background`, any others, `in-domain`, `interpolated` and `adapted`, with significance.
 
     Example:
         >>> import podium
@@ -62,19 +62,19 @@ def adapt(
     others: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Adaptation:
-    """Train on the queries of a domain from the scores of a background model on, and compare with the other ways.
+    """Train trees on top of a background model on the queries of a domain, and compare with the alternatives.
 
-    [W] found that a few thousand queries of the domain are sometimes not enough, and that to grow each tree on a random
-    70% of the documents is crucial; the defaults are those of the paper.
+    According to [W] a few thousand queries of the domain are sometimes not enough, and growing each tree on a random
+    70% of the documents is crucial. The defaults are those of the paper.
 
     Args:
-        background: a model or estimator of Podium's, features with weights, or any object with `predict`.
+        background: a Podium model or estimator, features with weights, or any object with `predict`.
         data: the domain's queries.
         valid: validation queries, which stop the trees and interpolate; by default a fifth of the data.
         test: queries to compare on; by default the validation queries, which flatters all but the background.
-        others: models of more domains by name, which are compared and take part in the interpolation.
+        others: models of further domains by name, to compare and to interpolate with.
         **settings: parameters of `LambdaMART`, but with `n_leaves=20`, `document_fraction=0.7` and `patience=50` by
-            default. `measure` is what is trained on, stopped by and compared.
+            default. `measure` is trained on, stops training and is compared.
 
     Example:
         >>> import podium
@@ -95,7 +95,7 @@ def adapt(
         data, valid = split_by_content(data, 0.8, 0.2, seed=settings["random_state"])
     measure = as_measure(settings["measure"]).fixed(data, valid, *(() if test is None else (test,)))
     with warnings.catch_warnings():
-        if warn_of_powers([measure], data, valid):  # once for all that is trained, combined and compared here
+        if warn_of_powers([measure], data, valid):  # once for training, combining and comparing
             warnings.filterwarnings("ignore", re.escape(POWER_WARNING), PodiumWarning)
         sets = data, valid, valid if test is None else test
         return _adapt(background, sets, others or {}, settings | {"measure": measure})
@@ -107,19 +107,19 @@ def _adapt(
     others: Mapping[str, Any],
     settings: dict[str, Any],
 ) -> Adaptation:
-    """The four ways, trained on the first of three sets, stopped by the second and compared on the third."""
+    """Train on the first of three sets, stop by the second and compare on the third."""
     train, valid, test = sets
     measure = settings["measure"]
-    ways = [LambdaMART(**settings), LambdaMART(**settings | {"submodel": background})]
+    rankers = [LambdaMART(**settings), LambdaMART(**settings | {"submodel": background})]
     in_domain, adapted = fit_many(
-        ways, train, valid=valid, n_threads=settings.get("n_threads"), verbose=settings.get("verbose")
+        rankers, train, valid=valid, n_threads=settings.get("n_threads"), verbose=settings.get("verbose")
     )
-    rankers = {"background": background, **others, "in-domain": in_domain}
-    if len(rankers) != 2 + len(others) or {"interpolated", "adapted"} & set(rankers):
-        raise DataError(f"others: {', '.join(others)} must not be named as the four ways themselves are")
-    rankers = {name: as_submodel(ranker, train) for name, ranker in rankers.items()}
-    runs = {name: scores_of(ranker, test) for name, ranker in rankers.items()}
-    interpolated = combine(*rankers.values(), data=valid, measure=measure, method="powell" if others else None)
+    systems = {"background": background, **others, "in-domain": in_domain}
+    if len(systems) != 2 + len(others) or {"interpolated", "adapted"} & set(systems):
+        raise DataError(f"others: {', '.join(others)} must not have the names of the four ways")
+    systems = {name: as_submodel(ranker, train) for name, ranker in systems.items()}
+    runs = {name: scores_of(ranker, test) for name, ranker in systems.items()}
+    interpolated = combine(*systems.values(), data=valid, measure=measure, method="powell" if others else None)
     runs["interpolated"] = weighted(list(runs.values()), interpolated.weights)
     runs["adapted"] = adapted.predict(test)
     return Adaptation(adapted, in_domain, interpolated, compare(test, runs, [measure]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,15 @@ from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
-from podium.data.datasets.folds import Fold
+from podium.data.datasets.benchmark_folds import Fold
 from podium.data.schema import as_data
-from podium.data.subsets import concatenate, fold_of_queries, split_by_content, without_features
+from podium.data.subsets import (
+    concatenate,
+    fold_of_queries,
+    require_weight_outside,
+    split_by_content,
+    without_features,
+)
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, fit_each, require_ranker
 from podium.evaluation import Comparison, Evaluation
@@ -33,15 +39,15 @@ DEFAULT_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """The result of `cross_validate`. Every query counts once, with the model of the fold that it tests.
+    """The result of `cross_validate`: every query counts once, by the model of the fold that it tests.
 
     Attributes:
-        evaluations: for each system, its `Evaluation`: values of all test queries, means and intervals.
-        fold_names: of the folds.
+        evaluations: the `Evaluation` of each system: values of all test queries, means and intervals.
+        fold_names: the names of the folds.
         fold_of_query: the number of the fold that each query of the evaluations tests.
-        scores: for each system, those of all test documents: in the order of the data's rows, or of the folds' test
+        scores: the scores of all test documents by each system, in the order of the data's rows, or of the folds' test
             data one after the other.
-        estimators: for each system, the fitted estimator of each fold, where they were asked for.
+        estimators: the fitted estimators of each system, one for each fold, if they were asked for.
 
     Example:
         >>> import podium
@@ -92,11 +98,11 @@ class CrossValidation:
         resamples: int = 100_000,
         seed: int = 0,
     ) -> Comparison:
-        """The systems query by query, with significance, see `podium.compare`."""
+        """Compare the systems query by query, with significance, see `podium.compare`."""
         return compared(self.evaluations, baseline, margin, resamples, seed)
 
     def table(self) -> Table:
-        """A row for each system and measure: the mean with its standard error and interval, and that of each fold."""
+        """Return a row for each system and measure: mean, standard error, interval, and the mean of each fold."""
         errors, of_folds, rows = self.standard_errors, self.fold_means, []
         for name, evaluation in self.evaluations.items():
             for measure, value in evaluation.means.items():
@@ -106,7 +112,7 @@ class CrossValidation:
         return Table(columns, rows)
 
     def plot(self) -> Any:
-        """The mean of each system with its 95% interval, and those of its folds, as a chart (extra `report`)."""
+        """Return a chart of the mean of each system with its 95% interval, and of its folds (extra `report`)."""
         return draw("folds", self)
 
     def __str__(self) -> str:
@@ -136,18 +142,18 @@ def cross_validate(
 ) -> CrossValidation:
     """Fit estimators on folds of the queries, and measure each query by the models that have not seen it.
 
-    All fits run as those of `fit_many`. Documents with equal scores stand in the canonical order, so the order of the
-    rows plays no part.
+    Fits run in parallel, as in `fit_many`. Documents with equal scores are in the canonical order, so the result does
+    not depend on the order of the rows.
 
     Args:
-        estimators: an estimator of Podium's, or several by name; they stay as they are.
-        data: `RankingData`, whose queries are cut into folds (as by `QueryKFold`: their ids and the seed decide), or
-            folds of training, validation and test data, as `podium.folds` finds them.
-        folds: how many, 5 by default; none may be given where the data has folds.
+        estimators: a Podium estimator, or several by name; they are not changed.
+        data: `RankingData`, whose queries are split into folds by their ids and the seed, as by `QueryKFold`; or folds
+            of training, validation and test data, as `podium.data.datasets.folds` finds them.
+        folds: the number of folds, 5 by default; leave it out if the data has folds.
         measures: as in `evaluate`.
-        valid: the share of each fold's training queries that stops training and picks the number of trees. Folds that
-            have validation data bring their own.
-        seed: of folds and validation queries.
+        valid: the share of each fold's training queries that stops training and picks the number of trees, unless the
+            folds have validation data.
+        seed: the seed of folds and validation queries.
         return_estimator: whether to keep the fitted estimators.
         n_threads: for all fits together; all cores by default.
         verbose: as in `fit_many`.
@@ -163,10 +169,10 @@ def cross_validate(
         (('fold 1', 'fold 2'), True)
 
     """
-    systems, chosen = _named(estimators), as_measures(measures)
+    systems, as_values = _named(estimators), as_measures(measures)
     if valid is not None:
         require_number("valid", valid, above=0, below=1)
-    parts: _Folds
+    parts: _QueryFolds | _GivenFolds
     if isinstance(data, Sequence):
         if folds is not None:
             raise DataError("folds of data are given: leave folds=… out, or give RankingData")
@@ -184,10 +190,10 @@ def cross_validate(
             scores[name][parts.rows(k)] = estimator._predict(parts.test(k))
             fitted[name][k] = estimator if return_estimator else None
     documents, order = parts.documents()
-    warn_of_powers(chosen, documents)
+    warn_of_powers(as_values, documents)
     evaluations = {
-        name: evaluated(documents, Ranking(documents, found[order], base=documents.order), chosen, False, name)
-        for name, found in scores.items()
+        name: evaluated(documents, Ranking(documents, of_system[order], base=documents.order), as_values, False, name)
+        for name, of_system in scores.items()
     }
     return CrossValidation(
         evaluations, parts.names, parts.fold_of_query, scores, fitted if return_estimator else None
@@ -195,7 +201,7 @@ def cross_validate(
 
 
 def _named(estimators: Any) -> dict[str, Any]:
-    """The estimators by name."""
+    """Return the estimators by name."""
     named = dict(estimators) if isinstance(estimators, Mapping) else {type(estimators).__name__: estimators}
     if not named:
         raise DataError("there is no estimator to validate")
@@ -204,35 +210,15 @@ def _named(estimators: Any) -> dict[str, Any]:
     return named
 
 
-class _Folds(Protocol):
-    """Training and test data of several folds.
+class _QueryFolds:
+    """The queries of some data in folds; each query is tested once.
 
     Attributes:
-        names: of the folds.
-        n_documents: of all test data.
-        fold_of_query: the fold of each test query.
+        names: the names of the folds.
+        n_documents: the documents of all test data.
+        fold_of_query: the fold that each query tests.
 
     """
-
-    names: tuple[str, ...]
-    n_documents: int
-    fold_of_query: Ints
-
-    def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
-        """The training data of a fold, and its validation data by name."""
-
-    def test(self, fold: int) -> RankingData:
-        """The test data of a fold."""
-
-    def rows(self, fold: int) -> Any:
-        """The rows of that test data among all."""
-
-    def documents(self) -> tuple[RankingData, Ints]:
-        """All test data, without features and in the canonical order, and this order."""
-
-
-class _QueryFolds:
-    """The queries of some data in folds: each is tested once."""
 
     def __init__(self, data: RankingData, n_folds: int, valid: float | None, seed: int) -> None:
         require_whole("folds", n_folds, 2)
@@ -241,38 +227,42 @@ class _QueryFolds:
         self.data, self.valid, self.seed, self.n_documents = data, valid, seed, data.n_documents
         self.names = tuple(f"fold {k + 1}" for k in range(n_folds))
         self.fold_of_query = fold_of_queries(data.query_ids, n_folds, seed)
+        require_weight_outside(data, self.fold_of_query)
         for k, name in enumerate(self.names):
             _require_relevant(data, self.rows(k), name, "test")
             _require_relevant(data, self.fold_of_query[data.query_of_row] != k, name, "training")
 
     def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
+        """Return the training data of a fold, and its validation data by name."""
         return _split(self.data.select(self.fold_of_query != fold), self.valid, self.seed)
 
     def test(self, fold: int) -> RankingData:
         return self.data.select(self.fold_of_query == fold)
 
-    def rows(self, fold: int) -> Any:
-        return np.flatnonzero(self.fold_of_query[self.data.query_of_row] == fold)  # as `select` has them
+    def rows(self, fold: int) -> Ints:
+        """Return the rows of a fold's test data among all."""
+        return np.flatnonzero(self.fold_of_query[self.data.query_of_row] == fold)  # in the order of `select`
 
     def documents(self) -> tuple[RankingData, Ints]:
+        """Return all test data, without features and in the canonical order, and this order."""
         return without_features(self.data).take(self.data.canonical_order), self.data.canonical_order
 
 
 class _GivenFolds:
-    """Folds with training and test data of their own."""
+    """Folds that come with training and test data; see `_QueryFolds`."""
 
     def __init__(self, folds: list[Any], valid: float | None, seed: int) -> None:
         if not folds or not all(isinstance(fold, Fold) for fold in folds):
-            raise DataError("data is RankingData, or a list of folds as podium.folds finds them")
+            raise DataError("data is RankingData, or a list of folds as podium.data.datasets.folds finds them")
         self.folds, self.valid, self.seed = folds, valid, seed
         self.names = tuple(fold.name for fold in folds)
         self.tests = [_checked_test(fold, valid) for fold in folds]
         ends = np.cumsum([len(test) for test in self.tests]).tolist()
         self.n_documents, self.starts = ends[-1], [0, *ends[:-1]]
         ids = np.concatenate([test.query_ids for test in self.tests])
-        found, times = np.unique(ids, return_counts=True)
+        queries, times = np.unique(ids, return_counts=True)
         if (times > 1).any():
-            raise DataError(f"query {found[times > 1][0]} is in the test data of two folds, and would count twice")
+            raise DataError(f"query {queries[times > 1][0]} is in the test data of two folds, and would count twice")
         self.fold_of_query = np.repeat(np.arange(len(folds)), [test.n_queries for test in self.tests])
 
     def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
@@ -282,7 +272,7 @@ class _GivenFolds:
     def test(self, fold: int) -> RankingData:
         return self.tests[fold]
 
-    def rows(self, fold: int) -> Any:
+    def rows(self, fold: int) -> slice:
         return slice(self.starts[fold], self.starts[fold] + len(self.tests[fold]))
 
     def documents(self) -> tuple[RankingData, Ints]:
@@ -293,12 +283,12 @@ class _GivenFolds:
 
 
 def _checked_test(fold: Fold, valid: float | None) -> RankingData:
-    """The test data of a fold, which must have some that it has not trained on."""
+    """Return the test data of a fold; raise if there is none, or if training has seen it."""
     train, validation, test = fold
     if test is None:
-        raise DataError(f"{fold.name} has no test data: give RankingData, whose queries are cut into folds")
+        raise DataError(f"{fold.name} has no test data: give RankingData, whose queries are split into folds")
     if valid is not None and validation is not None:
-        raise DataError(f"{fold.name} has validation data of its own: leave valid=… out")
+        raise DataError(f"{fold.name} already has validation data: leave valid=… out")
     for part, role in ((train, "training"), (validation, "validation")):
         if part is not None and len(seen := np.intersect1d(part.query_ids, test.query_ids)):
             raise DataError(f"{fold.name}: query {seen[0]} is in the {role} data and in the test data")
@@ -309,13 +299,13 @@ def _checked_test(fold: Fold, valid: float | None) -> RankingData:
 
 
 def _require_relevant(data: RankingData, rows: Any, fold: str, role: str) -> None:
-    """Refuse data of which every ranking is as good."""
+    """Raise if no document is relevant: every ranking would be as good."""
     if "relevance" in data.labels and not (data.relevance[rows] > 0).any():
         raise DataError(f"the {role} data of {fold} has no relevant document: take fewer folds, or another seed")
 
 
 def _split(train: RankingData, valid: float | None, seed: int) -> tuple[RankingData, dict[str, RankingData]]:
-    """Training data with a share of its queries as validation data, if asked for."""
+    """Return training data and, if asked for, a share of its queries as validation data."""
     if valid is None:
         return train, {}
     train, judging = split_by_content(train, 1 - valid, valid, seed=seed)

@@ -1,4 +1,4 @@
-"""Why a model comes out constant, in words."""
+"""Warnings about training: why a model is constant, parameters without effect, runs that used up their trees."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from podium.objectives import Objective
 from podium.objectives.base import label_source
 
 NO_GRADIENT = 1e-9  # of the largest label: λ this small are roundings of 0
-ROWS = 1 << 14  # looked at together
+ROWS = 1 << 14  # compared at a time
 
 
 def warn_if_constant(
     data: RankingData, objective: Objective, constant: bool | None, *, min_documents_in_leaf: int | None = None,
     on_top: bool = False,
 ) -> None:  # fmt: skip
-    """Warn once, with the reason and the remedy, where training came to nothing.
+    """Warn with the reason and the remedy if training learnt nothing.
 
     Args:
-        data: that was trained on.
-        objective: likewise.
-        constant: whether the model is; None where only the data can tell (the weights of a net are never all 0, and an
-            objective with random numbers grows trees on nothing).
-        min_documents_in_leaf: of trees.
-        on_top: whether there is a submodel, which the model then is.
+        data: the training data.
+        objective: what was trained on.
+        constant: whether the model is constant; None if only the data can show it (the weights of a net are never all
+            0, and an objective with random numbers grows trees on nothing).
+        min_documents_in_leaf: the limit of trees.
+        on_top: whether trees were trained on top of a submodel.
 
     """
     if constant is False:
@@ -50,7 +50,7 @@ def warn_if_constant(
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
     result = "nothing was learnt on top of the submodel" if on_top else result
     losses = "".join(f"; {loss}" for loss in data.losses)
-    warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=3)
+    warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=4)
 
 
 def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
@@ -63,7 +63,10 @@ def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
 
 
 def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:
-    """Warn if runs used up their trees before patience could end them; `n_kept` are the best numbers of trees."""
+    """Warn if runs used up their trees before patience could end them; `n_kept` are the best numbers of trees.
+
+    With `n_trees` of at most `patience` no run can stop early. That is a caller's choice of few trees: no warning.
+    """
     unstopped = [kept for kept in n_kept if patience is not None and patience < n_trees < kept + patience]
     if unstopped:
         runs = "the run" if len(n_kept) == 1 else f"{len(unstopped)} of {len(n_kept)} runs"
@@ -76,7 +79,7 @@ def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int
 
 
 def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
-    """What the data lacks, and what to do."""
+    """Return what the data lacks and what to do; None if nothing is missing."""
     source = label_source(objective) or "relevance"
     if source in data.labels:
         reason = _about_labels(data, source)
@@ -93,7 +96,7 @@ def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int 
 
 
 def _about_labels(data: RankingData, source: str) -> str | None:
-    """Whether no two documents of a query have different labels, and why."""
+    """Return why no two documents of a query have different labels; None if some have."""
     labels = data.labels[source][data.canonical_order]
     labelled = labels[~np.isnan(labels)]
     if len(labelled) == 0:
@@ -118,7 +121,7 @@ def _about_labels(data: RankingData, source: str) -> str | None:
 
 
 def _has_no_gradient(data: RankingData, objective: Objective, source: str) -> bool:
-    """Whether the objective has no λ where all scores are equal."""
+    """Return whether the objective has no λ when all scores are equal."""
     bound = objective.fixed(data).bind(data)
     shape: Any = len(data) if bound.n_outputs == 1 else (bound.n_outputs, len(data))
     lambdas = bound.gradients(np.full(shape, float(bound.base_score)))[0]
@@ -126,7 +129,7 @@ def _has_no_gradient(data: RankingData, objective: Objective, source: str) -> bo
 
 
 def _all_constant(data: RankingData) -> bool:
-    """Whether no feature has two values; ends as soon as one has."""
+    """Return whether no feature has two values."""
     if isinstance(data, BinnedFiles):
         return data.are_all_constant
     X = data.features

@@ -1,9 +1,8 @@
-"""LambdaMART."""
+"""Boosted trees on pairs of documents: `LambdaMART` and `RankNetTrees`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,19 +12,19 @@ from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators import translating
+from podium.estimators.base_ranker import check_is_fitted, lambda_objective, n_rows
 from podium.estimators.diagnosis import warn_if_unused
-from podium.estimators.parameters import LambdaMARTParameters
-from podium.estimators.ranker import lambda_objective, to_rows
-from podium.estimators.tree_ranker import EnsembleRanker
-from podium.measures import as_selection
+from podium.estimators.parameters import LambdaMARTParameters, RankNetTreesParameters
+from podium.estimators.tree_ranker import TreeRanker
+from podium.measures import as_selection, has_preferences_alone
 from podium.models import Combined, Model, TreesOnBaseScores
 from podium.models.over_trees import checksum
 from podium.models.rankers import as_submodel, scores_of
-from podium.objectives import Multiclass, Objective
+from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise, Preferences
 from podium.objectives.debiased import BoundBiases
 
 
-class LambdaMART(LambdaMARTParameters, EnsembleRanker):
+class LambdaMART(LambdaMARTParameters, TreeRanker):
     """Boosted regression trees on LambdaRank's gradients, for any measure ([B] §7, [W] §3).
 
     A tree is grown on λ_i = Σ_j λ_ij of each document; each leaf takes the Newton step γ = Σλ / (Σw + l2).
@@ -34,13 +33,13 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
         model_: the model: an `Ensemble`; with a submodel a `Combined` or `TreesOnBaseScores`.
         trees_: the `Ensemble` in it.
         n_trees_: its number of trees.
-        best_iteration_: the last tree of the model, from 0, or None without validation data; −1 where the submodel
-            alone is the best.
+        best_iteration_: the last tree of the model, from 0; None without validation data; −1 if the submodel alone is
+            best.
         history_: means of the measure, and of `metrics`, after each tree, by `set/measure`.
-        submodel_scale_: what the submodel's scores are multiplied by.
-        submodel_means_: means of the measure before the first tree, as in `history_`, where there is a submodel.
-        position_bias_: of positions 1, 2, …, where the objective is `Debiased` and estimates it.
-        n_features_in_, feature_names_in_: as scikit-learn has them.
+        submodel_scale_: the factor of the submodel's scores.
+        submodel_means_: means of the measure before the first tree, as in `history_`, with a submodel.
+        position_bias_: the bias of positions 1, 2, …, if the objective is `Debiased` and estimates it.
+        n_features_in_, feature_names_in_: as in scikit-learn.
 
     Example:
         >>> import podium
@@ -55,40 +54,47 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
 
     @classmethod
     def from_lightgbm(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
-        """A ranker with the parameters of `LGBMRanker` or `lightgbm.train`, by any of their names.
+        """Return a ranker with the parameters of `LGBMRanker` or `lightgbm.train`, by any of their names.
 
-        What the dictionary does not name has Podium's default. A warning lists what could not be translated, with the
-        reasons. `overrides` are parameters of Podium's.
+        Parameters that the dictionary does not name have Podium's defaults. A warning lists what could not be
+        translated, and why. `overrides` are Podium parameters.
         """
         ranker: Self = translating.from_lightgbm(cls, params, overrides)
         return ranker
 
     @classmethod
     def from_xgboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
-        """A ranker with the parameters of `XGBRanker` or `xgboost.train`, see `from_lightgbm`.
+        """Return a ranker with the parameters of `XGBRanker` or `xgboost.train`, see `from_lightgbm`.
 
-        A depth alone becomes all the leaves that fit into it, as XGBoost grows trees level by level.
+        A depth without a number of leaves becomes all leaves that fit into it: XGBoost grows trees level by level.
         """
         ranker: Self = translating.from_xgboost(cls, params, overrides)
         return ranker
 
     @classmethod
     def as_published(cls, **overrides: Any) -> Self:
-        """LambdaMART as the papers have it ([B] §7, [W] §3); `overrides` are other parameters.
+        """Return LambdaMART as published ([B] §7, [W] §3); `overrides` are other parameters.
 
-        Splits are least-squares, sought on all documents; λ are not normalised; leaf values have no L2; a submodel's
-        scores are F_0 as they are.
+        Splits are least-squares, on all documents; λ are not normalised; leaf values have no L2; a submodel's scores
+        are F_0 unscaled.
         """
         published = {
             "split": "least-squares", "split_fraction": 1.0, "normalize": False, "l2": 0.0, "submodel_scale": 1.0,
         }  # fmt: skip
         return cls(**{**published, **overrides})
 
-    def _objective(self) -> Objective:
+    def _objective(self, train: RankingData) -> Objective:
         objective = lambda_objective(self)
         if isinstance(objective, Multiclass):
             raise DataError("Multiclass has a score for each class: train it with McRank")
         return objective
+
+    def _settings(self, train: RankingData, **others: Any) -> Boosting:
+        others["step"] = self._step()
+        if self.submodel is not None:
+            submodel = as_submodel(self.submodel, train)
+            others["submodel"] = lambda data: scores_of(submodel, data, self.n_threads)
+        return super()._settings(train, **others)
 
     def _step(self) -> Step:
         step = as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
@@ -99,41 +105,67 @@ class LambdaMART(LambdaMARTParameters, EnsembleRanker):
             warn_if_unused(self, unused, f"step={self.step!r} takes means of λ, without a hessian")
         return step
 
-    def _settings(self, train: RankingData) -> Boosting:
-        settings = super()._settings(train)
-        if self.submodel is None:
-            return settings
-        submodel = as_submodel(self.submodel, train)
-        return replace(settings, submodel=lambda data: scores_of(submodel, data, self.n_threads))
+    def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
+        if result.objective.n_outputs != 1:
+            raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
+        for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if result.base_scores is not None:
+            self.submodel_scale_, self.submodel_means_ = result.base_scores.scale, result.base_scores.means
+            model = self._on_submodel(result)
+        if isinstance(result.objective, BoundBiases):
+            self.position_bias_: Floats = result.objective.biases[1:].copy()
+        super()._set_model(result, train, model)
 
-    def _model(self, result: TrainingResult) -> Any:
-        trees = super()._model(result)
-        if result.base_scores is None:
-            return trees
-        submodel, scale = as_submodel(self.submodel, trees), result.base_scores.scale
+    def _on_submodel(self, result: TrainingResult) -> Model:
+        """Return the model of submodel and trees; a submodel that is code is left out, and named."""
+        trees, base_scores = result.ensemble, result.base_scores
+        assert base_scores is not None
+        submodel, scale = as_submodel(self.submodel, trees), base_scores.scale
         if isinstance(submodel, Model):
             return Combined((submodel, trees), (scale, 1.0)).with_info(submodel_scale=scale)
         name = getattr(submodel, "__name__", type(submodel).__name__)
         if isinstance(submodel, np.ndarray):
             name = "a column of scores"
-        return TreesOnBaseScores(trees, name, checksum(result.base_scores.scores), scale)
+        return TreesOnBaseScores(trees, name, checksum(base_scores.scores), scale)
+
+    def _predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Floats:
+        check_is_fitted(self)
+        model = self.model_ if n_trees is None else self.model_.truncate(n_trees)
+        scores: Floats = model.predict(X, n_threads=self.n_threads, **options, **self._base_scores(X))
+        return scores
+
+    def explain(self, data: Any, background: Any = None) -> Any:
+        """Return what each feature adds to each score, see `podium.models.Model.explain`."""
+        check_is_fitted(self)
+        return self.model_.explain(data, background, n_threads=self.n_threads, **self._base_scores(data))
 
     def _base_scores(self, X: Any) -> dict[str, Any]:
-        """The scores of a submodel that is code."""
+        """Return the scores of a submodel that is code, as an option of the model."""
         if not isinstance(self.model_, TreesOnBaseScores):
             return {}
         submodel = as_submodel(self.submodel, self.trees_)
-        if isinstance(X, RankingData):
-            return {"base_scores": scores_of(submodel, X, self.n_threads)}
-        if isinstance(submodel, np.ndarray):
+        if isinstance(submodel, np.ndarray) and not isinstance(X, RankingData):
             return {"base_scores": submodel}
-        data = RankingData(X, qid=np.zeros(len(to_rows(X)), np.int64))
+        data = X if isinstance(X, RankingData) else RankingData(X, qid=np.zeros(n_rows(X), np.int64))
         return {"base_scores": scores_of(submodel, data, self.n_threads)}
 
-    def _set_results(self, result: TrainingResult, train: RankingData) -> None:
-        for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        if result.base_scores is not None:
-            self.submodel_scale_, self.submodel_means_ = result.base_scores.scale, result.base_scores.means
-        if isinstance(result.objective, BoundBiases):
-            self.position_bias_: Floats = result.objective.biases[1:].copy()
+
+class RankNetTrees(RankNetTreesParameters, TreeRanker):
+    """Boosted trees on RankNet's cost: every pair with different labels weighs 1 ([B] §2).
+
+    On data with preferences and no labels, the pairs are those preferences (`podium.objectives.Preferences`),
+    `normalize` has no effect, and the share of pairs in the right order (`preferences`) replaces the measure.
+
+    Example:
+        >>> import podium
+        >>> podium.RankNetTrees(n_trees=3, n_leaves=4).fit(podium.artificial(20, features=4)).n_trees_
+        3
+
+    """
+
+    def _objective(self, train: RankingData) -> Objective:
+        if not has_preferences_alone(train):
+            return Pairwise(CrossEntropy(self.sigma), normalize=self.normalize)
+        warn_if_unused(self, ("normalize",), "each preference weighs what the data says")
+        return Preferences(CrossEntropy(self.sigma))

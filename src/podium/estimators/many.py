@@ -1,4 +1,4 @@
-"""Many fits at a time, one on each thread, each exactly as if alone."""
+"""Many fits at a time, one on each thread; each gives the model of a single fit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError
-from podium.estimators.ranker import RankerMixin
-from podium.estimators.tree_ranker import TreeRanker
+from podium.estimators.base_ranker import BaseRanker
 from podium.models.base import checked_sets
 
 Valid = dict[str, RankingData]
@@ -34,24 +33,24 @@ def fit_many(
 ) -> list[Any]:
     """Fit many estimators: settings, seeds, folds. Each model is, to the bit, that of `estimator.fit(data)`.
 
-    As many fits run at a time as there are threads, each on a thread of its own; threads that would be idle are shared
-    by the last fits. Fits on the same data object share its bins. Nets and linear rankers take turns, with all threads
-    that they ask for: torch and BLAS know one number of threads for the whole process.
+    One fit runs on each thread; the last fits share threads that would be idle. Fits on the same data object share its
+    bins. Nets and linear rankers take turns, with all threads that they ask for: torch and BLAS have one number of
+    threads for the whole process.
 
     Args:
-        estimators: estimators of Podium's. They stay as they are: fitted copies are returned, so that one may stand
-            here several times, once for each fold.
-        data: the training data of all, or a sequence with that of each.
+        estimators: Podium estimators. They are not changed: fitted copies are returned, so that one estimator may occur
+            several times, once for each fold.
+        data: the training data of all, or a sequence with the data of each.
         valid: the validation data of all (or several sets by name), or a sequence with that of each, None for none.
-        n_threads: for all fits together; all cores by default. The estimators' own `n_threads` count for what they
-            do later.
+        n_threads: for all fits together; all cores by default. The `n_threads` of the estimators apply to what they do
+            after the fit.
         verbose: None for a bar on terminals, 0 for silence, n for a line after every n fits; the fits show nothing.
 
     Returns:
         The fitted estimators, in the order of those given.
 
     Raises:
-        DataError: where a fit does; the message names the estimator. The other fits end, too, as they do on Ctrl-C.
+        DataError: if a fit raises it; the message names the estimator. The other fits stop, as they do on Ctrl-C.
 
     Example:
         >>> import podium
@@ -80,20 +79,20 @@ def fit_many(
 
 
 def _checked(train: Any, valid: Any) -> tuple[RankingData, Valid]:
-    """Training and validation data as they were given; frames become data."""
+    """Return training and validation data; frames become `RankingData`."""
     if isinstance(valid, Mapping):
         return as_data(train), {name: as_data(part) for name, part in valid.items()}
     return as_data(train), {} if valid is None else {"valid": as_data(valid)}
 
 
 def require_ranker(estimator: Any, function: str) -> None:
-    """Refuse what is no estimator of Podium's."""
-    if not isinstance(estimator, RankerMixin):
-        raise DataError(f"{function} takes estimators of Podium's, such as LambdaMART(), not {estimator!r}")
+    """Raise if `estimator` is not a Podium estimator."""
+    if not isinstance(estimator, BaseRanker):
+        raise DataError(f"{function} takes Podium estimators such as LambdaMART(), not {estimator!r}")
 
 
 def _one_for_each(given: Any, n: int, argument: str) -> list[Any]:
-    """A value for each estimator, from one for all or from a sequence."""
+    """Return a value for each estimator, from one for all or from a sequence."""
     if not isinstance(given, list | tuple):
         return [given] * n
     if len(given) != n:
@@ -105,10 +104,10 @@ class SharedData:
     """Data that several fits share, with its bins; loaded for the first of them, dropped after the last.
 
     Args:
-        load: gives the training data, and the validation sets by name.
+        load: returns the training data, and the validation sets by name.
 
     Attributes:
-        n_fits: how many fits on it have not ended.
+        n_fits: the number of fits on it that have not ended.
 
     """
 
@@ -118,7 +117,7 @@ class SharedData:
         self._loaded: tuple[RankingData, Valid, SharedBins] | None = None
 
     def open(self, n_threads: int) -> tuple[RankingData, Valid, SharedBins]:
-        """Training data, validation sets and bins; whoever comes second waits, and lends one of the `n_threads`."""
+        """Return training data, validation sets and bins; a fit that waits for them lends one of the `n_threads`."""
         with self._lock, at_most_threads(n := max(1, min(n_threads, self.n_fits))):
             if self._loaded is None:
                 train, valid = self.load()
@@ -135,14 +134,14 @@ class SharedData:
 
 
 def _prepared(data: RankingData) -> RankingData:
-    """The data, with what it computes once and keeps: threads that need it at the same time would all compute it."""
+    """Return the data with its cached values computed: threads that need them at the same time would all do it."""
     _ = data.canonical_order, data.query_of_row
     return data
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit that is to be done: what errors call it, an estimator with its parameters, its data, and who looks on."""
+    """A fit to run: its name in errors, an estimator with its parameters, its data, and observers."""
 
     name: str
     estimator: Any
@@ -150,14 +149,14 @@ class Fit:
     observers: tuple[Observer, ...] = ()
 
     def run(self, n_threads: int) -> Any:
-        """A fitted copy of the estimator."""
-        made = type(self.estimator)(**self.estimator.get_params(deep=False))
+        """Return a fitted copy of the estimator."""
+        fitted = type(self.estimator)(**self.estimator.get_params(deep=False))
         try:
             train, valid, bins = self.data.open(n_threads)
-            options: dict[str, Any] = {"bins": bins} if isinstance(made, TreeRanker) else {}
+            options: dict[str, Any] = {"bins": bins} if "bins" in fitted._fit_options else {}
             options |= {"observers": self.observers} if self.observers else {}
-            with at_most_threads(None) if made._takes_turns else nullcontext():
-                return made.fit(train, valid=valid or None, **options)
+            with at_most_threads(None) if fitted._takes_turns else nullcontext():
+                return fitted.fit(train, valid=valid or None, **options)
         except DataError as error:
             raise DataError(f"{self._shown()}: {error}") from error
         except Exception as error:
@@ -167,14 +166,14 @@ class Fit:
             self.data.close()
 
     def _shown(self) -> str:
-        """The name, and the parameters that are not the defaults, on one line."""
+        """Return the name, and the parameters that are not the defaults, on one line."""
         return f"{self.name}, {' '.join(repr(self.estimator).split())}"
 
 
 def fit_each(
     fits: Sequence[Fit], *, n_threads: int | None = None, verbose: int | None = None
 ) -> Generator[tuple[int, Any], None, None]:
-    """Yield the number of each fit, and the fitted estimator, as they come to an end (`fit_many`).
+    """Yield the number of each fit and the fitted estimator, in the order in which fits end.
 
     Fits on the same data run one after the other, so that little data is held at a time.
     """

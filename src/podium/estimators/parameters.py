@@ -1,6 +1,6 @@
-"""Which parameters each estimator has, and their defaults.
+"""The parameters of each estimator, and their defaults.
 
-This file is light on purpose: the command line makes its options of it without scikit-learn, NumPy and the engine.
+This file is light on purpose: the command line derives its options from it without scikit-learn, NumPy or the engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TreeParameters(Parameterized):
-    """What all boosted trees have."""
+    """The parameters of all boosted trees."""
 
     n_trees: int = h.N_TREES()
     n_leaves: int = h.N_LEAVES()
@@ -90,7 +90,7 @@ class RankNetTreesParameters(TreeParameters):
 
 
 class PointwiseParameters(TreeParameters):
-    """Boosted trees on single documents, as the papers have them: least-squares splits, and no L2."""
+    """Boosted trees on single documents, as published: least-squares splits, and no L2."""
 
     measure: Measure | Graded | str = h.STOPPING_MEASURE()
     _: KW_ONLY
@@ -202,7 +202,7 @@ class CommitteeParameters(Parameterized):
 
 
 class NetParameters(Parameterized):
-    """What all nets have."""
+    """The parameters of all nets."""
 
     measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY
@@ -241,23 +241,15 @@ class LambdaRankParameters(NetParameters):
 
 
 class TrainableModel(NamedTuple):
-    """What `podium train` knows of a model.
+    """A model of `podium train`."""
 
-    Attributes:
-        estimator: its name in `podium.estimators`.
-        parameters: the class that declares them; its docstring describes the model.
-        has_checkpoints: whether a run that was stopped goes on.
-        has_rounds: whether there is a curve to watch.
-
-    """
-
-    estimator: str
-    parameters: type[Parameterized]
-    has_checkpoints: bool = True
-    has_rounds: bool = True
+    estimator: str  # the name of the estimator in `podium.estimators`
+    parameters: type[Parameterized]  # the class that declares its parameters; the docstring describes the model
+    has_checkpoints: bool = True  # whether an interrupted run can be resumed
+    has_rounds: bool = True  # whether there is a curve to watch
 
 
-# What `podium train` trains, by the word on the command line.
+# The models of `podium train`, by the word on the command line.
 MODELS: dict[str, TrainableModel] = {
     "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
     "ranker": TrainableModel("Ranker", RankerParameters),

@@ -1,295 +1,174 @@
-"""What all rankers have in common as scikit-learn estimators."""
+"""The estimators to begin with: `Ranker`, and `Committee`, which spends more training time on a better model."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
+from podium.boosting import BinnedData, Boosting, CommitteeTraining, Sampling, TrainingResult, rounds_by_folds
+from podium.boosting.committee import default_members
+from podium.boosting.folds import SHARES, share_of_features, with_feature_fraction
+from podium.core.parameters import from_parameters
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.estimators.base_ranker import BaseRanker, check_is_fitted
+from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped, warn_if_unused
+from podium.estimators.parameters import CommitteeParameters, RankerParameters
+from podium.estimators.tree_ranker import TreeRanker
+from podium.evaluation.tables import Table
+from podium.measures import as_selection
+from podium.objectives import Objective, default_objective, parse
+from podium.trees import GrowthParameters
 
-from podium.core.array_types import Floats
-from podium.core.hyperparameters import NORMALIZE, SIGMA, TRUNCATION, advice
-from podium.core.parameters import parameters
-from podium.core.plotting import draw
-from podium.data import RankingData, frames
-from podium.data.features import as_list_of_features
-from podium.data.schema import columns_of_text
-from podium.errors import DataError, ParameterError
-from podium.estimators.saving import to_entries
-from podium.estimators.sklearn_bases import check_is_fitted
-from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
-from podium.models import Scorer, save
-from podium.models.base import reading_of
-from podium.objectives import Lambda, Objective, describe, parse
-from podium.objectives.pair_terms import measure_in_training
+MANY_QUERIES = 5000  # with more, one fold is enough to choose the number of trees
 
 
-def lambda_objective(ranker: Any) -> Objective:
-    """Return the `objective` of a ranker, by value or text; else `Lambda` of its measure on the whole list.
+class Ranker(RankerParameters, TreeRanker):
+    """Boosted trees that go from query regression to λ, each on a sample: the model to begin with.
 
-    Raise if a parameter of that `Lambda` is given beside an objective: it would have no effect.
-    """
-    objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
-    if objective is None:
-        measure = measure_in_training(as_selection(ranker.measure).measures[0], ranker.truncation)
-        return Lambda(measure, sigma=ranker.sigma, normalize=ranker.normalize)
-    if not isinstance(objective, Objective):
-        raise DataError(f"objective must be an Objective or its text, not {objective!r}")
-    for name, declared in (("truncation", TRUNCATION), ("sigma", SIGMA), ("normalize", NORMALIZE)):
-        if getattr(ranker, name) != declared.default:
-            raise DataError(
-                f"{name} is for the objective that follows from the measure; say it in the objective: "
-                f"Lambda(…, {name}={getattr(ranker, name)!r})"
-            )
-    return objective
+    The first trees learn from all documents how labels differ (query regression, CatBoost's QueryRMSE), and within a
+    hundred trees λ of the measure takes over, which puts the top of the lists in order. Every tree sees 70% of the
+    documents and half of the features, or all features if unseen queries show clearly that half are too few. For any
+    other objective, see `LambdaMART`. docs/ranker.md says how the defaults were chosen, and what is open.
 
-
-def _to_text(value: Any) -> str:
-    """A parameter as text: objectives by their grammar where they have one."""
-    try:
-        return describe(value) if isinstance(value, Objective) else str(value)
-    except DataError:
-        return str(value)
-
-
-# What `fit` of other tools takes, where no parameter of an estimator has its place.
-ARGUMENTS_OF_OTHERS = {
-    "group_sizes": "give them by fit(RankingData(X, y, group_sizes=…)), or the query of each row as qid",
-    "group": "give the query of each row as qid, or sizes by fit(RankingData(X, y, group_sizes=…))",
-    "group_id": "give the query of each row as qid",
-    "eval_group": "eval_set takes (X, y, qid)",
-    "eval_qid": "eval_set takes (X, y, qid)",
-    "callbacks": "observers are called after each round, and patience, a parameter of the estimator, stops early",
-}
-
-
-def refuse_unknown_arguments(ranker: Any, names: Iterable[str]) -> None:
-    """Refuse arguments that `fit` does not have, and say what has their place."""
-    known = parameters(type(ranker))
-    for name in names:
-        hint = "" if name in known else advice(name, known)
-        if name in ARGUMENTS_OF_OTHERS:
-            hint = f": {ARGUMENTS_OF_OTHERS[name]}"
-        elif name in known or hint:
-            hint += f"; parameters are given before: {type(ranker).__name__}(…).fit(…)"
-        raise ParameterError(f"{type(ranker).__name__}.fit has no argument {name!r}{hint}")
-
-
-def to_rows(X: Any) -> Any:
-    """Whatever has a length: arrays, what can be made into one, matrices, lists, frames."""
-    if hasattr(X, "shape"):
-        return range(X.shape[0])
-    if hasattr(X, "__array__"):
-        return np.asarray(X)
-    if not hasattr(X, "__len__"):
-        raise DataError(f"X must be features, a row for each document, not {type(X).__name__}")
-    return X
-
-
-def require_entry(entry: Any, needs_queries: bool) -> None:
-    """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) where X has the queries or none are needed."""
-    is_entry = isinstance(entry, tuple | list) and 2 <= len(entry) <= 4
-    if is_entry and len(entry) == 2 and needs_queries:
-        is_entry = frames.is_frame(entry[0]) and frames.has_queries(entry[0])
-    if not is_entry:
-        raise DataError(
-            "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those; "
-            "(X, y) if X is a frame with a column 'qid', or the estimator can do without queries"
-        )
-
-
-class RankerMixin:
-    """Data in, scores out, and the model file.
+    With validation data, training stops at its best measure. Without, nothing is held back: a cross-validation chooses
+    the number of trees, and the model is trained on all data.
 
     Attributes:
-        model_: the fitted model, the one place that holds it.
-        n_features_in_, feature_names_in_: as scikit-learn has them.
+        model_: the `Ensemble`.
+        n_trees_: its number of trees.
+        best_iteration_: the last tree of the model, from 0.
+        history_: means of the measure after each tree, by `set/measure`; `folds/measure` is the mean over the queries
+            that the models of cross-validation have not seen.
+        feature_fraction_: the share of features that each tree was grown on.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    Example:
+        >>> import podium
+        >>> model = podium.Ranker(n_trees=5, n_leaves=4, n_folds=2).fit(podium.artificial(20, features=4))
+        >>> 1 <= model.n_trees_ <= 5, list(model.history_)
+        (True, ['folds/ndcg@10'])
 
     """
 
-    # Query ids and weights reach fit and score by metadata routing without requests by the user.
-    __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+    _stops_without_validation = True
 
-    measures_training_data = False  # whether there is a history without validation data
-    _needs_queries = True
-    _stops_without_validation = False  # whether patience has a meaning without validation data
-    _takes_turns = False  # whether fits of several at a time would disturb each other (`fit_many`)
+    def _objective(self, train: RankingData) -> Objective:
+        return default_objective(as_selection(self.measure).measures[0], self.learning_rate)
 
-    model_: Any
-    history_: dict[str, list[float]]
-    best_iteration_: int | None
-    measure: Measure | Graded | str
-    n_threads: int | None
-    patience: int | None = None
+    def _boost(
+        self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], **options: Any
+    ) -> TrainingResult:
+        """Choose the share of features and the number of trees by validation data or cross-validation, and train."""
+        tries_all_features = self.feature_fraction is None
+        self.feature_fraction_ = settings.sampling.feature_fraction
+        if sets or self.patience is None:
+            if sets and tries_all_features:
+                first = dict([next(iter(sets.items()))])
+                binned = BinnedData.of(train, first, settings, options["bins"])
+                self.feature_fraction_ = share_of_features(settings, [binned])
+            result = with_feature_fraction(settings, self.feature_fraction_).fit(train, sets, **options)
+            if result.best_iteration is not None:
+                warn_if_not_stopped(self.n_trees, self.patience, [result.best_iteration + 1])
+            return result
+        n_used = 1 if train.n_queries > MANY_QUERIES else None
+        folds = rounds_by_folds(settings, train, self.n_folds, n_used, tries_all_features=tries_all_features)
+        warn_if_not_stopped(self.n_trees, self.patience, [folds.best_iteration + 1])
+        self.feature_fraction_ = folds.feature_fraction
+        chosen = with_feature_fraction(settings, self.feature_fraction_)
+        result = replace(chosen, n_trees=folds.best_iteration + 1, patience=None).fit(train, sets, **options)
+        return replace(result, history=folds.history | result.history, best_iteration=folds.best_iteration)
 
-    def _note_features(self, train: RankingData) -> None:
-        self.n_features_in_ = train.n_features
-        if train.feature_names is not None:
-            self.feature_names_in_ = np.array(train.feature_names, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
-    def _information(self, train: RankingData) -> dict[str, Any]:
-        """What the model file says beside the model: its parameters, and how the training data was read."""
-        return {"parameters": self._described(), "reading": reading_of(train)}
+class Committee(CommitteeParameters, BaseRanker):
+    """Several objectives, each bagged, weighted by the exact sweep on unseen queries, in one ensemble of trees.
 
-    def _described(self) -> dict[str, Any]:
-        """The parameters as JSON has them."""
-        plain = (int, float, str, bool, type(None))
-        values: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        values.pop("verbose", None)  # the file does not depend on what was shown
-        return {name: v if isinstance(v, plain) else _to_text(v) for name, v in values.items()}
+    An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Each tree of a member sees some of the
+    documents and features. Scores are standardised; members of one objective have equal weights, and the weights of
+    objectives are the exact best in turn, shrunk towards equal ones. The result is saved, scored and inspected like any
+    other ensemble. The parameters of trees are those of each member.
 
-    def _data(self, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
-        """The arguments of `fit` as `RankingData`; text in columns named as categorical holds categories."""
-        if isinstance(X, RankingData):
-            others = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
-            extra = [name for name, value in others.items() if value is not None]
-            if extra:
-                raise DataError(f"RankingData brings its own labels and weights; {extra[0]} has no place beside it")
-            return X
-        is_frame, name = frames.is_frame(X), type(self).__name__
-        if y is None and not is_frame:
-            raise DataError(f"{name} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
-        if self._has_no_queries(X, qid):
-            if query_weight is not None:
-                raise DataError("query_weight has no meaning without queries: give qid as well")
-            qid = np.zeros(len(to_rows(X)), np.int64)
-        if qid is None and not (is_frame and frames.has_queries(X)):
-            found = f", and there is no column 'qid' among {frames.shown_columns(X)}" if is_frame else ""
-            raise DataError(
-                f"{name} needs the query of each row{found}: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)). "
-                "In scikit-learn's searches, first sklearn.set_config(enable_metadata_routing=True), then "
-                "search.fit(X, y, qid=qid), or cross_validate(…, params={'qid': qid})"
-            )
-        categorical = columns_of_text(X, as_list_of_features(getattr(self, "categorical", ())))
-        return RankingData(
-            X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight, categorical=categorical
+    Without validation data no query is held back: each member trains on all folds but one, which stops it, so that the
+    members together see all queries. Give it all labelled data.
+
+    With a time budget the model depends on the speed of the machine. `settings_` holds what was trained:
+    `Committee(**model.settings_)` trains the same model again on any machine.
+
+    Attributes:
+        model_: the `Ensemble`.
+        members_: objective and number of trees of each member.
+        weights_: the weight of each member.
+        values_: the measure on queries that members have not seen: of the members of each objective, of equal weights,
+            and of the committee.
+        tried_: a `Tried` for everything that was trained: seconds, its measure alone and with all before it, and
+            whether it was kept. `tried_table()` shows it.
+        feature_fraction_: the share of features that each tree was grown on.
+        settings_: parameters that train the same model without a clock.
+        history_, best_iteration_: the last two of `values_`, in the form of other rankers.
+
+    Example:
+        >>> import podium
+        >>> members = [("lambda(ndcg)", 1), ("xendcg", 1)]
+        >>> model = podium.Committee(members=members, n_trees=3, n_leaves=4).fit(podium.artificial(20, features=4))
+        >>> len(model.weights_)  # of two objectives and five folds
+        10
+
+    """
+
+    _stops_without_validation = True
+
+    def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
+        if self.cycles == 0:
+            warn_if_unused(self, ("shrinkage",), "with cycles=0 the weights stay equal")
+        members = self._members()
+        settings = from_parameters(
+            CommitteeTraining,
+            self,
+            members=members,
+            boosting=from_parameters(
+                Boosting,
+                self,
+                growth=from_parameters(GrowthParameters, self),
+                sampling=from_parameters(Sampling, self, feature_fraction=self.feature_fraction or SHARES[0]),
+            ),
+            measure=as_selection(self.measure),
+            tries_all_features=self.feature_fraction is None,
+        )
+        result = settings.fit(train, next(iter(sets.values()), None))
+        warn_if_not_stopped(self.n_trees, self.patience, [n_trees for _, n_trees in result.members])
+        self.members_ = result.members
+        self.weights_ = result.weights
+        self.values_ = result.values
+        self.tried_ = result.tried
+        self.feature_fraction_ = result.feature_fraction
+        self.settings_ = self.get_params(deep=False) | {
+            "members": list(result.counts), "time_budget": None, "feature_fraction": result.feature_fraction,
+        }  # fmt: skip
+        history = {f"valid/{name}": [result.values[name]] for name in ("equal weights", "committee")}
+        self._set_fitted(train, result.ensemble, history, 0)
+        warn_if_constant(train, members[0][0], None, min_documents_in_leaf=self.min_documents_in_leaf)
+
+    def _members(self) -> tuple[tuple[Objective, int], ...]:
+        if self.members is None:
+            return default_members(as_selection(self.measure).measures[0], self.learning_rate)
+        try:
+            pairs = [(objective, count) for objective, count in self.members]
+        except (TypeError, ValueError):
+            raise DataError("members are pairs of an objective and a number, such as [('lambda(ndcg)', 5)]") from None
+        return tuple((parse(one) if isinstance(one, str) else one, count) for one, count in pairs)
+
+    def tried_table(self) -> Table:
+        """Return a table of what was trained, in order."""
+        check_is_fitted(self)
+        if not hasattr(self, "tried_"):
+            raise DataError("a loaded Committee does not know what was tried: the file does not hold it")
+        return Table(
+            ["objective", "seconds", "alone", "with all before", "kept"],
+            [[one.objective, one.seconds, one.alone, one.together, "yes" if one.kept else "no"] for one in self.tried_],
         )
 
-    @classmethod
-    def _has_no_queries(cls, X: Any, qid: Any) -> bool:
-        """Whether documents come without queries, to an estimator that can do without them."""
-        knows_queries = isinstance(X, RankingData) or (frames.is_frame(X) and frames.has_queries(X))
-        return qid is None and not cls._needs_queries and not knows_queries
-
-    def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
-        """The evaluation sets by name, the first of which stops training."""
-        sets: dict[str, RankingData] = {}
-        if valid is not None:
-            named = valid if isinstance(valid, Mapping) else {"valid": valid}
-            for name, data in named.items():
-                if not isinstance(data, RankingData) and not frames.is_frame(data):
-                    raise DataError(
-                        "valid takes RankingData, a frame with columns for queries and labels, or several of those by "
-                        "name; arrays go to eval_set=(X, y, qid)"
-                    )
-                sets[name] = self._data(data, None, None)
-        if eval_set is not None:
-            entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
-            if not isinstance(entries, list):
-                raise DataError("eval_set takes (X, y, qid), or a list of those; RankingData goes to valid=…")
-            for k, entry in enumerate(entries):
-                require_entry(entry, self._needs_queries)
-                name = f"eval{k}" if len(entries) > 1 else "eval"
-                if name in sets:
-                    raise DataError(f"there are two evaluation sets named {name!r}")
-                sets[name] = self._data(*[*entry, None][: max(len(entry), 3)])
-        if self.patience is not None and not sets and not self._stops_without_validation:
-            raise DataError("patience needs validation data: give valid=… or eval_set=…")
-        return sets
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike | str | None = None,
-        *,
-        qid: ArrayLike | str | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the mean of the measure over the queries.
-
-        `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
-        """
-        check_is_fitted(self)
-        data = self._data(X, y, qid)
-        data = self.model_.schema.matched(data)
-        ranking = Ranking(data, self._predict(data))
-        measure = selection_for(self.measure, data).measures[0].fixed_like(self.model_.info.get("measures", ()))
-        return measure.mean(ranking)
-
-    def _predict(self, X: Any, **options: Any) -> Floats:
-        """The scores of some rows, as the saved model would give them."""
-        check_is_fitted(self)
-        predicted: Floats = self.model_.predict(X, n_threads=self.n_threads, **options)
-        return predicted
-
     @property
-    def feature_importances_(self) -> Floats:
-        """The share of each feature in the gains of all splits."""
+    def n_trees_(self) -> int:
+        """The trees of all members."""
         check_is_fitted(self)
-        gains: Floats = self.model_.importance("gain")
-        return gains / gains.sum() if gains.sum() > 0 else gains
-
-    def plot_history(self) -> Any:
-        """What was measured after each round, the best round marked, as a chart (extra `report`).
-
-        Example:
-            >>> import podium
-            >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-            >>> chart = podium.LambdaMART(n_trees=3).fit(train, valid=valid).plot_history()
-            >>> len(chart.to_dict()["layer"])
-            3
-
-        """
-        check_is_fitted(self)
-        before = getattr(self, "submodel_means_", None)
-        measured = {name: values for name, values in self.history_.items() if "/" in name}  # others are of observers
-        return draw("history", measured, self.best_iteration_, before)
-
-    def plot_importance(self, top: int = 20) -> Any:
-        """The features with the largest `feature_importances_` as bars, as a chart (extra `report`)."""
-        shares = self.feature_importances_
-        names = [self.model_.label_of_feature(k) for k in range(len(shares))]
-        return draw("importance", names, shares, "importance", top=top)
-
-    def explain(self, data: Any, background: Any = None) -> Any:
-        """What each feature adds to each score, see `podium.Model.explain`."""
-        check_is_fitted(self)
-        options = self._base_scores(data)
-        return self.model_.explain(data, background, n_threads=self.n_threads, **options)
-
-    def _base_scores(self, X: Any) -> dict[str, Any]:
-        """The scores that the model goes on from, where it asks for them."""
-        return {}
-
-    def digest(self) -> str:
-        """A hash of the model: equal digests score alike, to the bit."""
-        check_is_fitted(self)
-        return str(self.model_.digest())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model, parameters and fitted attributes to a file; `podium.load` gives the estimator back."""
-        check_is_fitted(self)
-        save(self.model_, path, to_entries(self))
-
-    def export(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Any:  # noqa: A002
-        """Write the model for another system, see `podium.formats.export_model`."""
-        check_is_fitted(self)
-        return self.model_.export(path, format, **options)
-
-    def scorer(self, n_threads: int | None = None) -> Scorer:
-        """The model made ready to score, see `podium.Model.scorer`."""
-        check_is_fitted(self)
-        scorer: Scorer = self.model_.scorer(n_threads)
-        return scorer
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
+        return int(self.model_.n_trees)

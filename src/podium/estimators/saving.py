@@ -2,7 +2,7 @@
 
 Numbers, words, lists, tuples, mappings and arrays are stored as they are; objectives and measures by their text; steps
 by their class and fields. A submodel that is a model is part of the fitted model already. The file has no place for
-code: with an objective or measure of your own, or a submodel that is a function or a column of scores,
+code: with your own objective or measure, or a submodel that is a function or a column of scores,
 `podium.load` gives the bare model and warns. A net that is a module is passed again: `load(path, module=…)`.
 """
 
@@ -35,11 +35,11 @@ MISSING = "missing"  # key: what kept the estimator out of the file
 
 
 def to_entries(ranker: Any) -> dict[str, Any]:
-    """Return what a model file says of a fitted estimator, as JSON has it."""
+    """Return what a model file holds of a fitted estimator, as JSON values."""
     name = type(ranker).__name__
     for base in type(ranker).__mro__:  # an estimator on a cluster is saved as the one that it trains like
         if not base.__module__.startswith("podium."):
-            return {"class": name, MISSING: f"{name} is a class of your own"}
+            return {"class": name, MISSING: f"{name} is not one of Podium's classes"}
         if base.__name__ in ESTIMATORS:
             name = base.__name__
             break
@@ -69,10 +69,10 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
 
     Args:
         path: the file; a damaged, hostile or newer file is refused with the reason.
-        module: for a net of your own, which is code: the module to put the weights of the file in.
+        module: the module that takes the weights of the file, for your own net, which is code.
 
     Returns:
-        An estimator, or a `podium.Model`; both predict exactly as the one that was saved.
+        An estimator, or a `podium.models.Model`; both predict exactly as the one that was saved.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -132,7 +132,7 @@ def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
 
 
 def _encode(value: Any, name: str) -> Any:
-    """Return a value as JSON has it: plain values and lists as they are, others as {kind: content}."""
+    """Return a value for JSON: plain values and lists unchanged, others as {kind: content}."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

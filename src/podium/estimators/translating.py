@@ -1,4 +1,4 @@
-"""Parameters of LightGBM and XGBoost in Podium's terms; their names come from the declarations of Podium's."""
+"""Translation of LightGBM and XGBoost parameters; their names come from the declarations of Podium's."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from podium.core import hyperparameters as h
-from podium.core.parameters import TOOLS, Parameter, optional, parameters
+from podium.core.parameters import TOOLS, Parameter, optional
 from podium.core.validation import did_you_mean, require_whole
 from podium.errors import DataError, PodiumWarning
 from podium.measures import Gain
 from podium.objectives import Lambda, describe
 
 NO_COUNTERPART = "Podium has no counterpart"
-# Names that need no translation, or have none: the values that change nothing, and the reason for all others.
-HARMLESS = ("*",)  # any value: such as how the work is laid out, which does not change Podium's model
+# Names without translation: values that change nothing, and the reason why all others are not translated.
+HARMLESS = ("*",)  # any value, for example how work is distributed, which does not change Podium's model
 REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
     "lightgbm": {
         "boosting boosting_type boost": (("gbdt", "gbrt"), "Podium has gradient boosted trees only"),
-        "data_sample_strategy": (("bagging",), "Podium has split_fraction in its place"),
-        "other_rate": ((), "Podium has split_fraction in its place"),
+        "data_sample_strategy": (("bagging",), "Podium has split_fraction instead"),
+        "other_rate": ((), "Podium has split_fraction instead"),
         "min_sum_hessian_in_leaf min_child_weight min_sum_hessian_per_leaf min_sum_hessian min_hessian":
             ((0, 1e-3), "Podium counts documents: use min_documents_in_leaf"),  # 1e-3 is get_params() of LGBMRanker()
         "lambda_l1 reg_alpha l1_regularization": ((0,), NO_COUNTERPART),
@@ -73,25 +73,25 @@ MEASURES = {
 
 
 class Translation:
-    """A dictionary of another tool on its way to parameters of `LambdaMART`.
+    """A dictionary of another tool's parameters that becomes parameters of `LambdaMART`.
 
     Attributes:
-        settings: what was translated.
-        untranslated: what was not, and why.
-        values: what is left to translate: the name and value that came, by the main name of the parameter.
+        settings: the translated parameters.
+        untranslated: names that cannot be translated, and why.
+        values: what is left to translate: the given name and value, by the main name of the parameter.
 
     """
 
     def __init__(self, tool: str, params: Mapping[str, Any]) -> None:
         if not isinstance(params, Mapping):
-            raise DataError(f"parameters are given as a dictionary, not as {type(params).__name__}")
+            raise DataError(f"parameters must be a dictionary, not {type(params).__name__}")
         self.tool, self.settings, self.untranslated = TOOLS[tool], dict[str, Any](), dict[str, str]()
         self.parameters = h.by_name(tool)
         self.values: dict[str, tuple[str, Any]] = {}
         rest = {name: reason for names, reason in REST[tool].items() for name in names.split()}
         main_names = {name: one.names.of(tool)[0] for name, one in self.parameters.items()} | SEPARATE[tool]
         for name, value in params.items():
-            if value is None:  # get_params() of the tools' own estimators: not set
+            if value is None:  # not set, in get_params() of the tools' estimators
                 continue
             if name in rest:
                 harmless, reason = rest[name]
@@ -101,35 +101,35 @@ class Translation:
                 self._note(main_names[name], name, value)
             else:
                 near = did_you_mean(str(name), [*main_names, *rest])
-                self.untranslated[str(name)] = f"is no parameter of {self.tool} that Podium knows{near}"
+                self.untranslated[str(name)] = f"is not a parameter of {self.tool} that Podium knows{near}"
 
     def _note(self, main: str, name: str, value: Any) -> None:
         earlier = self.values.get(main)
         if earlier is not None and not is_equal(earlier[1], value):
             raise DataError(
-                f"{earlier[0]}={earlier[1]!r} and {name}={value!r} mean the same parameter of {self.tool}: give one"
+                f"{earlier[0]}={earlier[1]!r} and {name}={value!r} are the same parameter of {self.tool}: give one"
             )
         self.values[main] = name, value
 
     def take(self, main: str, default: Any = None) -> Any:
-        """The value of a parameter by its main name, which is then done."""
+        """Return and remove the value of a parameter, by its main name."""
         return self.values.pop(main, (main, default))[1]
 
     def translate(self, main: str, parameter: str, convert: Callable[[str, Any], Any]) -> None:
-        """Translate one parameter, if it is there."""
+        """Translate one parameter if it is given."""
         if main in self.values:
             name, value = self.values.pop(main)
             self.settings[parameter] = convert(name, value)
 
     def translate_declared(self) -> None:
-        """Translate all numbers and flags that mean the same in both, as Podium's declarations say."""
+        """Translate all numbers and flags that have the same meaning, according to Podium's declarations."""
         for main in list(self.values):
             parameter = self.parameters.get(main)
             if parameter is not None and parameter.kind in (int, float, bool) and not parameter.names.advice:
                 self.translate(main, parameter.name, partial(converted, parameter))
 
     def ranker(self, cls: type, overrides: Mapping[str, Any]) -> Any:
-        """The estimator, and one warning that lists what was not translated."""
+        """Return the estimator; warn once about all that was not translated."""
         for main, (name, _) in self.values.items():
             parameter = self.parameters[main]
             self.untranslated[name] = parameter.names.advice or f"use {parameter.name}"
@@ -140,11 +140,11 @@ class Translation:
 
 
 def is_equal(a: Any, b: Any) -> bool:
-    """Whether two values are the same; arrays and lists by their content."""
+    """Return whether two values are equal; arrays and lists by their content."""
     return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
 
 
-# Names that are translated together with others, to their main names.
+# Names that are translated together with others, and their main names.
 SEPARATE = {
     "lightgbm": {name: name for name in ("eval_at", "bagging_freq", "bagging_by_query")}
     | {"subsample_freq": "bagging_freq"}
@@ -154,7 +154,7 @@ SEPARATE = {
 
 
 def converted(parameter: Parameter[Any], name: str, value: Any) -> Any:
-    """A value, checked by Podium's declaration; below the range, where None is allowed, it means "off"."""
+    """Return a value, checked by Podium's declaration; a number below the range means None, if that is allowed."""
     if parameter.optional and isinstance(value, int | float) and not isinstance(value, bool):
         is_off = value <= parameter.above if parameter.above is not None else value < (parameter.least or 0)
         if is_off:
@@ -164,21 +164,21 @@ def converted(parameter: Parameter[Any], name: str, value: Any) -> Any:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False."""
+    """Return a value that must be True or False."""
     if not isinstance(value, bool):
         raise DataError(f"{name} must be True or False, but is {value!r}")
     return value
 
 
 def several(name: str, value: Any) -> list[Any]:
-    """A list; text is cut at commas, as in the tools' config files."""
+    """Return a list; text is split at commas, as in the tools' config files."""
     if isinstance(value, str):
         return [part.strip() for part in value.strip("()[]").split(",") if part.strip()]
     return list(value) if isinstance(value, Iterable) else [value]
 
 
 def numbers(name: str, value: Any) -> list[int]:
-    """Whole numbers, as a list or as text with commas."""
+    """Return whole numbers from a list or from text with commas."""
     try:
         return [int(part) for part in several(name, value)]
     except (TypeError, ValueError):
@@ -186,12 +186,12 @@ def numbers(name: str, value: Any) -> list[int]:
 
 
 def monotone(name: str, value: Any) -> Any:
-    """Directions by feature, or one for each."""
+    """Return directions by feature, or one for each."""
     return dict(value) if isinstance(value, Mapping) else numbers(name, value)
 
 
 def categorical(name: str, value: Any) -> list[int | str]:
-    """Numbers or names of features; `auto` is for the columns' own types."""
+    """Return numbers or names of features; `auto` leaves it to the types of columns."""
     if isinstance(value, str):
         if value == "auto" or not value:
             return []
@@ -201,7 +201,7 @@ def categorical(name: str, value: Any) -> list[int | str]:
 
 
 def _translate_shared(translation: Translation) -> None:
-    """What both tools have."""
+    """Translate what both tools have."""
     translation.translate("monotone_constraints", "monotone", monotone)
     bins = translation.values.get("max_bin")
     if bins is not None and isinstance(bins[1], int) and bins[1] > 255:
@@ -229,7 +229,7 @@ def from_lightgbm(cls: type, params: Mapping[str, Any], overrides: Mapping[str, 
 
 
 def _translate_bagging(translation: Translation) -> None:
-    """LightGBM samples queries or documents, and only where it is told how often."""
+    """Translate bagging: LightGBM samples queries or documents, and only if `bagging_freq` is set."""
     entry, every = translation.values.get("bagging_fraction"), translation.take("bagging_freq", 0)
     by_query = flag("bagging_by_query", translation.take("bagging_by_query", False))
     parameter = h.QUERY_FRACTION if by_query else h.DOCUMENT_FRACTION
@@ -248,7 +248,7 @@ def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, A
     """See `LambdaMART.from_xgboost`."""
     translation = Translation("xgboost", params)
     if translation.take("sampling_method", "uniform") != "uniform":
-        translation.untranslated["sampling_method"] = "Podium has split_fraction in its place"
+        translation.untranslated["sampling_method"] = "Podium has split_fraction instead"
     _translate_depth(translation)
     kinds = translation.take("feature_types")
     if kinds is not None:
@@ -270,7 +270,7 @@ def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, A
 
 
 def _translate_depth(translation: Translation) -> None:
-    """XGBoost's trees grow level by level: as many leaves as fit into the depth, unless it is told otherwise."""
+    """Translate depth and leaves: XGBoost's trees grow level by level to all leaves of a depth, unless limited."""
     by_leaf = translation.take("grow_policy", "depthwise") == "lossguide"
     has_depth = "max_depth" in translation.values
     depth = converted(h.MAX_DEPTH, "max_depth", translation.take("max_depth", 0))
@@ -280,13 +280,13 @@ def _translate_depth(translation: Translation) -> None:
     if leaves is not None:
         translation.settings["n_leaves"] = leaves if depth is None else min(leaves, 2 ** min(depth, 30))
         if not by_leaf and depth is not None and leaves < 2 ** min(depth, 30):
-            translation.untranslated["grow_policy"] = "Podium splits the best leaf first, whatever its depth"
+            translation.untranslated["grow_policy"] = "Podium splits the best leaf first, at any depth"
     elif depth is not None:
         translation.settings["n_leaves"] = 2 ** min(depth, 16)
 
 
 def _label_gain(value: Any) -> str:
-    """A gain as text; nothing for 2^l − 1."""
+    """Return a gain as text, empty for 2^l − 1."""
     if value is None:
         return ""
     try:
@@ -299,7 +299,7 @@ def _label_gain(value: Any) -> str:
 
 
 def _translate_objective(translation: Translation, name: str, metrics: list[tuple[str, int | None]], gain: str) -> None:
-    """The objective, and the measures that are watched; the first of these stops training."""
+    """Translate the objective and the measures to watch; the first measure stops training."""
     trained = {"lambdarank": "ndcg", "rank:ndcg": "ndcg", "rank:map": "ap"}.get(name, "")
     measures = [_measure(translation, *entry, gain) for entry in metrics]
     measures = list(dict.fromkeys(measure for measure in measures if measure))
@@ -336,7 +336,7 @@ def _translate_objective(translation: Translation, name: str, metrics: list[tupl
 
 
 def _measure(translation: Translation, name: str, cutoff: int | None, gain: str) -> str:
-    """A metric as Podium names it; nothing where it has none."""
+    """Return Podium's name of a metric, empty if it has none."""
     measure = MEASURES.get(name)
     if measure is None:
         translation.untranslated[f"metric {name}"] = f"Podium has no such measure{did_you_mean(name, MEASURES)}"
@@ -345,17 +345,3 @@ def _measure(translation: Translation, name: str, cutoff: int | None, gain: str)
         require_whole("a cutoff", cutoff, 1)
     inner = f"(gain={gain})" if gain and measure == "ndcg" else ""
     return f"{measure}{inner}" + (f"@{cutoff}" if cutoff is not None else "")
-
-
-def names_table(cls: type) -> str:
-    """The names of an estimator's parameters in other tools, as the Markdown table of docs/coming-from.md."""
-    defaults = {name: one.default for name, one in parameters(cls).items()}
-    lines = ["| Podium | " + " | ".join(TOOLS.values()) + " |", "|---" * (len(TOOLS) + 1) + "|"]
-    for one in h.WITH_OTHER_NAMES:
-        cells = [f"`{one.name}={defaults[one.name]!r}`" if one.name in defaults else f"`{one.name}`"]
-        for tool, default in zip(TOOLS, one.names.defaults, strict=True):
-            dash = "-" if tool == "ranklib" else ""
-            names = ", ".join(f"`{dash}{name}`" for name in one.names.of(tool)[:2])
-            cells.append(f"{names} ({default})" if names and default else names)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"

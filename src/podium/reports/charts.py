@@ -18,13 +18,13 @@ from podium.core.files import replacing
 from podium.core.validation import require_number, to_path
 from podium.errors import DataError, MissingExtraError
 
-Chart = Any  # an Altair chart of any kind: layered, beside each other, …
+Chart = Any  # an Altair chart of any kind: layered, concatenated, …
 Row = Mapping[str, Any]
 
 WIDTH, HEIGHT = 460, 260  # of one panel, in pixels
 # Liberation Sans comes with vl-convert and has the widths of Arial: the same picture on every machine.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-# Where a reader has none of these fonts, words may be a fifth wider: they get room at the sides.
+# Without these fonts words may be a fifth wider: they get room at the sides.
 MARGINS = {"left": 28, "right": 28, "top": 12, "bottom": 12}
 SUFFIXES = (".svg", ".png", ".html", ".json")
 
@@ -60,7 +60,7 @@ DARK = Colours(
 
 
 def import_altair() -> Any:
-    """The library, or an error that tells how to install it."""
+    """Return Vega-Altair; raise with how to install it if it is missing."""
     try:
         import altair
     except ImportError:
@@ -69,7 +69,7 @@ def import_altair() -> Any:
 
 
 def data_of(rows: Iterable[Row]) -> Any:
-    """Rows as data of a chart: plain Python numbers, and None for what is no finite number.
+    """Return rows as data of a chart: plain Python numbers, and None for numbers that are not finite.
 
     Altair counts the rows of frames and refuses more than 5000. It does not count rows that stand in the chart; whoever
     makes a chart keeps their number small.
@@ -83,12 +83,12 @@ def _plain(value: Any) -> Any:
 
 
 def chart_of(rows: Iterable[Row]) -> Chart:
-    """A chart of some rows, for marks and encodings to be added."""
+    """Return a chart of some rows, for marks and encodings to be added."""
     return import_altair().Chart(data_of(rows))
 
 
 def thinned(values: Floats, most: int = 1000) -> Ints:
-    """Numbers of the points that a line of these values needs to look the same, not many more than `most`.
+    """Return the indices of points that a line needs to look the same, about `most` of them.
 
     Of each of `most` / 4 stretches the first, the lowest, the highest and the last point are kept.
 
@@ -107,7 +107,7 @@ def thinned(values: Floats, most: int = 1000) -> Ints:
 
 
 def theme(dark: bool = False) -> dict[str, Any]:
-    """The look of all charts, as a configuration of Vega-Lite.
+    """Return the theme of all charts, as a configuration of Vega-Lite.
 
     Marks name a style instead of a colour, so that one chart can be drawn light and dark: `quiet` lines in dashes,
     the line of `zero`, an `interval` as a line or a `band`, a `mark` for the one point that counts, `words`.
@@ -157,13 +157,13 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
 
 def themed(chart: Chart, dark: bool = False) -> Chart:
-    """A chart with the look of Podium's; what its owner configured otherwise stays."""
+    """Return a chart in Podium's theme; its other configuration is kept."""
     altair = import_altair()
     given = {} if chart.config is altair.Undefined else chart.config.to_dict()
     looks = (theme(), theme(dark=True))
-    own = {name: value for name, value in given.items() if all(value != look.get(name) for look in looks)}
+    configured = {name: value for name, value in given.items() if all(value != look.get(name) for look in looks)}
     chart = chart.copy(deep=False)
-    chart.config = altair.Config(**theme(dark) | own)
+    chart.config = altair.Config(**theme(dark) | configured)
     return chart
 
 
@@ -200,7 +200,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False
 
 
 def safe_in_script(text: str) -> str:
-    """JSON so that it may be inside a script element, whatever the names in it."""
+    """Return JSON that is safe inside a script element, with any names in it."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -212,7 +212,7 @@ class _ScriptJson(json.JSONEncoder):
 
 
 def _content(chart: Chart, form: str, scale: float) -> bytes:
-    """The bytes of a file."""
+    """Return the bytes of a file."""
     if form == "json":
         return bytes(chart.to_json(indent=1, sort_keys=True).encode() + b"\n")
     try:
@@ -229,7 +229,7 @@ def _content(chart: Chart, form: str, scale: float) -> bytes:
 
 
 def _renumbered(svg: str) -> str:
-    """The names of clips and gradients counted from 0: Vega counts those of all charts of the process."""
+    """Return the names of clips and gradients counted from 0: Vega counts those of all charts of the process."""
     names = dict.fromkeys(re.findall(r'\bid="((?:clip|gradient_)\d+)"', svg))
     numbers = {name: f"{name.rstrip('0123456789')}{k}" for k, name in enumerate(names)}
     return re.sub(r'(?<=[#"])(?:clip|gradient_)\d+(?=[)"])', lambda name: numbers.get(name[0], name[0]), svg)

@@ -1,4 +1,4 @@
-"""Charts that compare rankers: means and differences, wins and losses, combinations of two."""
+"""Charts that compare rankers: means and differences, folds, wins and losses, combinations of two."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
 
 if TYPE_CHECKING:
+    from podium.estimators import CrossValidation
     from podium.evaluation import Comparison
     from podium.models import Combination
 
@@ -19,7 +20,7 @@ ROW = 30  # pixels from one system, or pair, to the next
 def comparison_chart(comparison: Comparison) -> Chart:
     """For each measure the means of all systems, and the paired differences, both with 95% intervals.
 
-    Two intervals of means may overlap and the systems differ for certain: the differences, on the same queries, tell.
+    Intervals of means may overlap although the systems differ significantly: compare the paired differences.
 
     Example:
         >>> import podium
@@ -67,7 +68,7 @@ def _differences(comparison: Comparison, measure: str) -> Chart:
 
 
 def _intervals(rows: list[dict[str, Any]], name: str, value: str, title: str, tooltip: list[Any]) -> Chart:
-    """A point with its interval for each row."""
+    """Return a point with its interval for each row."""
     alt = import_altair()
     y = alt.Y(f"{name}:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
     x = alt.X(f"{value}:Q", title=title, scale=alt.Scale(zero=False))
@@ -82,7 +83,7 @@ def _numbers(*names: str) -> list[Any]:
 
 
 def _p(value: float) -> str:
-    """A p-value as people read it."""
+    """Return a p-value as people read it."""
     return "" if value != value else "p < 0.0001" if value < 0.00005 else f"p = {value:.4f}"
 
 
@@ -140,7 +141,7 @@ def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
 
 
 def path_chart(combination: Combination) -> Chart:
-    """The stair of the measure over α, with the best α.
+    """Return the stair of the measure over α, with the best α.
 
     Example:
         >>> import podium
@@ -172,3 +173,57 @@ def path_chart(combination: Combination) -> Chart:
     a, b = combination.values
     title = f"{name} {combination.value:.4f} at α = {combination.alpha:.4g} (a {a:.4f}, b {b:.4f})"
     return themed(alt.layer(rule, line, point).properties(title=alt.TitleParams(title)))
+
+
+SYSTEM_ROW = 44  # pixels from one system to the next
+
+
+def folds_chart(result: CrossValidation) -> Chart:
+    """For each measure and system the mean over all queries with its 95% interval, and the mean of each fold.
+
+    Example:
+        >>> import podium
+        >>> result = podium.cross_validate(podium.LambdaMART(n_trees=2), podium.artificial(20, features=4), folds=2,
+        ...     measures="ndcg")
+        >>> from podium.reports.comparison_charts import folds_chart
+        >>> folds_chart(result).to_dict()["title"]["text"]
+        '20 queries, 2 folds'
+
+    """
+    alt = import_altair()
+    measures = list(next(iter(result.evaluations.values())).means)
+    panels = [_fold_panel(result, measure) for measure in measures]
+    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels)
+    n_folds, n_queries = len(result.fold_names), len(result.fold_of_query)
+    title = f"{n_queries:,} queries, {n_folds} fold{'s' * (n_folds > 1)}"
+    return themed(chart.properties(title=alt.TitleParams(title)))
+
+
+def _fold_panel(result: CrossValidation, measure: str) -> Chart:
+    alt = import_altair()
+    of_folds = [
+        {"system": name, "fold": fold, "value": value, "what": "a fold"}
+        for name, means in result.fold_means.items()
+        for fold, value in zip(result.fold_names, means[measure].tolist(), strict=True)
+    ]
+    of_all = [
+        {"system": name, "value": one.means[measure], "low": one.intervals[measure][0],
+         "high": one.intervals[measure][1], "what": "all queries"}
+        for name, one in result.evaluations.items()
+    ]  # fmt: skip
+    y = alt.Y("system:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
+    scale = alt.Scale(zero=False)
+    colour = alt.Color("what:N", title=None, scale=alt.Scale(domain=["all queries", "a fold"]))
+    value = alt.Tooltip("value:Q", format=".4f", title=measure)
+    rules = chart_of(of_all).mark_rule(style="interval").encode(
+        x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q", y=y,
+    )  # fmt: skip
+    folds = chart_of(of_folds).mark_point(size=40).encode(
+        x=alt.X("value:Q", title=measure, scale=scale), y=y, yOffset=alt.value(SYSTEM_ROW / 2 + 9), color=colour,
+        tooltip=["system:N", "fold:N", value],
+    )  # fmt: skip
+    means = chart_of(of_all).mark_point(size=90).encode(
+        x=alt.X("value:Q", title=measure, scale=scale), y=y, color=colour,
+        tooltip=["system:N", value, alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f")],
+    )  # fmt: skip
+    return alt.layer(rules, folds, means).properties(height=SYSTEM_ROW * len(of_all))

@@ -68,54 +68,64 @@ def importance_chart(
 BAR_ROW = 24  # pixels from one bar to the next
 
 
-def document_chart(found: DocumentExplanation, top: int = 12) -> Chart:
+def document_chart(explanation: DocumentExplanation, top: int = 12) -> Chart:
     """Bars one after the other, from the base to the score.
 
     Example:
         >>> from podium.explain import DocumentExplanation
         >>> from podium.reports.feature_charts import document_chart
-        >>> found = DocumentExplanation(
+        >>> explanation = DocumentExplanation(
         ...     ["feature", "value", "contribution"], [["bm25", 3.0, 0.5], ["age", None, -0.2]], "D1", 1.0, 1.3)
-        >>> [row["to"] for row in document_chart(found).to_dict()["layer"][0]["data"]["values"]]
+        >>> [row["to"] for row in document_chart(explanation).to_dict()["layer"][0]["data"]["values"]]
         [1.5, 1.3]
 
     """
-    labels = [f"{name} = {shown_number(value)}" for name, value, _ in found.rows]
-    rows = _cut(labels, [row[2] for row in found.rows], top)
+    labels = [f"{name} = {shown_number(value)}" for name, value, _ in explanation.rows]
+    rows = _cut(labels, [row[2] for row in explanation.rows], top)
     alt = import_altair()
-    title = alt.TitleParams(f"{found.document}: score {found.score:.4g}", subtitle=f"from the base, {found.base:.4g}")
-    return _bars(rows, "score", found.base, ("raises the score", "lowers it"), title)
+    title = alt.TitleParams(
+        f"{explanation.document}: score {explanation.score:.4g}", subtitle=f"from the base, {explanation.base:.4g}"
+    )
+    return _bars(rows, "score", explanation.base, ("raises the score", "lowers it"), title)
 
 
-def pair_chart(found: PairExplanation, top: int = 12) -> Chart:
-    """The differences of two documents one after the other, from no gap to the gap of their scores.
+def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
+    """Return the differences of two documents one after the other, from no gap to the gap of their scores.
 
     Example:
         >>> from podium.explain import PairExplanation
         >>> from podium.reports.feature_charts import pair_chart
         >>> columns = ["feature", "value of A", "value of B", "adds to A", "adds to B", "difference"]
-        >>> found = PairExplanation(columns, [["bm25", 3.0, 1.0, 0.5, 0.1, 0.4]], "A", "B", 0.5, 0.1)
-        >>> pair_chart(found).to_dict()["title"]["text"]
+        >>> explanation = PairExplanation(columns, [["bm25", 3.0, 1.0, 0.5, 0.1, 0.4]], "A", "B", 0.5, 0.1)
+        >>> pair_chart(explanation).to_dict()["title"]["text"]
         'Why A is above B: 0.5 and 0.1'
 
     """
-    labels = [f"{row[0]}: {shown_number(row[1])}, {shown_number(row[2])}" for row in found.rows]
-    rows = _cut(labels, [row[5] for row in found.rows], top)
-    alt, place = import_altair(), "above" if found.gap > 0 else "below" if found.gap < 0 else "level with"
-    text = f"Why {found.a} is {place} {found.b}: {found.score_a:.4g} and {found.score_b:.4g}"
-    title = alt.TitleParams(text, subtitle=f"values of {found.a}, {found.b}; the bars lead to the gap, {found.gap:.4g}")
-    return _bars(rows, f"score of {found.a} − score of {found.b}", 0.0, (f"for {found.a}", f"for {found.b}"), title)
+    labels = [f"{row[0]}: {shown_number(row[1])}, {shown_number(row[2])}" for row in explanation.rows]
+    rows = _cut(labels, [row[5] for row in explanation.rows], top)
+    alt, place = import_altair(), "above" if explanation.gap > 0 else "below" if explanation.gap < 0 else "level with"
+    text = f"Why {explanation.a} is {place} {explanation.b}: {explanation.score_a:.4g} and {explanation.score_b:.4g}"
+    title = alt.TitleParams(
+        text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars lead to the gap, {explanation.gap:.4g}"
+    )
+    return _bars(
+        rows,
+        f"score of {explanation.a} − score of {explanation.b}",
+        0.0,
+        (f"for {explanation.a}", f"for {explanation.b}"),
+        title,
+    )
 
 
 def shown_number(value: Any) -> str:
-    """A value of a feature, shortly."""
+    """Return a value of a feature, shortly."""
     if value is None:
         return "missing"
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
 def _cut(labels: Sequence[str], amounts: Sequence[float], top: int) -> list[tuple[str, float]]:
-    """The first bars, and one for all others together, so that nothing is left out of the sum."""
+    """Return the first bars, and one for all others together, so that nothing is left out of the sum."""
     require_whole("top", top, 1)
     rows = list(zip(labels[:top], amounts[:top], strict=True))
     if len(amounts) > top:
@@ -148,30 +158,30 @@ BINS = 40  # along the scale: points in the same one are set above each other
 MOST_POINTS = 250  # of a feature
 
 
-def summary_chart(found: Explanation, top: int = 12) -> Chart:
-    """A line of points for each of the most important features, from dark to light by the value of the feature.
+def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
+    """Return a line of points for each of the most important features, from dark to light by the value of the feature.
 
     Args:
-        found: contributions, best of some hundred documents; of more, evenly spaced ones are drawn.
-        top: how many features.
+        explanation: contributions, best of some hundred documents; of more, evenly spaced ones are drawn.
+        top: the number of features.
 
     Example:
         >>> import podium
         >>> from podium.reports.feature_charts import summary_chart
         >>> data = podium.artificial(20, features=4)
-        >>> found = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data).explain(data)
-        >>> summary_chart(found, top=2).to_dict()["title"]["text"]
+        >>> explanation = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data).explain(data)
+        >>> summary_chart(explanation, top=2).to_dict()["title"]["text"]
         'What the first 2 of 4 features add to 1,000 scores'
 
     """
     require_whole("top", top, 1)
-    if not found.values.size:
+    if not explanation.values.size:
         raise DataError("there are no contributions to plot")
     alt = import_altair()
-    order = np.argsort(-np.abs(found.values).mean(axis=0), kind="stable")[:top]
+    order = np.argsort(-np.abs(explanation.values).mean(axis=0), kind="stable")[:top]
     rows: list[dict[str, Any]] = []
     for k in order.tolist():
-        rows += _points(found, k)
+        rows += _points(explanation, k)
     y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False, grid=True))
     points = chart_of(rows).mark_circle(size=16, opacity=0.85).encode(
         x=alt.X("contribution:Q", title="added to the score"), y=y,
@@ -180,20 +190,20 @@ def summary_chart(found: Explanation, top: int = 12) -> Chart:
                         legend=alt.Legend(format="%", tickCount=2, gradientLength=120)),
         tooltip=["feature:N", "value:N", alt.Tooltip("contribution:Q", format="+.4g")],
     )  # fmt: skip
-    n, n_features = len(found.values), found.values.shape[1]
+    n, n_features = len(explanation.values), explanation.values.shape[1]
     cut = f"the first {len(order)} of {n_features}" if n_features > len(order) else f"{n_features}"
     title = alt.TitleParams(f"What {cut} features add to {n:,} scores")
     return themed(points.properties(height=SUMMARY_ROW * len(order), title=title))
 
 
-def _points(found: Explanation, feature: int) -> list[dict[str, Any]]:
-    """The documents of one feature: contribution, value, and a place beside the line where several meet."""
-    n = len(found.values)
+def _points(explanation: Explanation, feature: int) -> list[dict[str, Any]]:
+    """Return the documents of one feature: contribution, value, and a place off the line where several overlap."""
+    n = len(explanation.values)
     chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int))
-    values = dense_block(found.features, chosen, np.float64)[:, feature]
-    amounts = found.values[chosen, feature]
+    values = dense_block(explanation.features, chosen, np.float64)[:, feature]
+    amounts = explanation.values[chosen, feature]
     shares, places = _shares(values), _places(amounts)
-    encoding, name = found.encoding.categories.get(feature), found.names[feature]
+    encoding, name = explanation.encoding.categories.get(feature), explanation.names[feature]
     return [
         {"feature": name, "contribution": _short(amounts[k]), "place": round(places[k], 2),
          "share": None if np.isnan(shares[k]) else round(float(shares[k]), 3),
@@ -203,7 +213,7 @@ def _points(found: Explanation, feature: int) -> list[dict[str, Any]]:
 
 
 def _shares(values: Floats) -> Floats:
-    """Which share of the values is lower, equal ones counted half; NaN where a value is missing."""
+    """Return which share of the values is lower, equal ones counted half; NaN where a value is missing."""
     present = np.sort(values[~np.isnan(values)])
     low, high = np.searchsorted(present, values), np.searchsorted(present, values, side="right")
     shares = (low + high) / (2 * max(1, len(present)))
@@ -211,7 +221,7 @@ def _shares(values: Floats) -> Floats:
 
 
 def _places(amounts: Floats) -> list[float]:
-    """Where each point stands across its line, −1 to 1: those of the same bin are spread to both sides."""
+    """Return the offset of each point from its line, −1 to 1: points of one bin are spread to both sides."""
     width = float(np.ptp(amounts)) or 1.0
     bins = np.minimum(((amounts - amounts.min()) / width * BINS).astype(int), BINS - 1)
     most = max(8, int(np.bincount(bins).max()))
@@ -232,48 +242,48 @@ def _text(value: float) -> str:
 
 
 DOCUMENT_ROW = 20  # pixels from one document to the next
-SERIES = 5  # features with a colour of their own; the sixth is for all others
+SERIES = 5  # features with their colour; a sixth is for all others
 OTHERS = "others"
 
 
-def query_chart(found: QueryExplanation, top: int = 20) -> Chart:
-    """The first documents of a query: contributions against their means over the query.
+def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
+    """Return the first documents of a query: contributions against their means over the query.
 
     Example:
         >>> from podium.explain import QueryExplanation
         >>> from podium.reports.feature_charts import query_chart
         >>> columns = ["rank", "document", "score", "bm25", "others"]
-        >>> found = QueryExplanation(columns, [[1, "A", 3.0, 2.0, 1.0], [2, "B", 1.0, 0.0, 1.0]], "Q", 0.0)
-        >>> [row["amount"] for row in query_chart(found).to_dict()["layer"][0]["data"]["values"]]
+        >>> explanation = QueryExplanation(columns, [[1, "A", 3.0, 2.0, 1.0], [2, "B", 1.0, 0.0, 1.0]], "Q", 0.0)
+        >>> [row["amount"] for row in query_chart(explanation).to_dict()["layer"][0]["data"]["values"]]
         [1.0, 0.0, -1.0, 0.0]
 
     """
     require_whole("top", top, 1)
-    first = found.columns.index("score") + 1
-    names, amounts = found.columns[first:], np.array([row[first:] for row in found.rows])
+    first = explanation.columns.index("score") + 1
+    names, amounts = explanation.columns[first:], np.array([row[first:] for row in explanation.rows])
     amounts = amounts - amounts.mean(axis=0)
     if len(names) > SERIES + 1:  # more features than colours: the rest joins the others
         rest = amounts[:, SERIES:].sum(axis=1)
         names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
-    labels = [f"{row[0]}. {row[1]}" for row in found.rows[:top]]
-    text = f"Query {found.query}: what the order comes from"
+    labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
+    text = f"Query {explanation.query}: what the order comes from"
     title = import_altair().TitleParams(text, subtitle="documents by rank; the bars of each add up to its mark")
     return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score, less the query's mean", title)
 
 
-def explanation_comparison_chart(found: ExplanationComparison, top: int = 20) -> Chart:
-    """The documents of a query that moved most between two models, and the features through which they did."""
+def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:
+    """Return the documents of a query that moved most between two models, and the features through which they did."""
     require_whole("top", top, 1)
-    moved = found.ranks[:, 0] - found.ranks[:, 1]
+    moved = explanation.ranks[:, 0] - explanation.ranks[:, 1]
     chosen = np.sort(np.argsort(-np.abs(moved), kind="stable")[:top])
-    differences = found.differences
+    differences = explanation.differences
     largest = np.argsort(-np.abs(differences).mean(axis=0), kind="stable")
-    amounts = {found.features[k]: differences[chosen, k] for k in largest[:SERIES]}
+    amounts = {explanation.features[k]: differences[chosen, k] for k in largest[:SERIES]}
     if len(largest) > SERIES:
         amounts[OTHERS] = differences[np.ix_(chosen, largest[SERIES:])].sum(axis=1)
-    labels = [f"{found.documents[k]}: {found.ranks[k, 0]} → {found.ranks[k, 1]}" for k in chosen]
-    first, second = found.names
-    text = f"Query {found.query}: what moved from {first} to {second}"
+    labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
+    first, second = explanation.names
+    text = f"Query {explanation.query}: what moved from {first} to {second}"
     title = import_altair().TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
     return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
 
@@ -298,36 +308,36 @@ def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, ti
     return themed(alt.layer(bars, zero, points).properties(height=DOCUMENT_ROW * len(labels), title=title))
 
 
-def partial_dependence_chart(found: PartialDependence) -> Chart:
-    """The mean score by the value of the feature, and thin lines for single documents.
+def partial_dependence_chart(dependence: PartialDependence) -> Chart:
+    """Return the mean score by the value of the feature, and thin lines for single documents.
 
     Example:
         >>> import numpy as np
         >>> from podium.explain import PartialDependence
         >>> from podium.reports.feature_charts import partial_dependence_chart
-        >>> found = PartialDependence("bm25", (0.0, 1.0), np.array([0.2, 0.6]), np.empty((0, 2)), np.empty(0, int))
-        >>> partial_dependence_chart(found).to_dict()["data"]["values"]
+        >>> dependence = PartialDependence("bm25", (0.0, 1.0), np.array([0.2, 0.6]), np.empty((0, 2)), np.empty(0, int))
+        >>> partial_dependence_chart(dependence).to_dict()["data"]["values"]
         [{'value': 0.0, 'score': 0.2}, {'value': 1.0, 'score': 0.6}]
 
     """
     alt = import_altair()
-    is_number = not any(isinstance(value, str) for value in found.grid)
+    is_number = not any(isinstance(value, str) for value in dependence.grid)
     field = f"value:{'Q' if is_number else 'N'}"
-    rows = [{"value": value, "score": score} for value, score in zip(found.grid, found.means, strict=True)]
-    x = alt.X(field, title=found.feature, sort=None)
+    rows = [{"value": value, "score": score} for value, score in zip(dependence.grid, dependence.means, strict=True)]
+    x = alt.X(field, title=dependence.feature, sort=None)
     if is_number:
         x = x.scale(zero=False)
     y = alt.Y("score:Q", title="score", scale=alt.Scale(zero=False))
     mean = chart_of(rows).mark_line(point=len(rows) < 60, strokeWidth=2.5).encode(
         x=x, y=y, tooltip=[field, alt.Tooltip("score:Q", format=".4f", title="mean score")]
     )  # fmt: skip
-    if not len(found.curves):
+    if not len(dependence.curves):
         return themed(mean)
     curves = [
         {"value": value, "score": score, "row": int(row)}
-        for row, curve in zip(found.rows, found.curves, strict=True)
-        for value, score in zip(found.grid, curve, strict=True)
+        for row, curve in zip(dependence.rows, dependence.curves, strict=True)
+        for value, score in zip(dependence.grid, curve, strict=True)
     ]
     lines = chart_of(curves).mark_line(style="zero", opacity=0.45).encode(x=x, y=y, detail="row:N", tooltip=["row:N"])
-    title = alt.TitleParams(f"The mean, and {len(found.curves)} documents")
+    title = alt.TitleParams(f"The mean, and {len(dependence.curves)} documents")
     return themed(alt.layer(lines, mean).properties(title=title))

@@ -20,7 +20,7 @@ HISTOGRAM_BINS = 20
 
 
 def queries_chart(evaluation: Evaluation) -> Chart:
-    """A histogram of each measure over the queries, with the mean and its 95% interval.
+    """Return a histogram of each measure over the queries, with the mean and its 95% interval.
 
     Example:
         >>> import podium
@@ -67,7 +67,7 @@ MOST_IN_LEGEND = 8
 
 
 def label_colour(labels: Sequence[float]) -> Any:
-    """The colour of the field `label`: numbers on a ramp, each of them in the legend if they are few.
+    """Return the colour of the field `label`: numbers on a ramp, each of them in the legend if they are few.
 
     Example:
         >>> from podium.reports.query_charts import label_colour
@@ -85,7 +85,7 @@ def label_colour(labels: Sequence[float]) -> Any:
 
 
 def top_labels_chart(top: TopLabels) -> Chart:
-    """The share of each label among the first documents, one upon the other ([S] fig. 3(b)).
+    """Return the share of each label among the first documents, one upon the other ([S] fig. 3(b)).
 
     Example:
         >>> import numpy as np
@@ -118,17 +118,17 @@ def top_labels_chart(top: TopLabels) -> Chart:
 
 ARROW_ROW = 16  # pixels of a document
 REACH = 4.0  # ranks that the longest arrow of a panel is long
-LANES = 8  # arrows beside each other: those of one lane do not meet
+LANES = 8  # columns of arrows; arrows of one lane do not overlap
 
 
 def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
-    """A bar for each document from the top, coloured by its label, and an arrow where each objective moves it.
+    """Return a bar for each document from the top, coloured by its label, and an arrow where each objective moves it.
 
     The longest arrow is as long in every panel: objectives differ in scale, and what counts is where they push most.
 
     Args:
         arrows: the list and its λ.
-        most: so many documents from the top.
+        most: the number of documents from the top.
 
     Example:
         >>> import podium
@@ -192,7 +192,7 @@ CALIBRATION_SIDE = 320
 
 
 def calibration_chart(calibration: Calibration) -> Chart:
-    """Above: observed against predicted, the line of true probabilities beside it. Below: the pairs of each bin.
+    """Return observed against predicted probabilities, with the diagonal; below, the pairs of each bin.
 
     Example:
         >>> import podium

@@ -1,4 +1,4 @@
-"""Charts of training: history, folds, tuning, and what observers saw by round."""
+"""Charts of training: history, tuning, what observers saw by round, and the optimum that training reached."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from podium.errors import DataError
 from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
 
 if TYPE_CHECKING:
-    from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, RankChanges
-    from podium.estimators.cross_validation import CrossValidation
+    from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, Optimality, RankChanges
     from podium.tuning import Tuning
 
 
@@ -30,11 +29,11 @@ def lines_by_iteration(
     is_share: bool = True,
     height: int = HEIGHT,
 ) -> Chart:
-    """A line for each column, without a theme; what is NaN is left out.
+    """Return a line for each column, without a theme; what is NaN is left out.
 
     Args:
         iterations: of the rows.
-        columns: by the name that stands in the legend.
+        columns: the values by the name in the legend.
         title: of the vertical axis.
         legend: its title.
         is_share: whether values are shown in percent.
@@ -80,7 +79,7 @@ def history_chart(
     best_iteration: int | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Chart:
-    """A panel for each measure, a line for each data set; the best round is marked.
+    """Return a panel for each measure, a line for each data set; the best round is marked.
 
     Args:
         history: means after each round, by `set/measure`; the first of them picked the best round.
@@ -124,7 +123,7 @@ def _with_first(values: Sequence[float], before: float | None) -> tuple[list[int
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """The data set and the measure of a name."""
+    """Return the data set and the measure of a name."""
     data_set, slash, measure = name.partition("/")
     return (data_set, measure) if slash else ("", name)
 
@@ -140,7 +139,7 @@ def _title(name: str, line: tuple[list[int], list[float]], best: int | None, n_r
 def _history_panel(
     lines: dict[str, tuple[list[int], list[float]]], measure: str, sets: list[str], best: int | None, height: int
 ) -> Chart:
-    """The lines of one measure."""
+    """Return the lines of one measure."""
     alt = import_altair()
     rows: list[dict[str, Any]] = []
     for name, (rounds, values) in lines.items():
@@ -166,7 +165,7 @@ def _history_panel(
 
 
 def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: str) -> Chart:
-    """A measure by the number of trees that score, with its 95% intervals.
+    """Return a measure by the number of trees that score, with its 95% intervals.
 
     Args:
         points: the number of trees, the mean, and the ends of its interval.
@@ -198,65 +197,11 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
     return themed(alt.layer(*layers).properties(height=HEIGHT, title=title))
 
 
-SYSTEM_ROW = 44  # pixels from one system to the next
-
-
-def folds_chart(result: CrossValidation) -> Chart:
-    """For each measure and system the mean over all queries with its 95% interval, and the mean of each fold.
-
-    Example:
-        >>> import podium
-        >>> result = podium.cross_validate(podium.LambdaMART(n_trees=2), podium.artificial(20, features=4), folds=2,
-        ...     measures="ndcg")
-        >>> from podium.reports.training_charts import folds_chart
-        >>> folds_chart(result).to_dict()["title"]["text"]
-        '20 queries, 2 folds'
-
-    """
-    alt = import_altair()
-    measures = list(next(iter(result.evaluations.values())).means)
-    panels = [_fold_panel(result, measure) for measure in measures]
-    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels)
-    n_folds, n_queries = len(result.fold_names), len(result.fold_of_query)
-    title = f"{n_queries:,} queries, {n_folds} fold{'s' * (n_folds > 1)}"
-    return themed(chart.properties(title=alt.TitleParams(title)))
-
-
-def _fold_panel(result: CrossValidation, measure: str) -> Chart:
-    alt = import_altair()
-    of_folds = [
-        {"system": name, "fold": fold, "value": value, "what": "a fold"}
-        for name, means in result.fold_means.items()
-        for fold, value in zip(result.fold_names, means[measure].tolist(), strict=True)
-    ]
-    of_all = [
-        {"system": name, "value": one.means[measure], "low": one.intervals[measure][0],
-         "high": one.intervals[measure][1], "what": "all queries"}
-        for name, one in result.evaluations.items()
-    ]  # fmt: skip
-    y = alt.Y("system:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
-    scale = alt.Scale(zero=False)
-    colour = alt.Color("what:N", title=None, scale=alt.Scale(domain=["all queries", "a fold"]))
-    value = alt.Tooltip("value:Q", format=".4f", title=measure)
-    rules = chart_of(of_all).mark_rule(style="interval").encode(
-        x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q", y=y,
-    )  # fmt: skip
-    folds = chart_of(of_folds).mark_point(size=40).encode(
-        x=alt.X("value:Q", title=measure, scale=scale), y=y, yOffset=alt.value(SYSTEM_ROW / 2 + 9), color=colour,
-        tooltip=["system:N", "fold:N", value],
-    )  # fmt: skip
-    means = chart_of(of_all).mark_point(size=90).encode(
-        x=alt.X("value:Q", title=measure, scale=scale), y=y, color=colour,
-        tooltip=["system:N", value, alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f")],
-    )  # fmt: skip
-    return alt.layer(rules, folds, means).properties(height=SYSTEM_ROW * len(of_all))
-
-
 PARAMETER_ROW = 22  # pixels from one parameter to the next
 
 
 def tuning_chart(tuning: Tuning) -> Chart:
-    """The first measure of each trial with the best so far; below it the share of each parameter in the spread.
+    """Return the first measure of each trial with the best so far; below it the share of each parameter in the spread.
 
     Example:
         >>> import podium
@@ -310,7 +255,7 @@ def _parameter_importance(tuning: Tuning, measure: str) -> Chart:
 
 
 def agreement_chart(agreement: Agreement) -> Chart:
-    """The share of documents that both objectives move the same way ([S] fig. 2).
+    """Return the share of documents that both objectives move the same way ([S] fig. 2).
 
     Example:
         >>> import numpy as np
@@ -408,3 +353,68 @@ def _shares_panel(shares: LambdaShares, values: Floats, name: str) -> Chart:
         tooltip=["label:O", alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
     return bars.properties(width=SHARES_WIDTH)
+
+
+PANEL_WIDTH = 360
+MOST_DIRECTIONS = 500  # drawn for each step; the shares above them are of all
+
+
+def optimality_chart(optimality: Optimality) -> Chart:
+    """Left: the change of the measure in each direction, by step. Right: the measure around single weights.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> model = podium.LinearRanker(n_iterations=2).fit(data)
+        >>> result = podium.diagnostics.local_optimality(model, data, directions=5, steps=[0.1], curves=2, points=3)
+        >>> from podium.reports.training_charts import optimality_chart
+        >>> len(optimality_chart(result).to_dict()["hconcat"])
+        2
+
+    """
+    alt = import_altair()
+    return themed(
+        alt.hconcat(_direction_panel(optimality), _weight_panel(optimality))
+        if len(optimality.curves)
+        else _direction_panel(optimality)
+    )
+
+
+def _direction_panel(optimality: Optimality) -> Chart:
+    alt = import_altair()
+    rows = [
+        {"step": f"{step:g}", "change": change}
+        for step, changes in zip(optimality.steps, optimality.changes, strict=True)
+        for change in changes[:MOST_DIRECTIONS].tolist()
+    ]
+    shares = [
+        {"step": f"{step:g}", "share": share, "label": f"{share:.0%} fall"}
+        for step, share in zip(optimality.steps, optimality.falling_share.tolist(), strict=True)
+    ]
+    x = alt.X("step:O", sort=None, title="step, as a share of |w|", axis=alt.Axis(labelAngle=0))
+    y = alt.Y("change:Q", title=f"change of {optimality.measure}")
+    points = chart_of(rows).mark_tick(opacity=0.35, width={"band": 0.5}, thickness=1.5).encode(
+        x, y, tooltip=[alt.Tooltip("change:Q", format="+.4f")]
+    )  # fmt: skip
+    zero = chart_of([{"change": 0.0}]).mark_rule(style="zero").encode(y="change:Q")
+    words = chart_of(shares).mark_text(style="words", baseline="bottom").encode(x=x, y=alt.value(-4), text="label:N")
+    title = alt.TitleParams(f"{optimality.changes.shape[1]} random directions", offset=15)  # above the words
+    return alt.layer(zero, points, words).properties(width=PANEL_WIDTH, title=title)
+
+
+def _weight_panel(optimality: Optimality) -> Chart:
+    alt = import_altair()
+    rows = [
+        {"weight": weight, "move": move, "value": value}
+        for weight, curve in zip(optimality.weights.tolist(), optimality.curves.tolist(), strict=True)
+        for move, value in zip(optimality.moves.tolist(), curve, strict=True)
+    ]
+    x = alt.X("move:Q", title="move of one weight, as a share of |w|")
+    y = alt.Y("value:Q", title=optimality.measure, scale=alt.Scale(zero=False))
+    lines = chart_of(rows).mark_line(strokeWidth=1.2, opacity=0.8).encode(
+        x, y, detail="weight:N", tooltip=["weight:N", "move:Q", alt.Tooltip("value:Q", format=".4f")]
+    )  # fmt: skip
+    zero = chart_of([{"move": 0.0}]).mark_rule(style="quiet").encode(x="move:Q")
+    n = len(optimality.curves)
+    title = alt.TitleParams(f"{n} single weight{'s' * (n > 1)}", offset=26)
+    return alt.layer(zero, lines).properties(width=PANEL_WIDTH, title=title)

@@ -1,18 +1,85 @@
-"""A live curve in the terminal while a model is trained."""
+"""The curve of a training run in a terminal, drawn while the model is trained."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import numpy as np
+
+from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.errors import DataError
-from podium.reports.curves import curve
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.live import Live
+
+
+# Unicode's braille patterns: 2 × 4 dots a character, a bit for each, from top to bottom of the left and right column.
+FIRST_PATTERN = 0x2800
+BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+
+
+def curve(values: Sequence[float], width: int, height: int) -> str:
+    """Return a line through the values in braille dots: `height` lines of text with `width` characters.
+
+    The lowest value is at the bottom, the highest at the top. If there are more values than columns of dots, a column
+    reaches from the lowest to the highest of its values. Values that are not finite leave a gap.
+
+    Example:
+        >>> from podium.reports.watching import curve
+        >>> print(curve([0, 1, 2, 3, 4, 5, 6, 7], width=4, height=2))
+        ⠀⠀⡠⠊
+        ⡠⠊⠀⠀
+
+    """
+    require_whole("width", width, 1)
+    require_whole("height", height, 1)
+    heights = np.asarray(values, float)
+    if heights.ndim != 1:
+        raise DataError("values must be a list of numbers")
+    heights = np.where(np.isfinite(heights), heights, np.nan)
+    dots = np.zeros((4 * height, 2 * width), bool)
+    finite = heights[~np.isnan(heights)]
+    if len(finite):
+        halves, span = heights / 2, finite.max() / 2 - finite.min() / 2  # halves cannot overflow
+        shares = (finite.max() / 2 - halves) / span if span > 0 else 0.5 + 0 * heights
+        rows = (4 * height - 1) * shares
+        for column, (top, bottom) in enumerate(_reaches(rows, 2 * width)):
+            if top <= bottom:  # not where a value is missing
+                dots[round(top) : round(bottom) + 1, column] = True
+    codes = FIRST_PATTERN + (dots.reshape(height, 4, width, 2) * BITS[None, :, None, :]).sum(axis=(1, 3))
+    return "\n".join("".join(map(chr, line)) for line in codes.tolist())
+
+
+def _reaches(rows: Floats, n_columns: int) -> list[tuple[float, float]]:
+    """Return the ends of the line in each column of dots, without what its neighbour covers."""
+    n = len(rows)
+    if n <= n_columns:
+        columns = np.linspace(0, n - 1, n_columns) if n > 1 else np.zeros(1)
+        line = np.interp(columns, np.arange(n), rows)
+        return [_joined(line[k - 1] if k else value, value) for k, value in enumerate(line.tolist())]
+    parts = np.array_split(rows, n_columns)
+    reaches = [(float(part.min()), float(part.max())) for part in parts]
+    return [_touching(reaches[k - 1] if k else one, one) for k, one in enumerate(reaches)]
+
+
+def _joined(before: float, value: float) -> tuple[float, float]:
+    """Return a column that starts half way between the previous value and its own."""
+    if abs(value - before) <= 1 or np.isnan(before):
+        return value, value
+    middle = before + (1 if value > before else -1)
+    return min(middle, value), max(middle, value)
+
+
+def _touching(before: tuple[float, float], one: tuple[float, float]) -> tuple[float, float]:
+    """Return a column that touches the one before."""
+    top, bottom = one
+    return min(top, before[1] + 1), max(bottom, before[0] - 1)
+
 
 PAUSE = 0.2  # seconds from one picture to the next, at least
 COST = 100  # times as long as it took to draw: 1% of the time of training, at most
@@ -54,7 +121,7 @@ class Picture:
         self.others, self.best = dict(others), round_.best_iteration
 
     def text(self, width: int, height: int) -> str:
-        """The picture in so many columns and at most so many lines."""
+        """Return the picture in `width` columns and at most `height` lines."""
         low, high = (f"{end:.4f}" for end in (min(self.values), max(self.values)))
         margin = max(len(low), len(high))
         inner = max(min(width - margin - 2, WIDEST), 4)
@@ -66,7 +133,7 @@ class Picture:
         return "\n".join([self.name[:width], *drawn, self._words()[:width], *self._of_others(width)])
 
     def _words(self) -> str:
-        """What can be said in a line."""
+        """Return the round, the values and the time, in one line."""
         of = "" if self.total is None else f" of {self.total}"
         words = [f"round {self.first + len(self.values)}{of}", f"now {self.values[-1]:.4f}"]
         if self.best is not None and self.best >= self.first:
@@ -86,11 +153,11 @@ class Picture:
 class Watch:
     """An observer of training that draws the curve of the validation data in the terminal, on standard error.
 
-    Any estimator takes it that has `observers`. It draws a few times a second, for 1% of the time at most, and leaves
-    the last picture. Where standard error is no terminal, or one that cannot show a curve, it draws nothing.
+    Any estimator with `observers` takes it. It draws a few times a second, for at most 1% of the time, and leaves the
+    last picture. If standard error is not a terminal that can show a curve, it draws nothing.
 
     Args:
-        total: the rounds that there will be, at most, to be shown beside the number of the present one.
+        total: the largest number of rounds, to show with the current one.
 
     Example:
         >>> import podium
@@ -154,7 +221,7 @@ def _new_live() -> Any:
 
 
 def can_draw() -> bool:
-    """Whether standard error is a terminal that can go back over what it shows, and has braille patterns."""
+    """Return whether standard error is a terminal that can go back over what it shows, and has braille patterns."""
     if not sys.stderr.isatty():
         return False
     from rich.console import Console

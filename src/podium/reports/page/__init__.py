@@ -1,4 +1,4 @@
-"""A report: `building` collects numbers (`contents`) section by section, `rendering` sets them with `templates`."""
+"""Reports: `building` collects numbers (`contents`) section by section, and renders them with `templates`."""
 
 from podium.reports.page.building import comparison_report, report
 

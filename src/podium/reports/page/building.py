@@ -1,11 +1,15 @@
-"""A report from a ranker and data: numbers are collected section by section, then written as one file."""
+"""A report as one page: collect the sections and render them as HTML."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,24 +17,93 @@ from typing import Any
 import numpy as np
 
 from podium.core.files import write_text
+from podium.core.pages import base_style
 from podium.core.progress import progress
 from podium.core.validation import require_whole, to_path
 from podium.data import RankingData
 from podium.data.schema import as_data
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, MissingExtraError, PodiumWarning
 from podium.evaluation import Comparison, Evaluation, compare
 from podium.evaluation.evaluating import Measures, as_measures, evaluated, measures_of, rankings_of
 from podium.measures import Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
-from podium.reports.page.contents import Report, Section
-from podium.reports.page.cost import POINTS, cost_section
-from podium.reports.page.facts import data_section, repeat_section
+from podium.reports.charts import FONT, import_altair, safe_in_script, theme
+from podium.reports.page.contents import Figures, Queries, Report, Section
+from podium.reports.page.facts import POINTS, cost_section, data_section, repeat_section
 from podium.reports.page.features import feature_sections
 from podium.reports.page.learning import LOOKS, learning_section, ranking_section
 from podium.reports.page.measuring import comparison_section, measures_section
 from podium.reports.page.queries import STEPS, queries_section
-from podium.reports.page.rendering import as_html, require_extra
 from podium.reports.page.subject import Subject, has_labels
+
+PACKAGE = "podium.reports.page"
+
+
+def require_extra() -> None:
+    """Raise if a library for reports is not installed."""
+    import_altair()
+    for module, package in (("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")):
+        try:
+            __import__(module)
+        except ImportError:
+            raise MissingExtraError(package, "report", "a report") from None
+
+
+def as_html(report: Report) -> str:
+    """Return the file as text."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(PACKAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    environment.filters["signed"] = signed
+    environment.filters["number"] = lambda value: f"{value:.4g}"
+    charts = [figure.spec for section in report.sections for part in section.parts if isinstance(part, Figures)
+              for figure in part.figures]  # fmt: skip
+    arrows = {
+        f"{section.key}-{k}": query.arrows
+        for section in report.sections
+        for part in section.parts
+        if isinstance(part, Queries)
+        for k, query in enumerate(part.queries)
+        if query.arrows is not None
+    }
+    looks = {"light": theme(), "dark": theme(dark=True), "font": FONT}
+    return environment.get_template("report.html").render(
+        report=report,
+        style=_safe_style(base_style() + _file("report.css")),
+        data=_safe_json({"charts": charts, "arrows": arrows, "looks": looks}),
+        library=_library() if charts else "",
+        script=_file("report.js"),
+    )
+
+
+def signed(value: float) -> str:
+    """Return a number with its sign, for people."""
+    return f"{'−' if value < 0 else '+'}{abs(value):.3g}"
+
+
+def _file(name: str) -> str:
+    return files(PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _safe_json(content: Any) -> str:
+    return safe_in_script(json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+
+
+def _safe_style(style: str) -> str:
+    return re.sub(r"\n\s*", "\n", style)
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    bundle: Any = vl_convert.javascript_bundle
+    return f"(function () {{{bundle()}}})();".replace("</script", "<\\/script")
+
 
 MEASURES = ("ndcg@10", "err@10", "ap")
 
@@ -56,23 +129,23 @@ def report(
     Learning curves with the round that was chosen; measures with intervals; the comparison with other models; the
     worst, best and most changed queries with their lists, deciding features and λ by round; λ shares, labels at the top
     and rank changes; importance three ways; partial dependence; contributions of features; speed against accuracy; the
-    data with warnings; what is needed to repeat the run. What cannot be had says why, and what to do. The same model
-    and data give the same file.
+    data with warnings; what is needed to repeat the run. A section that is missing says why, and what to do. The same
+    model and data give the same file.
 
     Args:
-        model: a model, an estimator, a function, any object with `predict`; or scores, of which less can be told.
+        model: a model, an estimator, a function, any object with `predict`; or scores, which allow fewer sections.
         data: the test data, as for `evaluate`.
         path: the file to write, in `.html`.
-        train, valid: what the model was trained on and chosen by, to be measured and summed up beside the test data.
+        train, valid: the training and validation data of the model, to measure and summarise with the test data.
         others: models or scores to compare with, by name.
-        measures: what to measure, the first of them decides which queries are shown; by default those of training, and
-            NDCG@10, ERR@10 and AP.
-        history: `model.history_`, of a model that does not hold it itself: a net or linear model from a file.
-        name: of the model in the report.
-        data_name: of the data that it is tested on; `"valid"` or `"train"` where that is what it is.
-        queries: how many of each kind are shown.
+        measures: what to measure; the first decides which queries are shown. By default those of training, and NDCG@10,
+            ERR@10 and AP.
+        history: `model.history_`, if the model does not hold it: a net or linear model from a file.
+        name: the name of the model in the report.
+        data_name: the name of the test data; `"valid"` or `"train"` if it is that data.
+        queries: the number of queries of each kind to show.
         timing: measure how long scoring takes; the file then differs from run to run.
-        facts: about the run, by name, to stand with what is needed to repeat it.
+        facts: facts about the run, by name, for the section on how to repeat it.
 
     Returns:
         The path.
@@ -120,11 +193,11 @@ def comparison_report(
 
     """
     path = _checked(path)
-    found = compare(data, systems) if comparison is None else comparison
+    comparison = compare(data, systems) if comparison is None else comparison
     names = list(systems)
     ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the first ones are what it is compared with
     with _noted() as noted, progress("report", 2) as advance:
-        subject = subject_of(ordered, data, "test", {}, None, comparison=found, n_listed=5)
+        subject = subject_of(ordered, data, "test", {}, None, comparison=comparison, n_listed=5)
         sections = [
             comparison_section(subject),
             queries_section(subject, advance),
@@ -136,7 +209,7 @@ def comparison_report(
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:
-    """The file to write, where that is one and the libraries are there."""
+    """Return the file to write; raise if it is not one, or if a library is missing."""
     require_extra()
     path = to_path(path)
     if path.suffix.lower() not in (".html", ".htm"):
@@ -145,7 +218,7 @@ def _checked(path: str | os.PathLike[str]) -> Path:
 
 
 def _sections(subject: Subject, advance: Callable[..., None]) -> list[Section]:
-    """The sections of a model, in the order of the page."""
+    """Return the sections of a model, in the order of the page."""
     return [
         measures_section(subject),
         comparison_section(subject),
@@ -164,7 +237,7 @@ def subject_of(
     comparison: Comparison | None = None, history: Mapping[str, Sequence[float]] | None = None,
     facts: Mapping[str, str] = MappingProxyType({}), n_listed: int, timing: bool = False,
 ) -> Subject:  # fmt: skip
-    """The data, rankings and evaluations that all sections are made from; the first system is the one reported on."""
+    """Return the data, rankings and evaluations of all sections; the first system is the subject of the report."""
     name, ranker = next(iter(systems.items()))
     data, ranked = rankings_of(data, list(systems.values()))
     if not data.n_queries:
@@ -191,7 +264,7 @@ def subject_of(
 def _evaluated(
     data: RankingData, rankings: dict[str, Ranking], systems: dict[str, Any], chosen: list[Measure]
 ) -> tuple[Evaluation, dict[str, Evaluation]]:
-    """The first system as `evaluate` measures it alone, and all of them as `compare` does."""
+    """Return the first system as `evaluate` measures it alone, and all of them as `compare` does."""
     warn_of_powers(chosen, data)
     all_trained, first = measures_of(systems.values()), next(iter(systems))
     evaluations = {
@@ -203,7 +276,7 @@ def _evaluated(
 
 
 def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]) -> list[Measure]:
-    """What is measured, of what the data has labels for."""
+    """Return what is measured, of what the data has labels for."""
     if measures is not None:
         return as_measures(measures) if any(has_labels(data, source) for source in data.labels) else []
     trained = info.get("measures", [])
@@ -212,7 +285,7 @@ def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]
     for text in (*texts, *MEASURES):
         try:
             measure = as_measure(text)
-        except DataError:  # a measure of a user's own that is not registered here
+        except DataError:  # a user's measure that is not registered here
             continue
         if has_labels(data, measure.labels):
             chosen.setdefault(str(measure), measure)
@@ -221,7 +294,7 @@ def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]
 
 @contextmanager
 def _noted() -> Iterator[Callable[[], list[str]]]:
-    """A function that gives Podium's warnings so far, which the report tells; others go their way."""
+    """Yield a function that returns Podium's warnings so far, for the report; other warnings are passed on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PodiumWarning)
         yield lambda: list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, PodiumWarning)))

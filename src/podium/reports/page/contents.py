@@ -1,4 +1,4 @@
-"""What stands in a report, as plain data: sections made of a few kinds of parts, which the template sets."""
+"""The contents of a report: sections with figures, numbers, words and queries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podium.evaluation.tables import Table
+from podium.reports.charts import Chart
 
 
 @dataclass(frozen=True)
@@ -34,38 +35,25 @@ class Warned:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table; the first column names its rows.
-
-    Attributes:
-        caption: what it shows.
-        table: the numbers.
-        folded: whether it is shown only when it is asked for.
-
-    """
+    """A table; the first column names its rows."""
 
     kind: ClassVar[str] = "numbers"
     caption: str
     table: Table
-    folded: bool = False
+    folded: bool = False  # whether it is shown only on request
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart.
-
-    Attributes:
-        caption: what it shows.
-        spec: one view of Vega-Lite, without a theme, a title and a width.
-
-    """
+    """A chart."""
 
     caption: str
-    spec: dict[str, Any]
+    spec: dict[str, Any]  # one view of Vega-Lite, without theme, title and width
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Charts beside each other, as many as there is room for."""
+    """Charts in a row, as many as fit."""
 
     kind: ClassVar[str] = "figures"
     figures: tuple[Figure, ...]
@@ -73,95 +61,57 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reason:
-    """A feature that sets a document apart from the others of its list.
-
-    Attributes:
-        feature: its name.
-        value: as people know it.
-        amount: its contribution to the score, against the mean of the documents listed.
-
-    """
+    """A feature that sets a document apart from the others of its list."""
 
     feature: str
-    value: str
-    amount: float
+    value: str  # as people read it
+    amount: float  # the contribution to the score, minus the mean of the documents listed
 
 
 @dataclass(frozen=True)
 class ListedDocument:
-    """A line of a ranked list.
+    """A line of a ranked list."""
 
-    Attributes:
-        rank: from 1.
-        name: its id, or the number of its row.
-        label: as people read it, empty for none.
-        share: of the highest label of the data, from 0 to 1, for a bar.
-        score: of the model; None where it was not ranked.
-        change: by how many ranks it is higher than in the other system's list; None without one.
-        reasons: the features that count most.
-
-    """
-
-    rank: int
-    name: str
-    label: str
-    share: float
-    score: float | None
-    change: int | None
-    reasons: tuple[Reason, ...] = ()
+    rank: int  # from 1
+    name: str  # the id, or the number of the row
+    label: str  # as people read it, empty for none
+    share: float  # of the highest label of the data, from 0 to 1, for a bar
+    score: float | None  # None if the model did not rank it
+    change: int | None  # ranks that it is higher than in the other system's list; None without one
+    reasons: tuple[Reason, ...] = ()  # the features that count most
 
 
 @dataclass(frozen=True)
 class ListedQuery:
-    """A query with its ranked list.
+    """A query with its ranked list."""
 
-    Attributes:
-        number: of the query in the data, from 0.
-        name: its id.
-        group: why it is shown: among the worst, the best, the most changed.
-        value: what it was chosen by, as text; empty without labels.
-        values: what was measured, by system: texts.
-        documents: from the top.
-        n_documents: of the whole query.
-        arrows: its λ by round, as the script of the page draws them; None where there are none.
-
-    """
-
-    number: int
+    number: int  # in the data, from 0
     name: str
-    group: str
-    value: str
-    values: tuple[tuple[str, str], ...]
-    documents: tuple[ListedDocument, ...]
-    n_documents: int
-    arrows: dict[str, Any] | None = None
+    group: str  # why it is shown: among the worst, the best, the most changed
+    value: str  # the measure that it was chosen by, as text; empty without labels
+    values: tuple[tuple[str, str], ...]  # measures by system, as text
+    documents: tuple[ListedDocument, ...]  # the first ones
+    n_documents: int  # of the whole query
+    arrows: dict[str, Any] | None = None  # λ by round, for the script of the page
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries with their lists, of which the page shows one at a time.
-
-    Attributes:
-        queries: by group.
-        measure: by which they were chosen, or None.
-        other: the system with which ranks are compared, or None.
-        arrows_missing: why there are no arrows of λ, or None.
-
-    """
+    """Queries with their lists, of which the page shows one at a time."""
 
     kind: ClassVar[str] = "queries"
     queries: tuple[ListedQuery, ...]
-    measure: str | None
-    other: str | None
-    arrows_missing: str | None
+    measure: str | None  # by which they were chosen
+    other: str | None  # the system to compare ranks with
+    arrows_missing: str | None  # why there are no arrows of λ
 
     @property
     def groups(self) -> dict[str, list[ListedQuery]]:
         """The queries by the group they are in."""
-        found: dict[str, list[ListedQuery]] = {}
+        groups: dict[str, list[ListedQuery]] = {}
         for query in self.queries:
-            found.setdefault(query.group, []).append(query)
-        return found
+            groups.setdefault(query.group, []).append(query)
+        return groups
 
 
 Part = Words | Missing | Warned | Numbers | Figures | Queries
@@ -169,35 +119,86 @@ Part = Words | Missing | Warned | Numbers | Figures | Queries
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with what stands under it.
+    """A heading and its parts."""
 
-    Attributes:
-        key: its name in addresses within the page.
-        title: the heading.
-        parts: from the top.
-
-    """
-
-    key: str
+    key: str  # the name in addresses within the page
     title: str
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report.
-
-    Attributes:
-        title: of the page.
-        summary: what it is about, in one line.
-        headline: the most important numbers, as name and text.
-        warnings: what came up while the report was made.
-        sections: from the top.
-
-    """
+    """A whole report."""
 
     title: str
-    summary: str
-    headline: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
+    summary: str  # the subject in one line
+    headline: tuple[tuple[str, str], ...]  # the most important numbers, as name and text
+    warnings: tuple[str, ...]  # of making the report
     sections: tuple[Section, ...]
+
+
+LEFT_OUT = ("$schema", "config", "width", "title", "resolve", "autosize")
+
+
+def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
+    """Return the views of a chart as figures; titles become captions.
+
+    Args:
+        chart: by one of `podium.reports`.
+        caption: the caption of a single view, or the start of several captions; by default the chart's title.
+
+    Example:
+        >>> from podium.reports.training_charts import history_chart
+        >>> from podium.reports.page.contents import figures_of
+        >>> [figure.caption for figure in figures_of(history_chart({"valid/ap": [0.4, 0.6]}, best_iteration=1))]
+        ['valid/ap 0.6000 after round 2 of 2']
+
+    """
+    spec = chart.to_dict(validate=False)  # Podium's charts, which the tests validate
+    caption = caption or _title(spec)
+    views = _views(spec)
+    if len(views) == 1:
+        return (Figure(caption or _title(views[0]), _plain(views[0])),)
+    titles = [_title(view) or _vertical_title(view) for view in views]
+    return tuple(
+        Figure(": ".join(text for text in (caption, title) if text), _plain(view))
+        for view, title in zip(views, titles, strict=True)
+    )
+
+
+def _views(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the single views of a chart, from the top and from the left."""
+    for kind in ("hconcat", "vconcat", "concat"):
+        if kind in spec:
+            return [view for part in spec[kind] for view in _views(part)]
+    return [spec]
+
+
+def _plain(view: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in view.items() if name not in LEFT_OUT}
+    if "layer" in kept:
+        kept["layer"] = [layer for layer in kept["layer"] if not _is_text(layer)]
+    return kept
+
+
+def _is_text(layer: dict[str, Any]) -> bool:
+    """Return whether a layer is text: it has no room on a phone, and a table has it."""
+    mark = layer.get("mark", {})
+    return (mark.get("type") if isinstance(mark, dict) else mark) == "text"
+
+
+def _title(spec: dict[str, Any]) -> str:
+    title = spec.get("title", "")
+    if not isinstance(title, dict):
+        return str(title)
+    text, below = title.get("text", ""), title.get("subtitle")
+    return f"{text}; {below}" if below else str(text)
+
+
+def _vertical_title(view: dict[str, Any]) -> str:
+    """Return what the vertical axis says, of a view without a title."""
+    for layer in view.get("layer", [view]):
+        title = layer.get("encoding", {}).get("y", {}).get("title")
+        if title:
+            return str(title)
+    return ""

@@ -14,13 +14,12 @@ from podium.evaluation.tables import Table
 from podium.explain import Explanation, explain, partial_dependence, permutation_importance
 from podium.models.base import model_of, shown_name
 from podium.reports.feature_charts import importance_chart, summary_chart
-from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words
-from podium.reports.page.figures import figures_of
+from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words, figures_of
 from podium.reports.page.measuring import warnings_of
 from podium.reports.page.subject import Subject, has_labels, of_some, sample
 
 EXPLAINED = 600  # documents whose scores are explained
-BACKGROUND = 100  # documents to compare with, where a model does not know its own
+BACKGROUND = 100  # documents to compare with, if a model does not keep its training documents
 SHUFFLED_VALUES = 2_000_000  # of the documents whose features are shuffled
 DEPENDENCE_DOCUMENTS = 2_000
 SHOWN = 12  # features in a chart
@@ -29,9 +28,9 @@ SCORES_ALONE = "There are scores alone, and nothing to see inside: give a model 
 
 
 def explained(ranker: Any, data: RankingData) -> Explanation:
-    """Contributions of the features; models that do not know their training documents are given some of these."""
-    own = getattr(ranker, "explain", None)
-    find = own if own is not None and model_of(ranker) is not ranker else lambda *given: explain(ranker, *given)
+    """Return contributions of the features, compared with some of the data if the model has no training documents."""
+    method = getattr(ranker, "explain", None)
+    find = method if method is not None and model_of(ranker) is not ranker else lambda *given: explain(ranker, *given)
     try:
         return find(data)
     except PodiumError as error:
@@ -48,23 +47,23 @@ def feature_sections(subject: Subject, advance: Callable[..., None]) -> list[Sec
               "dependence": "Partial dependence"}  # fmt: skip
     if not subject.can_score:
         return [Section(key, title, (Missing(SCORES_ALONE),)) for key, title in titles.items()]
-    found: Explanation | PodiumError
+    explanation: Explanation | PodiumError
     try:
-        found = explained(subject.ranker, sample(subject.data, EXPLAINED))
+        explanation = explained(subject.ranker, sample(subject.data, EXPLAINED))
     except PodiumError as error:
-        found = error
+        explanation = error
     advance(1, "explaining scores")
-    order, parts = _importance(subject, found)
+    order, parts = _importance(subject, explanation)
     advance(1, "shuffling features")
-    contributions = _contributions(subject, found)
+    contributions = _contributions(subject, explanation)
     dependence = _dependence(subject, order)
     advance(1, "partial dependence")
     filled = dict(zip(titles, (parts, contributions, dependence), strict=True))
     return [Section(key, titles[key], tuple(one)) for key, one in filled.items()]
 
 
-def _importance(subject: Subject, found: Explanation | PodiumError) -> tuple[list[str], list[Part]]:
-    """The features from the most important, and the three ways to tell."""
+def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tuple[list[str], list[Part]]:
+    """Return the features, the most important first, and a table of three kinds of importance."""
     ways: dict[str, dict[str, float]] = {}
     figures: list[Figure] = []
     missing: list[Part] = []
@@ -87,8 +86,8 @@ def _importance(subject: Subject, found: Explanation | PodiumError) -> tuple[lis
             intervals = {shown_name(row[0]): (row[2], row[3]) for row in table.rows}
     except PodiumError as error:
         missing.append(Missing(warnings_of(error)))
-    if isinstance(found, Explanation):
-        ways["mean |contribution|"] = {row[0]: row[1] for row in found.importance().rows}
+    if isinstance(explanation, Explanation):
+        ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}
     for way, values in ways.items():
         known = [intervals[name] for name in values] if "shuffled" in way and not _undefined(intervals) else None
         chart = importance_chart(list(values), list(values.values()), way, intervals=known, top=SHOWN)
@@ -102,12 +101,12 @@ def _importance(subject: Subject, found: Explanation | PodiumError) -> tuple[lis
 
 
 def _undefined(intervals: dict[str, tuple[float, float]]) -> bool:
-    """Whether there are no intervals, as of a single query."""
+    """Return whether there are no intervals, as of a single query."""
     return not intervals or not np.isfinite(list(intervals.values())).all()
 
 
 def _order(ways: dict[str, dict[str, float]]) -> list[str]:
-    """The features by the last of the ways that is known, the most important first."""
+    """Return the features by the last of the ways that is known, the most important first."""
     values = list(ways.values())[-1]
     return sorted(values, key=lambda name: -values[name])
 
@@ -125,48 +124,48 @@ def _table(ways: dict[str, dict[str, float]], intervals: dict[str, tuple[float, 
     return Numbers(f"All three ways as numbers{cut}", Table(columns, rows[:most]), folded=True)
 
 
-def _contributions(subject: Subject, found: Explanation | PodiumError) -> list[Part]:
-    if not isinstance(found, Explanation):
-        return [Missing(warnings_of(found))]
+def _contributions(subject: Subject, explanation: Explanation | PodiumError) -> list[Part]:
+    if not isinstance(explanation, Explanation):
+        return [Missing(warnings_of(explanation))]
     words = (
-        f"A point is a document: how much a feature added to its score, by {found.method}. Contributions and the base, "
-        f"{found.base:.4g}, add up to the score. The table says in words what the colours say."
+        f"A point is a document: how much a feature added to its score, by {explanation.method}. Contributions and the "
+        f"base, {explanation.base:.4g}, add up to the score. The table puts the colours into words."
     )
-    directions = Numbers("Whether scores rise with a feature", _directions(found))
-    return [Words(words), Figures(figures_of(summary_chart(found, SHOWN))), directions]
+    directions = Numbers("Whether scores rise with a feature", _directions(explanation))
+    return [Words(words), Figures(figures_of(summary_chart(explanation, SHOWN))), directions]
 
 
-def _directions(found: Explanation) -> Table:
+def _directions(explanation: Explanation) -> Table:
     """Of the most important features: the mean |contribution|, and how contributions go with values."""
     from scipy import stats
 
     rows: list[list[Any]] = []
-    means = np.abs(found.values).mean(axis=0)
+    means = np.abs(explanation.values).mean(axis=0)
     for k in np.argsort(-means, kind="stable")[:SHOWN].tolist():
-        amounts, values = found.values[:, k], dense_block(found.features, slice(None), np.float64)[:, k]
+        amounts, values = explanation.values[:, k], dense_block(explanation.features, slice(None), np.float64)[:, k]
         known = ~np.isnan(values)
         agreement = float("nan")
-        is_number = k not in found.encoding.categories
+        is_number = k not in explanation.encoding.categories
         if is_number and known.sum() > 2 and np.ptp(values[known]) > 0 and np.ptp(amounts[known]) > 0:
             agreement = float(stats.spearmanr(values[known], amounts[known]).statistic)
         direction = (
             "–" if np.isnan(agreement) else "rises" if agreement > 0.3 else "falls" if agreement < -0.3 else "mixed"
         )
-        rows.append([found.names[k], float(means[k]), direction, agreement])
+        rows.append([explanation.names[k], float(means[k]), direction, agreement])
     return Table(["feature", "mean |contribution|", "with a higher value the score", "rank correlation"], rows)
 
 
 def _dependence(subject: Subject, order: list[str]) -> list[Part]:
-    """The mean score by the value of the most important features."""
+    """Return the mean score by the value of the most important features."""
     part = sample(subject.data, DEPENDENCE_DOCUMENTS)
     names = subject.names_of_features(part)
     figures: list[Figure] = []
     for name in [name for name in order if name in names][:CURVES]:
         try:
-            found = partial_dependence(subject.ranker, part, names.index(name), grid=20, ice=15)
+            dependence = partial_dependence(subject.ranker, part, names.index(name), grid=20, ice=15)
         except PodiumError as error:
             return [Missing(warnings_of(error))]
-        figures += figures_of(found.plot(), name)
+        figures += figures_of(dependence.plot(), name)
     if not figures:
         return [Missing("No feature is known to be important.")]
     words = (

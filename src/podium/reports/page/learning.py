@@ -14,8 +14,7 @@ from podium.data import RankingData
 from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels
 from podium.errors import PodiumError
 from podium.objectives import Objective
-from podium.reports.page.contents import Figures, Missing, Part, Section, Words
-from podium.reports.page.figures import figures_of
+from podium.reports.page.contents import Figures, Missing, Part, Section, Words, figures_of
 from podium.reports.page.measuring import warnings_of
 from podium.reports.page.subject import Subject, has_labels, of_some, sample
 from podium.reports.query_charts import top_labels_chart
@@ -28,7 +27,7 @@ OBSERVERS = {"λ shares": "WatchLambdaShares", "labels at the top": "WatchTopLab
 
 
 def learning_section(subject: Subject) -> Section:
-    """What was measured after each round, with the round that was chosen."""
+    """Return what was measured after each round, with the round that was chosen."""
     measured = {name: values for name, values in subject.history.items() if "/" in name and len(values)}
     best = subject.info.get("best_iteration", getattr(subject.ranker, "best_iteration_", None))
     before = subject.info.get("submodel_means")
@@ -75,13 +74,13 @@ def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
         return Section("ranking", title, tuple(parts))
     if not subject.n_rounds:
         names = ", ".join(f"{name}()" for name in OBSERVERS.values())
-        why = "Training was not observed, and this model is no sum of trees to look back on"
+        why = "Training was not observed, and this model is not a sum of trees that can be replayed"
         text = f"{why}: fit(…, observers=[{names}]), from podium.diagnostics."
         return Section("ranking", title, (Missing(text),))
     where = "train" if "train" in subject.sets else subject.data_name
     data = subject.sets[where]
     if not has_labels(data):
-        return Section("ranking", title, (Missing("The data has no labels 'relevance' to tell documents apart by."),))
+        return Section("ranking", title, (Missing("The data has no labels 'relevance'."),))
     part = sample(data, MOST_DOCUMENTS)
     words = Words(
         f"The first trees of the model, scored once more on the {where} data{of_some(part, data)}"
@@ -106,14 +105,14 @@ def _from_history(subject: Subject) -> dict[str, Any]:
         (r"top_labels@(\d+): ", "labels at the top", WatchTopLabels, top_labels_chart),
         (r"rank_changes: top (\d+)", "rank changes", WatchRankChanges, rank_changes_chart),
     ):
-        found = next((match for column in history if (match := re.match(pattern, column))), None)
-        if found:
-            charts[name] = chart(watch(int(found[1])).result(history))
+        matched = next((match for column in history if (match := re.match(pattern, column))), None)
+        if matched:
+            charts[name] = chart(watch(int(matched[1])).result(history))
     return charts
 
 
 def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -> list[Part]:
-    """What observers would have seen of some of the rounds."""
+    """Return what observers would have seen of some of the rounds."""
     labels = data.relevance[np.isfinite(data.relevance)]
     good = tuple(float(label) for label in np.unique(labels)[1:][-2:])
     watches: dict[str, Any] = {}

@@ -9,8 +9,7 @@ from podium.evaluation import Evaluation, evaluate
 from podium.evaluation.comparing import Comparison, compared
 from podium.evaluation.tables import Table
 from podium.reports.comparison_charts import wins_and_losses_chart
-from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words
-from podium.reports.page.figures import figures_of
+from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words, figures_of
 from podium.reports.page.subject import Subject, has_labels
 from podium.reports.query_charts import queries_chart
 
@@ -50,15 +49,15 @@ def _kind(name: str) -> str:
 
 
 def _of_sets(subject: Subject) -> dict[str, Evaluation]:
-    """What the ranker reaches on further data."""
-    found = {}
+    """Return what the ranker reaches on further data."""
+    evaluations = {}
     for name, data in subject.sets.items():
         if data is subject.data:
             continue
         measures = [measure for measure in subject.measures if has_labels(data, measure.labels)]
         if measures and subject.can_score:
-            found[name] = evaluate(data, subject.ranker, measures)
-    return found
+            evaluations[name] = evaluate(data, subject.ranker, measures)
+    return evaluations
 
 
 def comparison_section(subject: Subject) -> Section:
@@ -87,7 +86,7 @@ def comparison_section(subject: Subject) -> Section:
 
 
 def compared_systems(subject: Subject) -> Comparison:
-    """The others first, so that differences tell what the model adds."""
+    """Compare the systems, the others first, so that differences show what the model adds."""
     if subject.comparison is not None:
         return subject.comparison
     names = [*(name for name in subject.evaluations if name != subject.name), subject.name]
@@ -95,6 +94,6 @@ def compared_systems(subject: Subject) -> Comparison:
 
 
 def warnings_of(error: PodiumError) -> str:
-    """An error as a sentence of a report."""
+    """Return an error as a sentence of a report."""
     text = str(error)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -10,7 +10,7 @@ import numpy as np
 from podium.core.array_types import Bools, Float32s, Floats, Ints
 from podium.data import RankingData
 from podium.data.subsets import rows_of_queries
-from podium.diagnostics.arrows import LambdaArrows, arrows_of_scores
+from podium.diagnostics.lambdas import LambdaArrows, arrows_of_scores
 from podium.errors import PodiumError
 from podium.explain import Explanation
 from podium.reports.page.contents import ListedDocument, ListedQuery, Missing, Part, Queries, Reason, Section, Words
@@ -26,7 +26,7 @@ STEPS = 14  # rounds of the arrows
 def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
     """Ranked lists of single queries, each with what sets its documents apart, and the λ on them."""
     chosen = _chosen(subject)
-    numbers = sorted({number for found in chosen.values() for number in found})
+    numbers = sorted({number for group in chosen.values() for number in group})
     words = (
         "Among the queries with different labels, chosen by "
         f"{subject.measures[0]}." if subject.evaluations else "The first queries of the data."
@@ -44,8 +44,8 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
     arrows, arrows_missing = _arrows(subject, numbers, advance)
     listed = [
         _listed(subject, number, group, reasons, arrows.get(number))
-        for group, found in chosen.items()
-        for number in found
+        for group, of_group in chosen.items()
+        for number in of_group
     ]
     measure = str(subject.measures[0]) if subject.evaluations else None
     block = Queries(tuple(listed), measure, subject.other, arrows_missing)
@@ -53,7 +53,7 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
 
 
 def _chosen(subject: Subject) -> dict[str, list[int]]:
-    """The numbers of the queries by the group they are shown in."""
+    """Return the numbers of the queries by the group they are shown in."""
     n, names = subject.n_listed, subject.data.query_ids.astype(str)
     if not subject.evaluations:
         return {"The first queries": list(range(min(n, subject.data.n_queries)))}
@@ -66,18 +66,18 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
         changes = np.nan_to_num(values - subject.evaluations[subject.other].values[str(measure)])
         moved = sorted((q for q in candidates if changes[q]), key=lambda q: (-abs(changes[q]), names[q]))
         groups[f"The most changed against {subject.other}"] = moved[:n]
-    return {name: found for name, found in groups.items() if found}
+    return {name: queries for name, queries in groups.items() if queries}
 
 
 def _has_order(data: RankingData, source: str) -> Bools:
-    """The queries with documents of different labels."""
+    """Return the queries with documents of different labels."""
     labels = np.nan_to_num(data.labels[source][data.order])
     starts = data.offsets[:-1]
     return np.asarray(np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts))
 
 
 def _rows(subject: Subject, number: int, name: str | None = None) -> Ints:
-    """The rows of a query from the top of a system's list."""
+    """Return the rows of a query from the top of a system's list."""
     ranking = subject.rankings[name or subject.name]
     return ranking.order[subject.data.offsets[number] : subject.data.offsets[number + 1]]
 
@@ -86,21 +86,21 @@ def _reasons(subject: Subject, numbers: list[int]) -> dict[int, tuple[Reason, ..
     """For each document that is listed, by row, the features that set it apart from the others of its list."""
     lists = [_rows(subject, number)[:LISTED] for number in numbers]
     rows = np.concatenate(lists)
-    found = explained(subject.ranker, subject.data.take(rows))
+    explanation = explained(subject.ranker, subject.data.take(rows))
     reasons, start = {}, 0
     for listed in lists:
-        part = found.values[start : start + len(listed)]
+        part = explanation.values[start : start + len(listed)]
         apart = part - part.mean(axis=0)
         for k, row in enumerate(listed.tolist()):
-            reasons[row] = _of_document(found, start + k, apart[k])
+            reasons[row] = _of_document(explanation, start + k, apart[k])
         start += len(listed)
     return reasons
 
 
-def _of_document(found: Explanation, row: int, apart: Floats) -> tuple[Reason, ...]:
-    values = found.shown_values(row)
+def _of_document(explanation: Explanation, row: int, apart: Floats) -> tuple[Reason, ...]:
+    values = explanation.shown_values(row)
     largest = [int(k) for k in np.argsort(-np.abs(apart), kind="stable")[:REASONS] if apart[k]]
-    return tuple(Reason(found.names[k], _shown(values[k]), float(apart[k])) for k in largest)
+    return tuple(Reason(explanation.names[k], _shown(values[k]), float(apart[k])) for k in largest)
 
 
 def _shown(value: Any) -> str:
@@ -141,7 +141,7 @@ def _value(value: float) -> str:
 
 
 def _labels(data: RankingData) -> tuple[Float32s, float]:
-    """The labels that are shown, NaN for none, and the highest of them."""
+    """Return the labels that are shown, NaN for none, and the highest of them."""
     source = next((source for source in ("relevance", *data.labels) if has_labels(data, source)), None)
     if source is None:
         return np.full(len(data), np.nan, np.float32), 1.0
@@ -149,7 +149,7 @@ def _labels(data: RankingData) -> tuple[Float32s, float]:
 
 
 def name_of(data: RankingData, row: int) -> str:
-    """What to call a document: its id, or the number of its row."""
+    """Return what to call a document: its id, or the number of its row."""
     return f"row {row}" if data.document_ids is None else str(data.document_ids[row])
 
 
@@ -167,7 +167,7 @@ def _arrows(
         rounds: list[int | None] = [None]
         if subject.n_rounds:
             rounds = [-1, *subject.rounds(STEPS - 1, by_ratio=True)]
-        found: dict[int, dict[str, Any]] = {}
+        steps: dict[int, dict[str, Any]] = {}
         given = rows_of_queries(subject.data, numbers)
         for round_ in rounds:
             scores = subject.ranking.scores[given] if round_ is None else subject.scores_at(data, round_)
@@ -175,15 +175,15 @@ def _arrows(
                 query = subject.data.query_ids[number]
                 at = max(round_ or 0, 0)
                 arrows = arrows_of_scores(scores, data, query, ["pairwise", objective], "relevance", at)
-                _add_step(found.setdefault(number, _empty(name, data)), arrows, subject.data, given, round_)
+                _add_step(steps.setdefault(number, _empty(name, data)), arrows, subject.data, given, round_)
             advance(1, "λ of single queries")
     except PodiumError as error:
         return {}, warnings_of(error)
-    return found, None
+    return steps, None
 
 
 def _empty(name: str, data: RankingData) -> dict[str, Any]:
-    """The arrows of a query before its first round."""
+    """Return the arrows of a query before its first round."""
     labels = data.relevance[np.isfinite(data.relevance)]
     highest = float(labels.max(initial=0.0)) or 1.0
     return {"objectives": ["pairwise", name], "highest": highest, "names": {}, "labels": {}, "steps": []}

@@ -13,9 +13,9 @@ import numpy as np
 from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
-from podium.diagnostics.looking import bind_to_look, scores_at
+from podium.diagnostics.lambdas import bind_to_look, scores_at
 from podium.errors import DataError, PodiumError
-from podium.estimators.ranker import lambda_objective
+from podium.estimators.base_ranker import lambda_objective
 from podium.evaluation import Comparison, Evaluation
 from podium.measures import Measure, Ranking, as_measure
 from podium.models import Model
@@ -26,42 +26,23 @@ from podium.objectives.pair_terms import measure_in_training
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What a report is about.
+    """What a report is about."""
 
-    Attributes:
-        name: of the ranker.
-        ranker: a model, an estimator, a function, any object with `predict`, or scores.
-        data: what it is tested on.
-        data_name: what that is called: test, or the name of one of the sets.
-        rankings: of this data, by the ranker and by others, in this order, by name.
-        evaluations: of these rankings, by name; none without labels.
-        own_evaluation: of the ranker as `evaluate` gives it; None without labels.
-        comparison: of the systems, where it has been made already.
-        systems: the ranker and the others as they were given, by name.
-        measures: what is measured.
-        sets: all data by name: what the ranker is tested on, was trained on and chosen by.
-        history: what was measured in training, by `set/measure`, and what observers saw.
-        facts: about the run, by name.
-        n_listed: queries that are shown of each kind.
-        timing: whether to measure the time of scoring.
-
-    """
-
-    name: str
-    ranker: Any
-    data: RankingData
-    data_name: str
-    rankings: dict[str, Ranking]
-    evaluations: dict[str, Evaluation]
-    own_evaluation: Evaluation | None
-    comparison: Comparison | None
-    systems: dict[str, Any]
-    measures: tuple[Measure, ...]
-    sets: dict[str, RankingData]
-    history: Mapping[str, Sequence[float]]
-    facts: Mapping[str, str]
-    n_listed: int
-    timing: bool
+    name: str  # of the ranker
+    ranker: Any  # a model, an estimator, a function, any object with `predict`, or scores
+    data: RankingData  # what it is tested on
+    data_name: str  # what that is called: test, or the name of one of the sets
+    rankings: dict[str, Ranking]  # of this data, by the ranker and by others, in this order, by name
+    evaluations: dict[str, Evaluation]  # of these rankings, by name; none without labels
+    own_evaluation: Evaluation | None  # of the ranker as `evaluate` gives it; None without labels
+    comparison: Comparison | None  # the comparison of the systems, if it exists already
+    systems: dict[str, Any]  # the ranker and the others as they were given, by name
+    measures: tuple[Measure, ...]  # what is measured
+    sets: dict[str, RankingData]  # all data by name: what the ranker is tested on, was trained on and chosen by
+    history: Mapping[str, Sequence[float]]  # what was measured in training, by `set/measure`, and what observers saw
+    facts: Mapping[str, str]  # about the run, by name
+    n_listed: int  # queries that are shown of each kind
+    timing: bool  # whether to measure the time of scoring
 
     @cached_property
     def model(self) -> Model | None:
@@ -97,7 +78,7 @@ class Subject:
 
     @cached_property
     def n_rounds(self) -> int:
-        """The rounds of which the first can be taken alone; 0 where the model is no sum of trees."""
+        """The rounds of a model that can be cut to the first ones; 0 if it is not a sum of trees."""
         model = self.model
         parts = getattr(model, "parts", None)
         n_trees = getattr(parts[-1] if parts else model, "n_trees", 0)
@@ -109,7 +90,7 @@ class Subject:
         return [int(n) - 1 for n in np.unique(np.rint(ends))]
 
     def scores_at(self, data: RankingData, round_: int | None) -> Floats:
-        """The scores of some data after a round, or by the whole model."""
+        """Return the scores of some data after a round, or by the whole model."""
         return scores_at(self.ranker, data, round_)
 
     @cached_property
@@ -132,17 +113,17 @@ class Subject:
         raise DataError("λ need labels 'relevance'")
 
     def names_of_features(self, data: RankingData) -> list[str]:
-        """The features of some data, as they are called before people."""
+        """Return the features of some data, as they are called before people."""
         return [shown_name(name) for name in data.feature_names or range(data.n_features)]
 
 
 def has_labels(data: RankingData, source: str = "relevance") -> bool:
-    """Whether a document has a label of this source."""
+    """Return whether a document has a label of this source."""
     return source in data.labels and bool(np.isfinite(data.labels[source]).any())
 
 
 def sample(data: RankingData, documents: int, queries: int | None = None) -> RankingData:
-    """Whole queries, drawn by their content, with about so many documents; all of them where there are no more.
+    """Return whole queries, drawn by their content, with about `documents` documents; all of them if there are fewer.
 
     Example:
         >>> import podium

@@ -1,0 +1,446 @@
+"""λ of a model: as arrows on the documents of a query, and their shares by label and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Floats, Ints
+from podium.core.plotting import draw
+from podium.core.sums import mean
+from podium.core.validation import numbers_of, require_whole
+from podium.data import RankingData
+from podium.data.schema import as_data
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound, classes_of_labels, labels_in
+from podium.errors import DataError
+from podium.evaluation.tables import Table
+from podium.measures import Ranking
+from podium.models.base import model_of
+from podium.models.rankers import scores_of
+from podium.objectives import BoundObjective, Objective, describe, parse
+from podium.objectives.base import require_one_output
+from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_class
+
+
+def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:
+    """Return the scores by a model, or by its trees up to an iteration (from 0, as in `history_`)."""
+    if iteration is None:
+        return scores_of(model, data)
+    ranker = model_of(model)
+    if not hasattr(ranker, "truncate"):
+        raise DataError(
+            f"iteration is for boosted trees, of which the first can be taken alone, not for {ranker!r:.60}"
+        )
+    require_whole("iteration", iteration + 1 if isinstance(iteration, int) else iteration, 0)
+    if ranker is model:
+        return scores_of(ranker.truncate(iteration + 1), data)
+    return scores_of(model.predict(data, n_trees=iteration + 1), data)
+
+
+def as_objective(objective: Objective | str, name: str = "objective") -> tuple[str, Objective]:
+    """Return an objective given by value or text, with its name for people."""
+    if isinstance(objective, str):
+        return objective, parse(objective)
+    if not isinstance(objective, Objective):
+        raise DataError(f"{name} must be an objective or its text, such as 'lambda(ndcg)', not {objective!r}")
+    try:
+        return describe(objective), objective
+    except DataError:  # a class that is not registered has no text
+        return str(objective), objective
+
+
+def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData | None = None) -> BoundObjective:
+    """Return an objective, bound to some data for a look that does not affect training.
+
+    Args:
+        objective: what gives λ.
+        data: the documents.
+        all_data: what its measures are fixed on, where `data` is a part of it.
+
+    """
+    bound = (objective.measuring(data) if all_data is None else objective.fixed(all_data)).bind(data)
+    require_one_output(bound, "a look at λ")
+    if bound.state():
+        raise DataError(
+            f"{type(objective).__name__} learns while it trains, and so its λ at these scores are not known: give the "
+            "objective inside it"
+        )
+    return bound
+
+
+@dataclass(frozen=True, eq=False)
+class PairsBehind:
+    """The pairs whose λ_jk add up to the λ_j of one document.
+
+    Attributes:
+        objective: its name.
+        rank: of the document j, from 1.
+        label: of the document j.
+        total: λ_j, the sum of all pairs.
+        ranks, labels: of the other document k of each pair, from the top.
+        score_differences: s_j − s_k.
+        lambdas: λ_jk; above 0 it lifts j.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import lambda_arrows
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 0], qid=["a", "a", "a"])
+        >>> pairs = lambda_arrows([3.0, 2.0, 1.0], data, "a").pairs_behind(2, "pairwise")
+        >>> pairs.ranks.tolist(), pairs.lambdas.round(3).tolist(), round(pairs.total, 3)
+        ([1, 3], [0.731, 0.269], 1.0)
+
+    """
+
+    objective: str
+    rank: int
+    label: float
+    total: float
+    ranks: Ints
+    labels: Floats
+    score_differences: Floats
+    lambdas: Floats
+
+    def table(self) -> Table:
+        """Return a row for each pair."""
+        columns = (self.ranks, self.labels, self.score_differences, self.lambdas)
+        rows = [[int(rank), *map(float, others)] for rank, *others in zip(*(c.tolist() for c in columns), strict=True)]
+        return Table(["other's rank", "other's label", "score difference", "λ of the pair"], rows)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaArrows:
+    """The documents of one query by rank, and where each objective moves them.
+
+    Attributes:
+        query: its id.
+        rows: of the documents in the data, from the top.
+        labels: of the documents, NaN for none.
+        scores: of the documents.
+        objectives: names.
+        lambdas: a row for each objective, a column for each rank; above 0 is up.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import lambda_arrows
+        >>> data = podium.artificial(20, features=4)
+        >>> arrows = lambda_arrows(podium.LambdaMART(3, 4).fit(data), data, data.query_ids[0])
+        >>> arrows.objectives, arrows.lambdas.shape
+        (('pairwise', 'lambda(ndcg)'), (2, 50))
+
+    """
+
+    query: Any
+    rows: Ints
+    labels: Floats
+    scores: Floats
+    objectives: tuple[str, ...]
+    lambdas: Floats
+    _bound: tuple[tuple[Objective, BoundObjective], ...] = field(repr=False)
+    _order: Ints = field(repr=False)  # the rows of the query, from the top
+    _iteration: int = field(repr=False)
+
+    @property
+    def ranks(self) -> Ints:
+        """From 1."""
+        return np.arange(1, len(self.rows) + 1)
+
+    def pairs_behind(self, rank: int, objective: str | None = None) -> PairsBehind:
+        """Return the pairs that make up the λ of one document.
+
+        Args:
+            rank: of the document, from 1.
+            objective: one of `objectives`; the last by default.
+
+        Returns:
+            Pairs with λ_jk ≠ 0, from the top of the list.
+
+        """
+        require_whole("rank", rank, 1, most=len(self.rows))
+        name = self.objectives[-1] if objective is None else objective
+        if name not in self.objectives:
+            raise DataError(f"objective must be one of {', '.join(map(repr, self.objectives))}, not {objective!r}")
+        asked, bound = self._bound[self.objectives.index(name)]
+        parts, by_row = parts_of(bound, self._iteration, asked), np.empty(len(self.rows))
+        by_row[self._order] = self.scores
+        pairs = pairs_of_document(parts, by_row, 0, int(self._order[rank - 1]))
+        by_row[parts[0].bound.data.canonical_order] = pairs
+        lambdas = by_row[self._order]
+        others = np.flatnonzero(lambdas)
+        return PairsBehind(
+            name, int(rank), float(self.labels[rank - 1]), float(lambdas.sum()), self.ranks[others],
+            self.labels[others], self.scores[rank - 1] - self.scores[others], lambdas[others],
+        )  # fmt: skip
+
+    def table(self) -> Table:
+        """Return a row for each document."""
+        columns = [self.ranks.tolist(), self.labels.tolist(), self.scores.tolist(), *self.lambdas.tolist()]
+        return Table(["rank", "label", "score", *self.objectives], [list(row) for row in zip(*columns, strict=True)])
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
+
+    def plot(self, most: int = 30) -> Any:
+        """Return a chart of the first documents by rank, with an arrow for each λ and a panel for each objective."""
+        return draw("lambda_arrows", self, most)
+
+
+def lambda_arrows(
+    model: Any,
+    data: RankingData,
+    query: Any,
+    objectives: Sequence[Objective | str] = ("pairwise", "lambda(ndcg)"),
+    *,
+    labels: str = "relevance",
+    iteration: int | None = None,
+) -> LambdaArrows:
+    """Where objectives move the documents of a query that a model has ranked ([B] fig. 1).
+
+    RankNet's arrows grow with the number of wrong pairs, wherever they are; those of NDCG are at the top.
+
+    Args:
+        model: a model, an estimator, or scores of all rows.
+        data: the documents.
+        query: its id, one of `data.query_ids`.
+        objectives: by value or text, a panel for each.
+        labels: the label source that is shown.
+        iteration: of boosted trees, as in `history_`: 0 is after the first tree, −1 before it. All trees by default.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import lambda_arrows
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 0], qid=["a", "a", "a"])
+        >>> print(lambda_arrows([3.0, 2.0, 1.0], data, "a"))
+        rank   label   score  pairwise  lambda(ndcg)
+           1  0.0000  3.0000   -0.7311       -0.3015
+           2  1.0000  2.0000    1.0000        0.3408
+           3  0.0000  1.0000   -0.2689       -0.0393
+
+    """
+    data = as_data(data)
+    return arrows_of_scores(
+        scores_at(model, data, iteration),
+        data,
+        query,
+        objectives,
+        labels,
+        0 if iteration is None else max(iteration, 0),
+    )
+
+
+def arrows_of_scores(
+    scores: Floats, data: RankingData, query: Any, objectives: Sequence[Objective | str], labels: str, iteration: int
+) -> LambdaArrows:
+    """See `lambda_arrows`: at scores of all rows, which training had after an iteration."""
+    number = _query_number(data, query)
+    if labels not in data.labels:
+        raise DataError(f"labels: the data has no labels {labels!r}; it has {', '.join(map(repr, data.labels))}")
+    if isinstance(objectives, str | Objective):
+        objectives = (objectives,)
+    if not objectives:
+        raise DataError("objectives must name at least one, such as 'lambda(ndcg)'")
+    named = [as_objective(objective, "objectives") for objective in objectives]
+    of_query = data.rows(number)
+    part, scores = data.take(of_query), scores[of_query]
+    bound = tuple((objective, bind_to_look(objective, part, data)) for _, objective in named)
+    order = Ranking(part, scores).order
+    lambdas = np.array([one.gradients(scores, iteration)[0][order] for _, one in bound])
+    return LambdaArrows(
+        data.query_ids[number], of_query[order], part.labels[labels][order].astype(np.float64), scores[order],
+        tuple(name for name, _ in named), lambdas, bound, order, iteration,
+    )  # fmt: skip
+
+
+def _query_number(data: RankingData, query: Any) -> int:
+    for number, name in enumerate(data.query_ids.tolist()):
+        if name == query:
+            return number
+    known = ", ".join(map(repr, data.query_ids[:3].tolist()))
+    raise DataError(f"query: there is no query {query!r} in the data; its query ids are {known}, …")
+
+
+VANISHED = 1e-9  # of Σ |λ_jk|: a net λ_j below is the rounding of 0
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaShares(ByIteration):
+    """How much of the λ of some documents comes from documents of each label, by iteration.
+
+    Attributes:
+        iterations: that were looked at.
+        of_labels: the labels of the documents j whose λ this is about.
+        labels: the distinct labels of the other documents k, ascending.
+        net: Σ_k λ_jk / λ_j over the k of a label, the mean over documents j, a row for each iteration and a column for
+            each label ([S] eq. 11). Documents whose λ_j vanishes are left out; where it nearly does, shares are far
+            below 0 or above 1.
+        absolute: Σ_k |λ_jk| over the k of a label / Σ_k |λ_jk| over all, averaged in the same way: from 0 to 1.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import lambda_shares
+        >>> data = podium.artificial(40, features=5)
+        >>> shares = lambda_shares(podium.LambdaMART(5, 4).fit(data), data, "lambda(ndcg)")
+        >>> shares.absolute.shape, round(float(shares.absolute.sum()), 6)
+        ((1, 5), 1.0)
+
+    """
+
+    of_labels: tuple[float, ...]
+    labels: Floats
+    net: Floats
+    absolute: Floats
+
+    def columns(self) -> dict[str, Floats]:
+        names = [f"{label:g}" for label in self.labels]
+        return {f"Σλ from {name}": self.net[:, c] for c, name in enumerate(names)} | {
+            f"Σ|λ| from {name}": self.absolute[:, c] for c, name in enumerate(names)
+        }
+
+    def plot(self) -> Any:
+        return draw("lambda_shares", self)
+
+
+class _Shares:
+    """An objective on some data, ready to take the λ of documents with some labels apart."""
+
+    def __init__(self, objective: Objective, data: RankingData, of_labels: tuple[float, ...], labels: str) -> None:
+        self.objective, self.bound = objective, bind_to_look(objective, data)
+        parts_of(self.bound, 0, objective)  # raises if the objective is not a sum over pairs
+        self.labels, classes = classes_of_labels(data, labels)
+        chosen = np.isin(self.labels, of_labels)[classes] & (classes >= 0)
+        if not chosen.any():
+            known = ", ".join(f"{label:g}" for label in self.labels)
+            raise DataError(
+                f"of_labels: no document has a label {' or '.join(map(repr, of_labels))}; there are {known}"
+            )
+        self.slots = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        self.classes = np.where(classes >= 0, classes, len(self.labels))  # the last class: without a label
+
+    def of(self, scores: Floats, iteration: int) -> tuple[list[float], list[float]]:
+        """Return the net and the absolute share of each label."""
+        parts = parts_of(self.bound, iteration, self.objective)
+        sums = sums_by_class(parts, scores, self.slots, self.classes, len(self.labels) + 1)
+        net, absolute = sums[:, :, 0], sums[:, :, 1]
+        all_net, all_absolute = net.sum(axis=1), absolute.sum(axis=1)
+        is_known = np.abs(all_net) > VANISHED * all_absolute
+        shares = net[is_known] / all_net[is_known, None]  # [S] eq. 11
+        absolute_shares = absolute[all_absolute > 0] / all_absolute[all_absolute > 0, None]
+        columns = range(len(self.labels))
+        return [mean(shares[:, c]) for c in columns], [mean(absolute_shares[:, c]) for c in columns]
+
+
+def lambda_shares(
+    model: Any,
+    data: RankingData,
+    objective: Objective | str = "lambda(ndcg)",
+    *,
+    of_labels: Sequence[float] = (3, 4),
+    labels: str = "relevance",
+    iterations: Sequence[int] | None = None,
+) -> LambdaShares:
+    """Take the λ of good documents apart by the label of the other document of each pair ([S] fig. 3(a), eq. 11).
+
+    Args:
+        model: a model, an estimator, or scores.
+        data: the documents, mostly the training data.
+        objective: any sum over pairs, by value or text.
+        of_labels: the labels of the documents whose λ is taken apart.
+        labels: the label source that groups both documents of a pair.
+        iterations: of boosted trees, as in `history_`: 0 is after the first tree, −1 before it. By default the model
+            as it is.
+
+    Returns:
+        The shares, a row for each iteration.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import lambda_shares
+        >>> data = podium.artificial(40, features=5)
+        >>> model = podium.LambdaMART(5, 4).fit(data)
+        >>> lambda_shares(model, data, iterations=[0, 4]).iterations.tolist()
+        [0, 4]
+
+    """
+    data = as_data(data)
+    shares = _Shares(as_objective(objective)[1], data, numbers_of("of_labels", of_labels), labels)
+    if iterations is None:
+        last = int(getattr(model_of(model), "n_trees", 1)) - 1
+        seen = [(last, shares.of(scores_at(model, data, None), last))]
+    else:
+        seen = [(k, shares.of(scores_at(model, data, k), k)) for k in iterations]
+    net, absolute = (np.array([rows[part] for _, rows in seen]) for part in (0, 1))
+    return LambdaShares(np.array([k for k, _ in seen]), tuple(of_labels), shares.labels, net, absolute)
+
+
+class WatchLambdaShares(TrainingObserver):
+    """Takes the λ of good training documents apart, round by round ([S] fig. 3(a)).
+
+    In `history_`: `lambda_shares: net LABEL` and `lambda_shares: absolute LABEL`.
+
+    Args:
+        objective: any sum over pairs; what is trained on by default. λ are those at the scores after the round.
+        of_labels: the labels of the documents whose λ is taken apart.
+        labels: the label source that groups both documents of a pair.
+        every: the number of rounds between looks; see `TrainingObserver`.
+
+    Example:
+        >>> import podium
+        >>> from podium.diagnostics import WatchLambdaShares
+        >>> watch = WatchLambdaShares(every=2)
+        >>> model = podium.LambdaMART(5, 4).fit(podium.artificial(40, features=5), observers=[watch])
+        >>> watch.result().iterations.tolist()
+        [0, 2, 4]
+
+    """
+
+    usual = 50
+    usual_elsewhere = 20
+
+    def __init__(
+        self, objective: Objective | str | None = None, *, of_labels: Sequence[float] = (3, 4),
+        labels: str = "relevance", every: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(every)
+        self.objective = None if objective is None else as_objective(objective)[1]
+        self.of_labels, self.labels = numbers_of("of_labels", of_labels), labels
+
+    def _begin(self, round_: TrainingRound) -> None:
+        self._shares = _Shares(objective_of(self, round_), round_.data, self.of_labels, self.labels)
+
+    def _look(self, round_: TrainingRound) -> dict[str, float]:
+        both = self._shares.of(round_.document_scores, round_.iteration)
+        return {
+            f"lambda_shares: {kind} {label:g}": share
+            for kind, shares in zip(("net", "absolute"), both, strict=True)
+            for label, share in zip(self._shares.labels, shares, strict=True)
+        }
+
+    def _records(self, name: str) -> bool:
+        return name.startswith("lambda_shares: ")
+
+    def _of_columns(self, iterations: Ints, columns: dict[str, Floats]) -> LambdaShares:
+        labels = labels_in(columns, "lambda_shares: net ")
+        net, absolute = (
+            np.column_stack([columns[f"lambda_shares: {kind} {label:g}"] for label in labels])
+            for kind in ("net", "absolute")
+        )
+        return LambdaShares(iterations, self.of_labels, labels, net, absolute)
+
+
+def objective_of(watch: Any, round_: TrainingRound) -> Objective:
+    """Return the objective of an observer, or what is trained on."""
+    objective: Objective | None = watch.objective or round_.objective
+    if objective is None:
+        raise DataError(f"this training has no objective: give one, {type(watch).__name__}('lambda(ndcg)')")
+    return objective

@@ -1,0 +1,394 @@
+"""`BaseRanker`: what all rankers have in common as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Never, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from podium.boosting import Checkpoint, SharedBins
+from podium.boosting.checkpoints import require_checkpoint
+from podium.core.array_types import Floats
+from podium.core.hyperparameters import NORMALIZE, SIGMA, TRUNCATION, advice
+from podium.core.observing import Observer, require_observers
+from podium.core.parameters import check_parameters, parameters
+from podium.core.plotting import draw
+from podium.data import RankingData, frames
+from podium.data.features import as_list_of_features
+from podium.data.schema import columns_of_text
+from podium.errors import DataError, ParameterError
+from podium.estimators.saving import to_entries
+from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
+from podium.measures.losses import Loss
+from podium.models import Model, Scorer, save
+from podium.models.base import reading_of
+from podium.objectives import Lambda, Objective, describe, parse
+from podium.objectives.pair_terms import measure_in_training
+
+if TYPE_CHECKING:
+    # scikit-learn is not typed, and mypy accepts any constructor argument of a class that derives from an untyped one.
+    class BaseEstimator:
+        """See scikit-learn."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters by name."""
+
+        def set_params(self, **params: Any) -> Self:
+            """Set some parameters."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class RegressorMixin:
+        """See scikit-learn."""
+
+        def score(self, X: Any, y: Any = None, *args: Any, **others: Any) -> float:
+            """Return R²."""
+
+    class ClassifierMixin:
+        """See scikit-learn."""
+
+    def check_is_fitted(estimator: object) -> None:
+        """Raise `NotFittedError` if `fit` has not been called."""
+
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["BaseEstimator", "BaseRanker", "ClassifierMixin", "RegressorMixin", "check_is_fitted", "lambda_objective"]
+
+# Arguments that `fit` of other tools takes, and what to use instead.
+ARGUMENTS_OF_OTHERS = {
+    "group_sizes": "give them by fit(RankingData(X, y, group_sizes=…)), or the query of each row as qid",
+    "group": "give the query of each row as qid, or sizes by fit(RankingData(X, y, group_sizes=…))",
+    "group_id": "give the query of each row as qid",
+    "eval_group": "eval_set takes (X, y, qid)",
+    "eval_qid": "eval_set takes (X, y, qid)",
+    "callbacks": "observers are called after each round, and patience, a parameter of the estimator, stops early",
+}
+
+
+class BaseRanker(BaseEstimator):
+    """An estimator that trains a model on ranking data; `model_` holds the model.
+
+    A subclass has parameters (`podium.estimators.parameters`) and trains in `_train`.
+
+    Attributes:
+        model_: the fitted model.
+        history_: what was measured after each round, by `set/measure`.
+        best_iteration_: the round that the model ends with, from 0; None if nothing was measured.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    """
+
+    # Query ids and weights reach fit and score by metadata routing without requests by the user.
+    __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+
+    measures_training_data = False  # whether there is a history without validation data
+    _fit_options: tuple[str, ...] = ()  # which of observers, checkpoint and bins `_train` takes
+    _needs_queries = True
+    _stops_without_validation = False  # whether patience has a meaning without validation data
+    _takes_turns = False  # whether several fits at a time would disturb each other (`fit_many`)
+    _is_plain = False  # whether the last fit had no queries
+
+    model_: Any
+    history_: dict[str, list[float]]
+    best_iteration_: int | None
+    measure: Measure | Graded | str
+    n_threads: int | None
+    patience: int | None = None
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: Any = None,
+        valid: RankingData | Mapping[str, RankingData] | None = None,
+        eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
+        observers: Sequence[Observer] = (),
+        checkpoint: Checkpoint | None = None,
+        bins: SharedBins | None = None,
+        **unknown: Never,
+    ) -> Self:
+        """Train on `RankingData`, or on features, labels and the query of each row.
+
+        Args:
+            X: `RankingData`, or features as an array, sparse matrix or frame.
+            y: labels, if X is not `RankingData`.
+            qid: the query of each row, or the name of a column. `MART`, `MARTClassifier` and `AdditiveGroves` also
+                train without queries.
+            sample_weight, query_weight: weights of documents and queries.
+            valid: validation data, or several sets by name; the first decides when to stop and how many rounds to keep.
+            eval_set: the same as `(X, y, qid)` or `(X, y, qid, sample_weight)`, or several of those. Without queries,
+                `(X, y)` or `(X, y, None, sample_weight)`.
+            observers: called after each round with a `podium.boosting.Round`, a `podium.neural.Epoch` or a
+                `podium.linear.LinearStep`; `history_` keeps the numbers by name that they return.
+                `podium.diagnostics` has some; `podium.reports.Watch` draws the curve in a terminal. `Committee` and
+                `AdditiveGroves` have no rounds to observe.
+            checkpoint: a `podium.boosting.Checkpoint` keeps the state of training of trees and nets, so that a run
+                that was stopped goes on.
+            bins: a `podium.boosting.SharedBins`, for several fits of trees on the same data (`podium.fit_many` brings
+                its own).
+
+        """
+        require_observers(observers)
+        require_checkpoint(checkpoint)
+        if not isinstance(bins, SharedBins | None):
+            raise DataError(f"bins must be a podium.boosting.SharedBins or None, but is {bins!r:.60}")
+        given = {"observers": observers, "checkpoint": checkpoint, "bins": bins}
+        options = {name: given.pop(name) for name in self._fit_options}
+        self._refuse_arguments([*unknown, *(name for name, value in given.items() if value)])
+        check_parameters(self)
+        self._is_plain = self._has_no_queries(X, qid)
+        train = self._data(X, y, qid, sample_weight, query_weight)
+        self._train(train, self._validation(valid, eval_set), **options)
+        return self
+
+    def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
+        """Train a model and set the fitted attributes (`_set_fitted`)."""
+        raise NotImplementedError
+
+    def _selection(self, train: RankingData) -> Measure | Graded | Loss:
+        """Return what picks the best round: the measure, or without queries the loss."""
+        return self._loss() if self._is_plain else selection_for(self.measure, train)
+
+    def _loss(self) -> Loss:
+        """Return what is lower for a better model, for estimators that train without queries."""
+        raise NotImplementedError
+
+    def _set_fitted(
+        self, train: RankingData, model: Model, history: dict[str, list[float]], best_iteration: int | None, /,
+        **info: Any,
+    ) -> None:  # fmt: skip
+        """Set the fitted attributes; the model file also holds the parameters, and how the data was read."""
+        self.model_ = model.with_info(parameters=self._described(), reading=reading_of(train), **info)
+        self.history_, self.best_iteration_ = history, best_iteration
+        self.n_features_in_ = train.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if train.feature_names is not None:
+            self.feature_names_in_ = np.array(train.feature_names, object)
+
+    def _described(self) -> dict[str, Any]:
+        """Return the parameters as JSON values."""
+        plain = (int, float, str, bool, type(None))
+        values = self.get_params(deep=False)
+        values.pop("verbose", None)  # the file does not depend on what was shown
+        return {name: value if isinstance(value, plain) else _to_text(value) for name, value in values.items()}
+
+    def _refuse_arguments(self, names: Iterable[str]) -> None:
+        """Raise for arguments that `fit` does not have, and name what to use instead."""
+        known, owner = parameters(type(self)), type(self).__name__
+        for name in names:
+            hint = "" if name in known else advice(name, known)
+            if name in ARGUMENTS_OF_OTHERS:
+                hint = f": {ARGUMENTS_OF_OTHERS[name]}"
+            elif name in known or hint:
+                hint += f"; parameters are given before: {owner}(…).fit(…)"
+            raise ParameterError(f"{owner}.fit has no argument {name!r}{hint}")
+
+    def _data(self, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
+        """Return the arguments of `fit` as `RankingData`; text in columns named as categorical becomes categories."""
+        if isinstance(X, RankingData):
+            others = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
+            extra = [name for name, value in others.items() if value is not None]
+            if extra:
+                raise DataError(f"RankingData has its own labels and weights: leave {extra[0]} out")
+            return X
+        is_frame, name = frames.is_frame(X), type(self).__name__
+        if y is None and not is_frame:
+            raise DataError(f"{name} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
+        if self._has_no_queries(X, qid):
+            if query_weight is not None:
+                raise DataError("query_weight has no meaning without queries: give qid as well")
+            qid = np.zeros(n_rows(X), np.int64)
+        if qid is None and not (is_frame and frames.has_queries(X)):
+            columns = f", and there is no column 'qid' among {frames.shown_columns(X)}" if is_frame else ""
+            raise DataError(
+                f"{name} needs the query of each row{columns}: fit(X, y, qid=qid), or fit(RankingData(X, y, qid=qid)). "
+                "In scikit-learn's searches, first sklearn.set_config(enable_metadata_routing=True), then "
+                "GridSearchCV(…, cv=podium.QueryKFold(5)).fit(X, y, qid=qid), or cross_validate(…, "
+                "cv=podium.QueryKFold(5), params={'qid': qid}); cv=5 would split queries"
+            )
+        categorical = columns_of_text(X, as_list_of_features(getattr(self, "categorical", ())))
+        return RankingData(
+            X, y, qid=qid, document_weights=sample_weight, query_weights=query_weight, categorical=categorical
+        )
+
+    def _has_no_queries(self, X: Any, qid: Any) -> bool:
+        """Return whether documents come without queries, to an estimator that does not need them."""
+        has_queries = isinstance(X, RankingData) or (frames.is_frame(X) and frames.has_queries(X))
+        return qid is None and not self._needs_queries and not has_queries
+
+    def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
+        """Return the validation sets by name; the first stops training."""
+        sets: dict[str, RankingData] = {}
+        if valid is not None:
+            named = valid if isinstance(valid, Mapping) else {"valid": valid}
+            for name, data in named.items():
+                if not isinstance(name, str):
+                    raise DataError(f"names of validation sets must be text, but one is {name!r:.60}")
+                if not isinstance(data, RankingData) and not frames.is_frame(data):
+                    raise DataError(
+                        "valid takes RankingData, a frame with columns for queries and labels, or several of those by "
+                        "name; arrays go to eval_set=(X, y, qid)"
+                    )
+                sets[name] = self._data(data, None, None)
+        if eval_set is not None:
+            entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
+            if not isinstance(entries, list):
+                raise DataError("eval_set takes (X, y, qid), or a list of those; RankingData goes to valid=…")
+            for k, entry in enumerate(entries):
+                self._require_entry(entry)
+                name = f"eval{k}" if len(entries) > 1 else "eval"
+                if name in sets:
+                    raise DataError(f"there are two evaluation sets named {name!r}")
+                sets[name] = self._data(*[*entry, None][: max(len(entry), 3)])
+        if self.patience is not None and not sets and not self._stops_without_validation:
+            raise DataError("patience needs validation data: give valid=… or eval_set=…")
+        return sets
+
+    def _require_entry(self, entry: Any) -> None:
+        """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) if X has the queries or none are needed."""
+        is_entry = isinstance(entry, tuple | list) and 2 <= len(entry) <= 4
+        if is_entry and len(entry) == 2 and self._needs_queries:
+            is_entry = frames.is_frame(entry[0]) and frames.has_queries(entry[0])
+        if not is_entry:
+            raise DataError(
+                "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those; "
+                "(X, y) if X is a frame with a column 'qid', or the estimator can do without queries"
+            )
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean of the measure over the queries.
+
+        `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
+        """
+        check_is_fitted(self)
+        data = self.model_.schema.matched(self._data(X, y, qid))
+        ranking = Ranking(data, self._predict(data))
+        measure = selection_for(self.measure, data).measures[0].fixed_like(self.model_.info.get("measures", ()))
+        return measure.mean(ranking)
+
+    def predict(self, X: Any, **options: Any) -> Floats:
+        """Return the score of each row, higher is better; see `podium.models.Model.predict` for options."""
+        return self._predict(X, **options)
+
+    def _predict(self, X: Any, **options: Any) -> Floats:
+        """Return the score of each row, as the saved model gives it."""
+        check_is_fitted(self)
+        scores: Floats = self.model_.predict(X, n_threads=self.n_threads, **options)
+        return scores
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The share of each feature in the gains of all splits."""
+        check_is_fitted(self)
+        gains: Floats = self.model_.importance("gain")
+        return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def plot_history(self) -> Any:
+        """Return a chart of what was measured after each round, the best round marked (extra `report`).
+
+        Example:
+            >>> import podium
+            >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+            >>> chart = podium.LambdaMART(n_trees=3).fit(train, valid=valid).plot_history()
+            >>> len(chart.to_dict()["layer"])
+            3
+
+        """
+        check_is_fitted(self)
+        before = getattr(self, "submodel_means_", None)
+        measured = {name: values for name, values in self.history_.items() if "/" in name}  # others are of observers
+        return draw("history", measured, self.best_iteration_, before)
+
+    def plot_importance(self, top: int = 20) -> Any:
+        """Return a chart of the features with the largest `feature_importances_` (extra `report`)."""
+        shares = self.feature_importances_
+        names = [self.model_.label_of_feature(k) for k in range(len(shares))]
+        return draw("importance", names, shares, "importance", top=top)
+
+    def explain(self, data: Any, background: Any = None) -> Any:
+        """Return what each feature adds to each score, see `podium.models.Model.explain`."""
+        check_is_fitted(self)
+        return self.model_.explain(data, background, n_threads=self.n_threads)
+
+    def digest(self) -> str:
+        """Return a hash of the model: models with equal digests give the same scores, to the bit."""
+        check_is_fitted(self)
+        return str(self.model_.digest())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write model, parameters and fitted attributes to a file; `podium.load` gives the estimator back."""
+        check_is_fitted(self)
+        save(self.model_, path, to_entries(self))
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Any:  # noqa: A002
+        """Write the model for another system, see `podium.formats.export_model`."""
+        check_is_fitted(self)
+        return self.model_.export(path, format, **options)
+
+    def scorer(self, n_threads: int | None = None) -> Scorer:
+        """Return the model made ready to score, see `podium.models.Model.scorer`."""
+        check_is_fitted(self)
+        scorer: Scorer = self.model_.scorer(n_threads)
+        return scorer
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def lambda_objective(ranker: Any) -> Objective:
+    """Return the `objective` of a ranker, by value or text; else `Lambda` of its measure on the whole list.
+
+    Raise if a parameter of that `Lambda` is given in addition to an objective: it would have no effect.
+    """
+    objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
+    if objective is None:
+        measure = measure_in_training(as_selection(ranker.measure).measures[0], ranker.truncation)
+        return Lambda(measure, sigma=ranker.sigma, normalize=ranker.normalize)
+    if not isinstance(objective, Objective):
+        raise DataError(f"objective must be an Objective or its text, not {objective!r}")
+    for name, declared in (("truncation", TRUNCATION), ("sigma", SIGMA), ("normalize", NORMALIZE)):
+        if getattr(ranker, name) != declared.default:
+            raise DataError(
+                f"{name} is for the objective that follows from the measure; say it in the objective: "
+                f"Lambda(…, {name}={getattr(ranker, name)!r})"
+            )
+    return objective
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, matrix, list or frame."""
+    if hasattr(X, "shape"):
+        return int(X.shape[0])
+    if hasattr(X, "__array__"):
+        return len(np.asarray(X))
+    if not hasattr(X, "__len__"):
+        raise DataError(f"X must be features, a row for each document, not {type(X).__name__}")
+    return len(X)
+
+
+def _to_text(value: Any) -> str:
+    """Return a parameter as text: objectives by their grammar if they have one."""
+    try:
+        return describe(value) if isinstance(value, Objective) else str(value)
+    except DataError:
+        return str(value)
