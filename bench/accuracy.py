@@ -49,7 +49,7 @@ def fold(name: str, number: int) -> tuple[Data, Data, Data]:
         whole = podium.read(DATA / name / "train.txt.gz")
         train, vali = whole.split(0.8, 0.2, seed=0)
         return train, vali, podium.read(DATA / name / "test.txt.gz", n_features=whole.n_features)
-    found = podium.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor")[number - 1]
+    found = podium.data.datasets.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor")[number - 1]
     return found.train, found.valid, found.test
 
 

@@ -71,7 +71,7 @@ def tasks(name: str) -> list[tuple[Any, Any, Any]]:
     if name == "web":
         return [tuple(podium.artificial_web(300, part=part) for part in ("train", "valid", "test"))]  # type: ignore[misc]
     found = []
-    for fold in podium.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor"):
+    for fold in podium.data.datasets.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor"):
         thirds = fold.train.split(1 / 3, 1 / 3, 1 / 3, seed=0)
         for k in range(3):
             queries = np.isin(fold.train.query_ids, thirds[k].query_ids)

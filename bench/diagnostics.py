@@ -42,7 +42,7 @@ def seconds(fit: Callable[[list[Any]], Any], observers: dict[str, Callable[[], A
 
 def run() -> Report:
     """Trees, nets and linear rankers on 20,000 documents."""
-    train = podium.simulate_clicks(podium.artificial_web(200, features=50, documents=100))
+    train = podium.data.datasets.simulate_clicks(podium.artificial_web(200, features=50, documents=100))
     runs: dict[str, Any] = {
         "LambdaMART, 300 trees": (podium.LambdaMART(300), OBSERVERS),
         "LambdaMART, 100 trees": (podium.LambdaMART(100), OBSERVERS),

@@ -158,7 +158,7 @@ def results(train: podium.RankingData, test: podium.RankingData) -> Iterator[tup
     clicked = _clicked(train)
     yield "artificial", lambda: _hash(train.features, train.relevance, test.features)
     yield "artificial web", lambda: _hash(*_parts(podium.artificial_web(30)))
-    yield "clicks", lambda: _hash(*podium.simulate_clicks(train, seed=1).labels.values())
+    yield "clicks", lambda: _hash(*podium.data.datasets.simulate_clicks(train, seed=1).labels.values())
     yield "canonical order", lambda: _hash(train.canonical_order, clicked.canonical_order)
     for name, kind in registered().items():
         if name == "preferences":
@@ -175,7 +175,10 @@ def results(train: podium.RankingData, test: podium.RankingData) -> Iterator[tup
                     yield f"combine {what}", lambda m=measure: _combination(a, b, clicked, m)
     yield "combine all", lambda: _hash(podium.combine(a, b, a * b, train, "ndcg@10").weights)
     yield "compare", lambda: str(podium.compare(train, {"a": a, "b": b}, ["ndcg@10", "err"]))
-    yield "importance", lambda: repr(podium.permutation_importance(podium.LambdaMART(3).fit(train), test, "ndcg@10"))
+    yield (
+        "importance",
+        lambda: repr(podium.explain.permutation_importance(podium.LambdaMART(3).fit(train), test, "ndcg@10")),
+    )
     yield "text", lambda: _round_trip(train)
 
 

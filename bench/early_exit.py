@@ -59,7 +59,7 @@ class Way:
     ndcg: float = 0.0
 
 
-def lightgbm_way(model: podium.Ensemble, test: podium.RankingData) -> Way:
+def lightgbm_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way:
     """The same trees in LightGBM."""
     import lightgbm
 
@@ -71,7 +71,7 @@ def lightgbm_way(model: podium.Ensemble, test: podium.RankingData) -> Way:
                np.asarray, 1.0)  # fmt: skip
 
 
-def top_way(model: podium.Ensemble, test: podium.RankingData) -> Way:
+def top_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way:
     """The exact top ten; all other documents stand behind."""
 
     def scores(found: TopDocuments) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def top_way(model: podium.Ensemble, test: podium.RankingData) -> Way:
     return Way("exact top", f"exact top {K}", lambda: top_documents(model, test, K, n_threads=1), scores, share)
 
 
-def exit_ways(model: podium.Ensemble, sizes: Sizes, *data: podium.RankingData) -> list[Way]:
+def exit_ways(model: podium.models.Ensemble, sizes: Sizes, *data: podium.RankingData) -> list[Way]:
     """Early exits after several numbers of trees, with several thresholds."""
     train, valid, test = data
     ways = []
@@ -107,7 +107,7 @@ def all_ways(sizes: Sizes) -> tuple[list[Way], podium.RankingData]:
     counts = {"train": sizes.train_queries, "valid": sizes.valid_queries, "test": sizes.test_queries}
     train, valid, test = (podium.artificial_web(n, part=part) for part, n in counts.items())  # type: ignore[arg-type]
     trained = podium.LambdaMART(n_trees=sizes.trees, n_leaves=sizes.leaves, truncation=30, verbose=0).fit(train)
-    model: podium.Ensemble = trained.model_
+    model: podium.models.Ensemble = trained.model_
 
     def cut(n_trees: int) -> Way:
         fewer = model.truncate(n_trees)

@@ -49,7 +49,7 @@ def run(shapes: tuple[tuple[int, int], ...] = SHAPES, documents: int = DOCUMENTS
 
 
 def _ways(
-    model: podium.Ensemble, rows: NDArray[np.float32], background: NDArray[np.float32]
+    model: podium.models.Ensemble, rows: NDArray[np.float32], background: NDArray[np.float32]
 ) -> dict[str, dict[str, Callable[[], Any]]]:
     import lightgbm
     import shap

@@ -32,7 +32,9 @@ def shapes() -> dict[str, Any]:
         n = size * n_lists
         features = np.arange(n, dtype=np.float32)[:, None]
         found[name] = ranking_data(features, rng.choice(y, n), np.full(n_lists, size))
-    found["MQ2008"] = podium.folds(Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "mq2008")[0].train
+    found["MQ2008"] = podium.data.datasets.folds(Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "mq2008")[
+        0
+    ].train
     return found
 
 

@@ -62,7 +62,7 @@ GROVES = 10
 
 def costs() -> dict[str, float]:
     """Seconds for λ of 2,000 queries × 120 documents, all objectives in turn, best of several, warm."""
-    data = podium.simulate_clicks(podium.artificial_web(2_000, features=2))
+    data = podium.data.datasets.simulate_clicks(podium.artificial_web(2_000, features=2))
     scores = np.random.default_rng(0).normal(size=len(data))
     objectives = ALL | {"Tiers(ndcg, cndcg)": Tiers(PAPERS, Lambda("cndcg", normalize=False))}
     bound = {name: objective.bind(data) for name, objective in objectives.items()}

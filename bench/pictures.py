@@ -67,7 +67,7 @@ def optimality() -> Any:
     settings = {"hidden": 5, "epochs": 400, "batch_queries": None, "learning_rate": 0.03, "halve_after": 15}
     model = podium.LambdaRank("ndcg", n_threads=1, **settings).fit(train)
     steps = (0.01, 0.03, 0.1, 0.2, 0.4)
-    return podium.local_optimality(model, train, "ndcg", directions=120, steps=steps, curves=12).plot()
+    return podium.diagnostics.local_optimality(model, train, "ndcg", directions=120, steps=steps, curves=12).plot()
 
 
 def history() -> Any:
@@ -105,7 +105,7 @@ def moved() -> Any:
     train, test = (podium.artificial(60, features=8, part=part) for part in ("train", "test"))
     trees, linear = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train), podium.LinearRanker().fit(train)
     query = test.query_ids[0]
-    return podium.compare_explanations(linear, trees, test, query, names=("linear", "trees")).plot(top=12)
+    return podium.explain.compare_explanations(linear, trees, test, query, names=("linear", "trees")).plot(top=12)
 
 
 def speed() -> Any:

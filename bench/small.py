@@ -26,7 +26,7 @@ REPETITIONS = 15  # small data is soon trained, and a shared machine has slow se
 def _fold(name: str) -> tuple[Any, Any]:
     import podium
 
-    fold = podium.folds(FOLDER / name)[0]
+    fold = podium.data.datasets.folds(FOLDER / name)[0]
     return fold.train, fold.valid
 
 

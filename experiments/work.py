@@ -22,7 +22,7 @@ from podium.core.files import write_text
 from podium.core.random import seed_of
 from podium.data import RankingData
 from podium.data.datasets.artificial import PARTS, artificial, artificial_web
-from podium.data.datasets.folds import Fold, Parts, folds
+from podium.data.datasets.benchmark_folds import Fold, Parts, folds
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.estimators import LambdaMART, fit_many
 from podium.evaluation import evaluate
