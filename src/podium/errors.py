@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+
+__all__ = [
+    "DataError", "FileFormatError", "MissingExtraError", "ParameterError", "PodiumError", "PodiumWarning",
+]  # fmt: skip
 
 HEAD, TAIL = 1500, 400  # characters of a long message that are shown
 
@@ -73,6 +78,11 @@ class PodiumWarning(UserWarning):
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*_shortened(arguments))
+
+
+def warn(message: str, stacklevel: int = 2) -> None:
+    """Issue a `PodiumWarning` at the caller `stacklevel` calls up, counted as `warnings.warn` does."""
+    warnings.warn(message, PodiumWarning, stacklevel + 1)
 
 
 def _rebuild_file_format_error(path: str, problem: str, line: int | None, column: int | None) -> FileFormatError:

@@ -18,16 +18,15 @@ from podium.binned.folder import (
     BINS,
     COLUMNS,
     DOCUMENTS,
+    FOLDER,
     HASHES,
     LABEL,
     LAYOUT,
     MATRIX,
     QUERY_IDS,
     VALUES,
-    check_array,
     check_bins,
     check_columns,
-    check_files,
     check_layout,
     check_manifest,
     check_matrix,
@@ -35,10 +34,9 @@ from podium.binned.folder import (
     check_queries,
     check_tables,
     load_arrays,
-    naming_damage,
-    read_manifest,
 )  # fmt: skip
 from podium.core.array_types import Float32s, Ints, UInt64s
+from podium.core.manifests import check_array
 from podium.core.mapping import map_array, map_rows
 from podium.core.validation import to_path
 from podium.data import RankingData
@@ -58,31 +56,18 @@ CHANGEABLE = (
 
 @dataclass(frozen=True)
 class BinnedContent:
-    """Everything about binned documents except labels, weights and queries.
-
-    Attributes:
-        folder: the folder of the files.
-        binned: the bins.
-        hashes: of the features of each document.
-        values: the features, or None if they were not kept.
-        max_bins: the limit that the features were cut with.
-        feature_names, encoding: of the features.
-        origin: how the source was read, see `RankingData`.
-        counts: of values, for the summary.
-        rows: the rows of the folder that these are; None for all.
-
-    """
+    """Everything about binned documents except labels, weights and queries."""
 
     folder: Path
     binned: BinnedFeatures
-    hashes: UInt64s
-    values: Float32s | None
-    max_bins: int
+    hashes: UInt64s  # of the features of each document
+    values: Float32s | None  # the features, or None if they were not kept
+    max_bins: int  # the limit that the features were cut with
     feature_names: tuple[str, ...] | None
     encoding: Encoding
-    origin: Mapping[str, Any]
-    counts: ValueCounts | None
-    rows: Ints | None = None
+    origin: Mapping[str, Any]  # how the source was read, see `RankingData`
+    counts: ValueCounts | None  # of values, for the summary
+    rows: Ints | None = None  # the rows of the folder that these are; None for all
 
 
 class BinnedFiles(RankingData):
@@ -157,12 +142,10 @@ class BinnedFiles(RankingData):
 
     @property
     def n_documents(self) -> int:
-        """The number of rows."""
         return self.binned.n_rows
 
     @property
     def n_features(self) -> int:
-        """The number of columns."""
         return self.binned.bins.n_features
 
     @cached_property
@@ -260,9 +243,9 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
 
     """
     folder = to_path(folder)
-    manifest = read_manifest(folder)
-    with naming_damage(folder):
-        check_files(folder, manifest, verify)
+    manifest = FOLDER.read(folder)
+    with FOLDER.naming_damage(folder):
+        FOLDER.check_files(folder, manifest, verify)
         check_manifest(manifest)
         data = _open(folder, manifest)
         if verify:
@@ -273,7 +256,6 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
 
 
 def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
-    """Return the data that a manifest describes."""
     n, n_features = manifest["n_documents"], manifest["n_features"]
     documents = load_arrays(folder / DOCUMENTS)
     names, counts = manifest["feature_names"], manifest["counts"]

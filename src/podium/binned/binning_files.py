@@ -33,7 +33,7 @@ from podium.data import RankingData, read_blocks
 from podium.data.canonical import hash_rows
 from podium.data.features import as_list_of_features, numbers_of_features
 from podium.data.io.reading import ROWS, request_for
-from podium.data.io.request import Format, Request
+from podium.data.io.request import FORMATS, Format, Request
 from podium.data.io.text_blocks import Source
 from podium.data.memory import Budget
 from podium.data.normalizing import require_scale
@@ -127,7 +127,8 @@ class _Reading:
         self.like, self.normalize = like, options.pop("normalize", None)
         features = as_list_of_features(categorical)
         self.request: Request = request_for(source, format, options)
-        named = [] if self.request.format == "letor" else [one for one in features if isinstance(one, str)]
+        has_columns = FORMATS[self.request.format].has_columns
+        named = [one for one in features if isinstance(one, str)] if has_columns else []
         self.categorical = [one for one in features if one not in named]
         merging = {} if self.request.format == "parquet" else {"returning_qid": "merge"}
         self.source, self.options = source, merging | options | ({"categorical": named} if named else {})
@@ -168,16 +169,11 @@ class _Reading:
 
 
 class _Binning:
-    """One run of `bin_files`.
-
-    Attributes:
-        seconds: what each step took.
-
-    """
+    """One run of `bin_files`."""
 
     def __init__(self, folder: Path, reading: _Reading, max_bins: int, keep_values: bool) -> None:
         self.folder, self.reading, self.max_bins, self.keep_values = folder, reading, max_bins, keep_values
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # of each step
         self.counter = ValueCounter()
 
     def run(self, columns: Mapping[str, Any] | None) -> None:
@@ -213,15 +209,13 @@ class _Binning:
             spill: Spill | None = None
             for block in self.reading.blocks():
                 if spill is None:
-                    spill = stack.enter_context(self._raw_spill(block) if is_raw else self._spill(block))
+                    n = block.n_features  # before normalization all features of a document are together
+                    raw = Spill(block, [RowFiles(self.folder, "raw", n, n)]) if is_raw else None
+                    spill = stack.enter_context(raw or self._spill(block))
                 columns.append(block, self._write(spill, block, counts=not is_raw))
         if spill is None:
             raise FileFormatError(self.reading.request.name, "has no documents to bin")
         return spill, GroupedDocuments(columns.join(), columns.query_ids)
-
-    def _raw_spill(self, block: RankingData) -> Spill:
-        """Return files for values before normalization, all features of a document together."""
-        return Spill(block, [RowFiles(self.folder, "raw", block.n_features, block.n_features)])
 
     def _spill(self, block: RankingData) -> Spill:
         """Return files of a few features each, and one of all features if values are kept."""
@@ -232,7 +226,6 @@ class _Binning:
         return Spill(block, files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else []))
 
     def _write(self, spill: Spill, block: RankingData, counts: bool) -> UInt64s:
-        """Write the values of a block and return their hashes."""
         rows = dense_block(block.features)
         spill.append(rows)
         if counts:
@@ -295,7 +288,6 @@ class _Binning:
     def _description(
         self, like: RankingData, documents: GroupedDocuments, columns: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Return the manifest without its list of files."""
         absent = like.absent_value
         return {
             "podium": __version__, "n_documents": len(documents.columns["query"]), "n_features": like.n_features,
@@ -309,16 +301,11 @@ class _Binning:
 
 
 class Spill:
-    """Temporary files of the features of all documents.
-
-    Attributes:
-        like: data with these features and no documents.
-        files: a few features each; then one of all features, if values are kept.
-
-    """
+    """Temporary files of the features of all documents."""
 
     def __init__(self, block: RankingData, files: list[RowFiles]) -> None:
-        self.like, self.files = block.take(np.arange(0)), files
+        self.like = block.take(np.arange(0))  # data with these features and no documents
+        self.files = files  # of a few features each; then one of all features, if values are kept
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:

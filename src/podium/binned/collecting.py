@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -26,12 +25,7 @@ OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """Collect everything about documents except their features: a few bytes each.
-
-    Attributes:
-        query_ids: in the order in which they first appear.
-
-    """
+    """Collect everything about documents except their features: a few bytes each."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = {}
@@ -61,21 +55,14 @@ class DocumentColumns:
 
 
 class GroupedDocuments:
-    """The columns of all documents, grouped by query.
-
-    Attributes:
-        columns: by name.
-        query_ids: of all queries.
-        sizes: the number of documents of each query.
-        order: the rows of the source, query by query; None if they are grouped already.
-
-    """
+    """The columns of all documents by name, grouped by query."""
 
     def __init__(self, columns: dict[str, NDArray[Any]], query_ids: list[Any]) -> None:
         self.columns, self.query_ids = columns, query_ids
         query = columns["query"]
-        self.sizes = np.bincount(query, minlength=len(query_ids))
+        self.sizes = np.bincount(query, minlength=len(query_ids))  # of queries
         self.n_runs = 1 + int(np.count_nonzero(query[1:] != query[:-1]))
+        # The rows of the source, query by query; None if they are grouped already.
         self.order = None if self.n_runs == len(query_ids) else np.argsort(query, kind="stable")
         if self.order is not None:
             self.columns = {name: values[self.order] for name, values in columns.items()}
@@ -141,7 +128,8 @@ class RowFiles:
         folder: the folder of the files.
         name: the files' name, before a number.
         n_columns: the columns of all files together.
-        width: the columns of a file; few by default, so that a feature is read without the others.
+        width: the columns of a file; few by default, so that a feature is read without the others: a multiple of what
+            kernels copy at once, in at most `MAX_FILES` files.
 
     Example:
         >>> import numpy as np, pathlib, tempfile
@@ -154,7 +142,7 @@ class RowFiles:
     """
 
     def __init__(self, folder: Path, name: str, n_columns: int, width: int | None = None) -> None:
-        self.n_columns, self.width = n_columns, width or _width_for(n_columns)
+        self.n_columns, self.width = n_columns, width or TILE * -(-n_columns // (TILE * MAX_FILES))
         self.firsts = range(0, n_columns, self.width)
         self.paths = [folder / f"{name}-{first}" for first in self.firsts]
         self._stack, self._open = ExitStack(), list[IO[bytes]]()
@@ -165,9 +153,7 @@ class RowFiles:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def append(self, rows: Float32s) -> None:
@@ -193,11 +179,6 @@ class RowFiles:
 
     def _width_of(self, first: int) -> int:
         return min(self.width, self.n_columns - first)
-
-
-def _width_for(n_columns: int) -> int:
-    """Return the columns of a file: a multiple of what kernels copy at once, in at most `MAX_FILES` files."""
-    return TILE * -(-n_columns // (TILE * MAX_FILES))
 
 
 def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:

@@ -16,13 +16,9 @@ Kernels do not check indices, so these checks prove once that a folder is safe t
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import threading
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -31,24 +27,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.files import UNFINISHED
-from podium.core.progress import progress
+from podium.core.manifests import FolderFormat, check_array, require
 from podium.core.simd import WORDS
-from podium.core.threads import map_threads
-from podium.core.validation import require_whole, to_path
+from podium.core.validation import require_whole
 from podium.data.features import checked_names
-from podium.errors import DataError, FileFormatError
 from podium.trees import BinnedFeatures, Bins
 from podium.trees.bin_matrix import MAX_GROUPS, BinMatrix, FeatureLayout, build_bin_matrix, place_features
 from podium.trees.binning import require_bins
 from podium.trees.growth_types import BLOCK
 
 MANIFEST = "podium-bins.json"
-FORMAT = 2  # of the folder; another number where its files, or what trees read of them, mean something else
+FOLDER = FolderFormat(MANIFEST, 2, "a folder of binned data", "bin_files", "bin the files again")
 COLUMNS, HASHES, BINS, LAYOUT = "columns.npy", "hashes.npy", "bins.npz", "layout.npz"
 DOCUMENTS, QUERY_IDS, VALUES = "documents.npz", "query_ids.json", "values"
 LABEL = "label:"  # prefix of the labels of a source, in DOCUMENTS
 MATRIX = ("rows", "entries", "starts")  # .npy
-BYTES_AT_ONCE = 1 << 22  # of a file
 
 
 def is_binned(path: Any) -> bool:
@@ -63,99 +56,10 @@ def is_binned(path: Any) -> bool:
 def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest of a folder whose other files are complete."""
     paths = sorted(path for path in folder.iterdir() if path.name != UNFINISHED)
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": digest}
-        for path, digest in zip(paths, _checksums(paths), strict=True)
-    }
-    manifest = {"format": FORMAT, **content, "files": files}
-    text = json.dumps(manifest | {"sha256": _own_checksum(manifest)}, indent=1, allow_nan=False)
-    (folder / MANIFEST).write_text(text, encoding="utf-8")
-
-
-def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the manifest of a folder; raise if it is damaged or of another version."""
-    folder = to_path(folder)
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise FileFormatError(
-            folder, f"is not a folder of binned data, which would hold a file {MANIFEST}: see bin_files"
-        )
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        expected = manifest.pop("sha256")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise _damage(path, f"it cannot be read ({error})") from None
-    if _own_checksum(manifest) != expected:
-        raise _damage(path, "its checksum is another")
-    if manifest.get("format") != FORMAT:
-        raise FileFormatError(
-            path,
-            f"has version {manifest.get('format')!r} of the format, and this Podium reads {FORMAT}: bin the files "
-            "again, or use the Podium that wrote it",
-        )
-    return dict(manifest)
-
-
-def check_files(folder: Path, manifest: Mapping[str, Any], reads_all: bool) -> None:
-    """Raise if files are missing or have another size; with `reads_all`, also if their checksums differ."""
-    for name, described in manifest["files"].items():
-        path = folder / name
-        if name in ("", ".", "..") or Path(name).name != name:
-            raise _damage(folder / MANIFEST, f"{name!r} is not the name of a file in it")
-        if not path.is_file():
-            raise _damage(path, "the file is not there")
-        if path.stat().st_size != described["bytes"]:
-            raise _damage(path, f"it has {path.stat().st_size} bytes in place of {described['bytes']}")
-    paths = [folder / name for name in manifest["files"]] if reads_all else []
-    for path, digest in zip(paths, _checksums(paths), strict=True):
-        if digest != manifest["files"][path.name]["sha256"]:
-            raise _damage(path, "its checksum is another")
-
-
-def _damage(path: Path, problem: str) -> FileFormatError:
-    return FileFormatError(path, f"is damaged: {problem}. Bin the files again")
-
-
-def _checksums(paths: list[Path]) -> list[str]:
-    """Return the SHA-256 of each file, computed on threads."""
-    lock = threading.Lock()
-    with progress("checksums", sum(path.stat().st_size for path in paths)) as advance:
-
-        def checksum(path: Path) -> str:
-            digest = hashlib.sha256()
-            with path.open("rb") as file:
-                while block := file.read(BYTES_AT_ONCE):
-                    digest.update(block)
-                    with lock:
-                        advance(len(block))
-            return digest.hexdigest()
-
-        return list(map_threads(checksum, paths))
-
-
-def _own_checksum(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    (folder / MANIFEST).write_text(FOLDER.manifest_text(content, paths), encoding="utf-8")
 
 
 ROWS_AT_ONCE = 1 << 16  # whose bins are laid out again, and compared
-
-
-@contextmanager
-def naming_damage(folder: Path) -> Iterator[None]:
-    """Turn any error into a FileFormatError that names the folder."""
-    try:
-        yield
-    except FileFormatError:
-        raise
-    except Exception as error:  # json, zipfile and numpy raise many kinds for crafted bytes
-        reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-        raise FileFormatError(folder, f"is damaged: {reason}. Bin the files again") from error
-
-
-def require(condition: Any, problem: str) -> None:
-    """Raise a DataError unless a condition holds."""
-    if not condition:
-        raise DataError(problem)
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -167,12 +71,6 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     require(is_plain and size <= path.stat().st_size, f"{path.name} is compressed, or claims more than it holds")
     with np.load(path, allow_pickle=False) as arrays:
         return dict(arrays)
-
-
-def check_array(name: str, array: NDArray[Any], dtype: Any, size: int | None = None) -> None:
-    """Raise if an array has the wrong type or length."""
-    require(array.ndim == 1 and array.dtype == dtype and array.dtype.isnative, f"{name} is not a list of {dtype}")
-    require(size is None or len(array) == size, f"{name} has {len(array)} entries, not {size}")
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from podium.core.array_types import Floats
 from podium.core.team import Team
 from podium.core.validation import require_number
 from podium.data import RankingData
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
 from podium.objectives.base import label_source
 
@@ -78,11 +77,9 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
 
     c = _root(slope, 1.0 / deviation(data, spread), ENOUGH * total)
     if c == SMALLEST:
-        warnings.warn(
+        warn(
             "the submodel puts the training documents in no better order than a random one: its scores count next to "
-            f"nothing (submodel_scale {math.ldexp(c, -exponent):.3g}). Are higher scores better?",
-            PodiumWarning,
-            stacklevel=2,
+            f"nothing (submodel_scale {math.ldexp(c, -exponent):.3g}). Are higher scores better?"
         )
     return math.ldexp(c, -exponent) * objective.score_unit
 

@@ -128,11 +128,7 @@ class BinnedData:
 
     @classmethod
     def of(
-        cls,
-        train: RankingData,
-        valid: Mapping[str, RankingData],
-        settings: Boosting,
-        shared: SharedBins | None = None,
+        cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting, shared: SharedBins | None = None
     ) -> BinnedData:
         """Bin the data by the settings, unless `shared` has its bins already.
 

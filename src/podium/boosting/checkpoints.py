@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.core.files import remove_leftovers
 from podium.core.hashing import content_hash
-from podium.core.validation import require_number, require_whole
+from podium.core.validation import require_number, require_whole, to_path
 from podium.data import RankingData
 from podium.data.canonical import digest_of
 from podium.errors import DataError
@@ -49,6 +49,7 @@ class Checkpoint:
     seconds: float = 30.0
 
     def __post_init__(self) -> None:
+        to_path(self.path)
         require_whole("every", self.every, 1, optional=True)
         require_number("seconds", self.seconds, least=0)
 
@@ -79,6 +80,17 @@ class Checkpoint:
         )
 
 
+def require_checkpoint(checkpoint: object) -> None:
+    """Raise if `checkpoint` is neither a `Checkpoint` nor None."""
+    if checkpoint is None or isinstance(checkpoint, Checkpoint):
+        return
+    example = "…" if not isinstance(checkpoint, str | os.PathLike) else repr(os.fspath(checkpoint))
+    raise DataError(
+        f"checkpoint must be a podium.boosting.Checkpoint or None, but is {checkpoint!r:.60}: "
+        f"pass checkpoint=Checkpoint({example})"
+    )
+
+
 MAX_SHARE = 0.01  # of the time that writing may take, apart from the first write
 
 
@@ -106,13 +118,7 @@ class Pace:
 
 
 class Checkpointer:
-    """Reader and writer of the trees of one run; does nothing without a checkpoint.
-
-    Args:
-        checkpoint: the file.
-        fingerprint: a hash of everything that the run depends on.
-
-    """
+    """Reader and writer of the trees of one run; does nothing without a checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint | None, fingerprint: str) -> None:
         self.checkpoint, self.fingerprint = checkpoint, fingerprint

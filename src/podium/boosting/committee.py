@@ -122,20 +122,12 @@ class _Block(NamedTuple):
 
 @dataclass
 class _Trained:
-    """The members of a block.
+    """The members of a block."""
 
-    Attributes:
-        ensembles: one for each part.
-        sizes: the deviation of their scores, by which they are divided.
-        scores: of all judging documents, each by a member that did not train on it.
-        seconds: training time.
-
-    """
-
-    ensembles: list[Ensemble]
-    sizes: list[float]
-    scores: Floats
-    seconds: float
+    ensembles: list[Ensemble]  # one for each part
+    sizes: list[float]  # the deviation of their scores, by which they are divided
+    scores: Floats  # of all judging documents, each by a member that did not train on it
+    seconds: float  # training time
 
 
 @settings

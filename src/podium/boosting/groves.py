@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,7 +24,7 @@ from podium.core.team import Team
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
-from podium.errors import PodiumWarning
+from podium.errors import warn
 from podium.measures import Graded, Measure
 from podium.measures.losses import RMSE
 from podium.models import Ensemble
@@ -40,30 +39,16 @@ LEAVES_PER_SHARE, MOST_LEAVES = 8, 4096  # limits of memory; the paper's trees h
 
 @dataclass(frozen=True)
 class Grove:
-    """A sum of trees.
+    """A sum of trees."""
 
-    Attributes:
-        trees: and the values of their leaves.
-        predictions: of each tree (row) for each training document.
-        scores: the sum of the trees for each training document.
-        error_out_of_bag: on the documents that the trees did not see.
-
-    """
-
-    trees: list[tuple[GrownTree, Floats]]
-    predictions: Floats
-    scores: Floats
-    error_out_of_bag: float
+    trees: list[tuple[GrownTree, Floats]]  # and the values of their leaves
+    predictions: Floats  # of each tree (row) for each training document
+    scores: Floats  # the sum of the trees for each training document
+    error_out_of_bag: float  # on the documents that the trees did not see
 
 
 class Bootstrap:
-    """Documents drawn with replacement, as many as there are, by content and purpose.
-
-    Args:
-        data: the documents.
-        rows: those that may be drawn.
-
-    """
+    """Documents drawn with replacement, as many as there are, by content and purpose."""
 
     def __init__(self, data: RankingData, rows: Ints) -> None:
         self.n_documents = data.n_documents
@@ -281,7 +266,7 @@ class _GrovesRun:
                 kept = len(self.groves[-1])
                 if not kept:
                     raise
-                warnings.warn(f"interrupted: the {kept} groves so far are kept", PodiumWarning, stacklevel=4)
+                warn(f"interrupted: the {kept} groves so far are kept", stacklevel=4)
 
     def _best_attempt(self, cell: int, times: Ints, predictions: dict[int, Floats]) -> Grove:
         """Grow a grove from the one with smaller trees, or from the one with fewer, as the training says (algorithm 3).

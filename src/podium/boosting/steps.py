@@ -73,11 +73,7 @@ class Step(ABC):
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """Return a value for each leaf, before monotone constraints, limits and the learning rate.
 
-        Args:
-            grown: the tree with the rows of its leaves.
-            gradients: λ and w of all rows, as `prepare` left them.
-            team: threads.
-
+        `gradients` are λ and w of all rows, as `prepare` left them.
         """
 
     def scale(self, values: Floats, learning_rate: float) -> Floats:

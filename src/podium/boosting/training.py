@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from podium.core.interrupts import Stopped, between_steps
 from podium.core.observing import Observations, Observer
 from podium.core.progress import progress
 from podium.core.team import Team
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
@@ -64,7 +63,7 @@ def run_training(trainer: Trainer, observers: Sequence[Observer], checkpoint: Ch
             checkpointer.write(trainer.ensemble)
         if not n_trees or isinstance(stop, Stopped):
             raise
-        warnings.warn(f"interrupted: the {n_trees} trees so far are kept", PodiumWarning, stacklevel=2)
+        warn(f"interrupted: the {n_trees} trees so far are kept")
         interrupted = True
     return replace(trainer.result(), interrupted=interrupted)
 
@@ -142,9 +141,7 @@ class Trainer:
             self._add_tree(output, sample, original, state.initial_score if iteration == 0 else 0.0)
         state.is_exhausted = self._is_exhausted()
         if not any(state.last_weights):
-            warnings.warn(
-                f"tree {iteration} has the weight 0, and so would have all after it", PodiumWarning, stacklevel=2
-            )
+            warn(f"tree {iteration} has the weight 0, and so would have all after it")
             state.is_exhausted = True
         state.note_objective()
         means = self.evaluator.measure()

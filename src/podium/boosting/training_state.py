@@ -96,39 +96,26 @@ class TrainingResult:
 
 @dataclass
 class TrainingState:
-    """Scores, trees and history of a run. One round adds a tree for each output of the objective.
+    """Scores, trees and history of a run. One round adds a tree for each output of the objective."""
 
-    Attributes:
-        objective: on the training data.
-        scores: of the training documents; a row per output if there are several.
-        gradients, hessians: of the current round, in arrays that every round overwrites.
-        initial_score: F_0, which the first tree of each output holds in its leaf values.
-        trees: those of several outputs in turn.
-        tree_weights: from a line search, 1 without one; only of the trees that this run has grown itself.
-        history: what was measured after each round, by `set/measure`.
-        observations: what observers returned after each round.
-        objective_states: of an objective that learns itself, after each round.
-        first_objective_state: the same before the first round.
-        best_iteration: the best round so far; −1 for the submodel alone, None without validation data.
-        is_exhausted: whether there is nothing left to learn.
-        n_finished: complete rounds; further trees belong to an interrupted round.
-
-    """
-
-    objective: BoundObjective
-    scores: Floats
+    objective: BoundObjective  # on the training data
+    scores: Floats  # of the training documents; a row per output if there are several
+    # gradients, hessians: of the current round, in arrays that every round overwrites
     gradients: Floats
     hessians: Floats
-    initial_score: float
-    first_objective_state: dict[str, list[float]]
-    trees: list[Tree] = field(default_factory=list)
+    initial_score: float  # F_0, which the first tree of each output holds in its leaf values
+    first_objective_state: dict[str, list[float]]  # of an objective that learns itself, before the first round
+    trees: list[Tree] = field(default_factory=list)  # those of several outputs in turn
+    # from a line search, 1 without one; only of the trees that this run has grown itself
     tree_weights: list[float] = field(default_factory=list)
+    # what was measured after each round, by `set/measure`
     history: dict[str, list[float]] = field(default_factory=dict)
-    observations: Observations = field(default_factory=Observations)
+    observations: Observations = field(default_factory=Observations)  # what observers returned after each round
+    # of an objective that learns itself, after each round
     objective_states: list[dict[str, list[float]]] = field(default_factory=list)
-    best_iteration: int | None = None
-    is_exhausted: bool = False
-    n_finished: int = 0
+    best_iteration: int | None = None  # the best round so far; −1 for the submodel alone, None without validation data
+    is_exhausted: bool = False  # whether there is nothing left to learn
+    n_finished: int = 0  # complete rounds; further trees belong to an interrupted round
 
     @classmethod
     def before_training(cls, objective: BoundObjective, n_documents: int) -> TrainingState:

@@ -22,16 +22,10 @@ if TYPE_CHECKING:
 
 
 class Sample(NamedTuple):
-    """The documents and features that the trees of a round are grown on; None for all.
+    """The documents and features that the trees of a round are grown on; None for all."""
 
-    Attributes:
-        rows: of the documents, ascending.
-        features: by number, ascending.
-
-    """
-
-    rows: Int32s | None
-    features: Ints | None
+    rows: Int32s | None  # of the documents, ascending
+    features: Ints | None  # by number, ascending
 
 
 class TreeBuilder:

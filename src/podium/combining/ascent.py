@@ -1,4 +1,4 @@
-"""Several rankers: one weight after the other, each the exact best while the others stand ([B] 7.1)."""
+"""Several rankers: one weight after the other, each the exact best while the others are held ([B] 7.1)."""
 
 from __future__ import annotations
 

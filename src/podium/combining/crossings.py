@@ -27,16 +27,12 @@ from podium.measures.family_kernels import before_all, before_next, contribution
 
 
 class Lines(NamedTuple):
-    """The documents of all queries as lines over α.
+    """The documents of all queries as lines over α."""
 
-    Attributes:
-        order, offsets: the rows of each query, in the order in which documents tied for every α stand.
-        scores, slopes: s and t by row.
-
-    """
-
+    # order, offsets: the rows of each query, in the order of documents tied for every α
     order: Ints
     offsets: Ints
+    # scores, slopes: s and t by row
     scores: Floats
     slopes: Floats
 
@@ -51,51 +47,39 @@ class Range(NamedTuple):
 
 
 class Crossings(NamedTuple):
-    """Where results go.
+    """Where results go."""
 
-    Attributes:
-        starts: for each query the measure just above the lower end, as an integer.
-        counts: how many entries the first two of the following columns have, and the last two.
-        alphas, changes, peaks, bends: see `podium.combining.lines.Turns`; long enough for all pairs of the queries. No
-            more than half of the pairs can meet where others do.
-
-    """
-
-    starts: Ints
-    counts: Ints
+    starts: Ints  # for each query the measure just above the lower end, as an integer
+    counts: Ints  # how many entries the first two of the following columns have, and the last two
+    # alphas, changes, peaks, bends: see `podium.combining.lines.Turns`; long enough for all pairs of the queries. No
+    # more than half of the pairs can meet where others do
     alphas: Floats
     changes: Ints
     peaks: Floats
     bends: Ints
 
 
-# Rows of the table of numbers: score, slope and value by item; what stands before a position; and for groups of tied
+# Rows of the table of numbers: score, slope and value by item; what comes before a position; and for groups of tied
 # documents see `podium.measures.family_kernels.group_value`. Two arrays instead of ten: counting the owners of arrays
 # that are taken from a tuple costs more than a passing.
 SCORE, SLOPE, VALUE, BEFORE, GROUP, N_NUMBERS = range(6)
 # Rows of the table of places: the item at a position from the top and the position of an item; an item's documents, how
-# many and the first of them; and how many documents stand above a position.
+# many and the first of them; and how many documents are above a position.
 ITEM_AT, POSITION_OF, SIZE, FIRST_OF, RANK_AT, N_PLACES = range(6)
 
 
 class SweepMemory(NamedTuple):
-    """What the sweep writes into, for the largest query.
+    """What the sweep writes into, for the largest query."""
 
-    Attributes:
-        lines: score and slope of each document of the query.
-        candidates, arranged: numbers of documents; the candidates in the order at the lower end.
-        values: by candidate in that order.
-        table, places: of items and positions, see above.
-        keys, spare_keys, pairs, spare_pairs: for the crossings.
-
-    """
-
-    lines: Floats
+    lines: Floats  # score and slope of each document of the query
+    # candidates, arranged: numbers of documents; the candidates in the order at the lower end
     candidates: Ints
     arranged: Ints
-    values: Floats
+    values: Floats  # by candidate in that order
+    # table, places: of items and positions, see above
     table: Floats
     places: Ints
+    # keys, spare_keys, pairs, spare_pairs: for the crossings
     keys: Floats
     spare_keys: Floats
     pairs: Ints
@@ -103,7 +87,7 @@ class SweepMemory(NamedTuple):
 
 
 def sweep_memory(largest: int, n_candidates: int) -> SweepMemory:
-    """For queries of at most so many documents and candidates."""
+    """For queries of at most this many documents and candidates."""
     n, n_pairs = largest + 1, max(n_candidates, n_candidates * (n_candidates - 1) // 2)
     return SweepMemory(
         np.empty((2, largest)), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty((N_NUMBERS, n)),
@@ -125,9 +109,9 @@ class _Rule(NamedTuple):
 
 @helper
 def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slopes: Floats, candidates: Ints) -> Int:
-    """The documents that may stand within the depth somewhere between low and high; how many.
+    """The documents that may rank within the depth somewhere between low and high; how many.
 
-    One that `depth` others stand above at both ends stands below them in between: lines cross once.
+    One with `depth` others above it at both ends is below them in between: lines cross once.
     """
     not_inlined()
     count = 0
@@ -144,7 +128,7 @@ def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slo
 
 @helper
 def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints) -> None:
-    """The documents as they stand just above `at`: by score there, then by slope, then as they came."""
+    """The documents in their order just above `at`: by score there, then by slope, then as they came."""
     not_inlined()
     for k in range(n):
         order[k] = k
@@ -166,7 +150,7 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
 
 @helper
 def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: SweepMemory) -> Int:
-    """Make items of the n candidates as they stand at the lower end; how many.
+    """Make items of the n candidates in their order at the lower end; how many.
 
     Documents with the same score and slope are tied for every α. `expected`: where gains add up (DISCOUNTED) each has
     the mean gain of its group; in the other families the group is one item.
@@ -360,7 +344,7 @@ def _walk(
 
 @kernel
 def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> None:
-    """For each query how many documents may stand within the depth: what `sweep_queries` needs scratch for."""
+    """For each query how many documents may rank within the depth: what `sweep_queries` needs scratch for."""
     largest = 0
     for q in range(within.first, within.last):
         largest = max(largest, lines.offsets[q + 1] - lines.offsets[q])
@@ -383,14 +367,14 @@ def sweep_queries(
         lines: the documents.
         tables: of the measure; a query whose norm is 0 has no value.
         within: which queries and which α.
-        expected: documents tied for every α count by the mean over their orders; else they stand as they came.
+        expected: documents tied for every α count by the mean over their orders; else they keep their order.
         unit: one unit of the integers.
         out: where results go.
         scratch: for the largest query.
 
     """
     table, places, discounts = borrowed(scratch.table), borrowed(scratch.places), borrowed(tables.discounts)
-    above = within.low if expected else np.inf  # other ties have no order of their own at a crossing
+    above = within.low if expected else np.inf  # other ties keep their order at a crossing
     for q in range(within.first, within.last):
         begin, end = lines.offsets[q], lines.offsets[q + 1]
         n, norm = end - begin, tables.norms[q]

@@ -75,33 +75,23 @@ class SweepResult:
 
 
 class Turns(NamedTuple):
-    """What happens at the crossings of a line, in no order.
+    """What happens at the crossings of a line, in no order."""
 
-    Attributes:
-        alphas, changes: where the sum over the queries changes, and by how many units.
-        peaks, bends: where more than two documents of a query meet, so that the mean over their orders need not be that
-            of both sides; and twice how many units it exceeds the mean of both sides.
-
-    """
-
+    # alphas, changes: where the sum over the queries changes, and by how many units
     alphas: Floats
     changes: Ints
+    # peaks, bends: where more than two documents of a query meet, so that the mean over their orders need not be that
+    # of both sides; and twice how many units it exceeds the mean of both sides
     peaks: Floats
     bends: Ints
 
 
 class Stairs(NamedTuple):
-    """The sum over the queries along a line, in units.
+    """The sum over the queries along a line, in units."""
 
-    Attributes:
-        edges: the ends and the crossings between them, ascending.
-        steps: the sum between each two neighbours of `edges`.
-        peaks, heights: crossings that may be higher than both sides, and twice the sum there.
-
-    """
-
-    edges: Floats
-    steps: Ints
+    edges: Floats  # the ends and the crossings between them, ascending
+    steps: Ints  # the sum between each two neighbours of `edges`
+    # peaks, heights: crossings that may be higher than both sides, and twice the sum there
     peaks: Floats
     heights: Ints
 
@@ -222,7 +212,7 @@ def shares_within(left: float, right: float, near: float) -> Iterator[float]:
 def points_within(left: float, right: float, near: float, exponents: Exponents) -> Iterator[float]:
     """The same, and then powers of two at which scores and α times slopes may be alike in size (`Line.exponents`).
 
-    Where scores differ by many orders of magnitude, float64 tells documents apart only at some of them.
+    Where scores differ by many orders of magnitude, float64 distinguishes documents only at some of them.
     """
     yield from shares_within(left, right, near)
     of_scores, of_slopes = exponents
@@ -247,7 +237,7 @@ def best_point(
     """The highest interval, a point of it, and the value there, evaluated once more; None where none is wide.
 
     Of equal intervals it is the nearest to `near`. Documents that pass each other without changing the mean may meet in
-    a point and be tied there: then one beside it is taken. Where no point of the interval has its value, by rounding,
+    a point and be tied there: then another one is taken. Where no point of the interval has its value, by rounding,
     the next best interval is tried.
 
     Args:

@@ -1,6 +1,6 @@
-"""The exact best direction between two rankers, whatever their scales ([B] 7.1, [W] §4).
+"""The exact best direction between two rankers of any scale ([B] 7.1, [W] §4).
 
-One number α does not do: beside scores of 1e11 the best α is 1e-12, and second − first has lost first. So each ranker
+One number α is not enough: with scores of 1e11 the best α is 1e-12, and second − first has lost first. So each ranker
 is scaled by a power of two, which loses nothing, and the direction (w_a, w_b) turns from the lower to the upper bound
 through quarters of the circle. In a quarter one weight is the larger; the other, z in [−1, 1] times as large, is swept.
 A crossing is then known to a few units of its last place, however small z is.
@@ -147,7 +147,6 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
 
 
 def _exponent(scores: Floats) -> int:
-    """The power of two just above all scores."""
     return math.frexp(float(np.abs(scores).max(initial=0.0)))[1]
 
 
@@ -179,7 +178,6 @@ def _pair_at(quarter: int, z: float, exponents: tuple[int, int]) -> Pair | None:
 
 
 def _lines(quarter: int, scaled: tuple[Floats, ...]) -> tuple[Floats, Floats]:
-    """Scores and slopes over z."""
     a, b = scaled
     leading, other = (a, b) if A_LEADS[quarter] else (b, -a)
     return SIGNS[quarter] * leading, SIGNS[quarter] * other

@@ -38,7 +38,7 @@ class Sweep:
     Args:
         data: the queries whose mean counts.
         measure: any measure with swap deltas, by value or name.
-        ties: how documents that are tied for every α stand: `"expected"`, the mean over their orders; `"stable"`, in
+        ties: the order of documents that are tied for every α: `"expected"`, the mean over their orders; `"stable"`, in
             the order of the rows; `"jitter"`, in a random order that depends on content alone; or the name or number of
             a feature, the higher one first.
         n_threads: all cores by default.
@@ -215,7 +215,7 @@ def _pieces(candidates: Ints) -> list[tuple[int, int]]:
 
 
 def _tie_order(data: RankingData, ties: str | int) -> Ints:
-    """The rows of each query in the order in which tied documents stand."""
+    """The rows of each query in the order of tied documents."""
     if ties == "expected":
         return data.canonical_order
     if ties == "stable":

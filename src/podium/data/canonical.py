@@ -72,12 +72,7 @@ def hash_dense_rows(bits: UInt32s, hashes: UInt64s) -> None:
 
 
 @kernel
-def hash_compressed_rows(
-    starts: Ints,
-    columns: Ints,
-    bits: UInt32s,
-    hashes: UInt64s,
-) -> None:
+def hash_compressed_rows(starts: Ints, columns: Ints, bits: UInt32s, hashes: UInt64s) -> None:
     """The same hash for compressed sparse rows."""
     for row in range(len(starts) - 1):
         total = np.uint64(0)
@@ -193,7 +188,7 @@ def document_hashes(data: RankingData) -> UInt64s:
 
 
 def query_keys(data: RankingData) -> UInt64s:
-    """A key for each query that follows from the features of its documents, whatever it is called.
+    """A key for each query that follows from the features of its documents, whatever its id.
 
     Queries with the same features are numbered in the order of all their content; queries equal in all of it are
     interchangeable.
@@ -203,7 +198,7 @@ def query_keys(data: RankingData) -> UInt64s:
 
 
 def occurrences_in(keys: UInt64s, order: Ints) -> UInt64s:
-    """For each key how many equal ones stand before it in an order that has equal keys together."""
+    """For each key how many equal ones precede it in an order that keeps equal keys together."""
     starts = np.ones(len(order), bool)
     starts[1:] = keys[order][1:] != keys[order][:-1]
     return _places_in_runs(order, starts)
@@ -269,7 +264,7 @@ class ContentRandom:
 
 
 def _occurrences(data: RankingData, hashes: UInt64s) -> UInt64s:
-    """For each row how many rows of its query with the same features stand before it in the canonical order."""
+    """For each row how many rows of its query with the same features precede it in the canonical order."""
     order = data.canonical_order
     hashes = hashes[order]
     starts = np.ones(len(order), bool)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.data.encoding import fits_float32, listed, precision
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 LARGEST_EXACT = 2**53  # float64 holds all whole numbers up to here
+WIDER_THAN_DOUBLE = (Decimal, Fraction, np.longdouble)  # numbers that may differ in digits that float64 does not have
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -27,9 +29,10 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def unmasked(values: Any) -> NDArray[Any]:
-    """An array, with NaN where a masked array is masked."""
+    """An array, with NaN where a masked array is masked; extended precision (`np.longdouble`) becomes float64."""
     if not isinstance(values, np.ma.MaskedArray):
-        return as_array(values)
+        return _without_extended_precision(as_array(values))
+    values = np.ma.masked_array(_without_extended_precision(values.data), values.mask)
     if not np.ma.is_masked(values) or values.dtype.kind == "c":  # the caller refuses the latter
         return as_array(values.data)
     doubles = np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
@@ -37,8 +40,25 @@ def unmasked(values: Any) -> NDArray[Any]:
     return doubles
 
 
+def _without_extended_precision(array: NDArray[Any]) -> NDArray[Any]:
+    """An array whose floating-point numbers are float64 at most; warn if different ones become equal or infinite."""
+    if array.dtype.kind != "f" or array.dtype.itemsize <= 8:
+        return array
+    with np.errstate(over="ignore", under="ignore"):
+        doubles = array.astype(np.float64)
+    shape = (len(array), -1) if array.ndim > 1 and array.size else (-1, 1)
+    pairs = zip(array.reshape(shape).T, doubles.reshape(shape).T, strict=True)
+    merged = any(len(np.unique(column)) > len(np.unique(double)) for column, double in pairs)
+    if merged or (np.isinf(doubles) & np.isfinite(array)).any():
+        warn(
+            f"{array.dtype} becomes float64, in which different numbers of a column became equal or infinite: "
+            "subtract an offset, or divide them"
+        )
+    return doubles
+
+
 def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
-    """An array of whatever the caller has; text stays Python's, since NumPy's ends at the last character but NUL."""
+    """Return the caller's values as an array; text stays a Python object, since NumPy strips trailing NULs."""
     try:
         array = np.asarray(values, dtype)
         if array.dtype.kind == "U" and dtype is None and not isinstance(values, np.ndarray):
@@ -55,27 +75,28 @@ def from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
         for dtype in (np.int64, np.uint64):
             with suppress(OverflowError):
                 return array.astype(dtype)
-    doubles = array.astype(np.float64)
+    with np.errstate(over="ignore"):
+        doubles = array.astype(np.float64)
     present = [value for value, double in zip(values, doubles, strict=True) if not math.isnan(double)]
     warn_of_merged(present, doubles, name)
     return doubles
 
 
 def warn_of_merged(values: Iterable[Any], doubles: Floats, name: str) -> None:
-    """Warn if different numbers became equal as float64, where NaN stands for missing ones."""
-    if not (np.abs(doubles) > LARGEST_EXACT).any():
+    """Warn if different numbers became equal as float64, in which NaN marks missing ones."""
+    values = list(values)
+    is_wide = any(isinstance(value, WIDER_THAN_DOUBLE) for value in values)
+    if not is_wide and not (np.abs(doubles) > LARGEST_EXACT).any():
         return
     if len(set(values)) > len(np.unique(doubles[~np.isnan(doubles)])):
-        warnings.warn(
-            f"different numbers in {name} became equal: float64 holds every whole number up to 2^53 only; subtract an "
-            "offset",
-            PodiumWarning,
-            stacklevel=2,
+        warn(
+            f"different numbers in {name} became equal: float64 holds every whole number up to 2^53 only, and about "
+            "16 digits of others; subtract an offset"
         )
 
 
 def to_numbers(values: Any, name: str) -> NDArray[Any]:
-    """An array of numbers, from whatever can be read as such."""
+    """Return an array of numbers; raise if the values cannot be read as numbers."""
     array = unmasked(values)
     if array.dtype.kind in "fiub":
         return array
@@ -93,7 +114,6 @@ def to_floats(values: ArrayLike, name: str, n: int) -> Float32s:
 
 
 def _to_column(values: ArrayLike, name: str, n: int) -> NDArray[Any]:
-    """A column of n numbers."""
     array = to_numbers(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -129,11 +149,9 @@ def _warn_of_rounding(numbers: NDArray[Any], labels: Float32s, source: str) -> N
     moved = np.abs(labels[~np.isnan(labels)].astype(np.float64) - present).max()
     differ = present.min() < present.max()
     if differ and (moved > 1e-3 * present.std() or precision(numbers, labels).loses_much):
-        warnings.warn(
+        warn(
             f"labels {source!r} become float32, which moves them by up to {moved:.3g}; their standard deviation is "
-            f"{present.std():.3g}. Subtract an offset, and add it to what the model predicts",
-            PodiumWarning,
-            stacklevel=2,
+            f"{present.std():.3g}. Subtract an offset, and add it to what the model predicts"
         )
 
 
@@ -172,17 +190,12 @@ def by_query(
 ) -> NDArray[Any]:  # fmt: skip
     """An entry for each query, from a mapping by id, an array by query, or one by row that is constant in each query.
 
-    Args:
-        values: the entries.
-        name: what errors call them.
-        query_ids, order, offsets: those of the data.
-        convert: makes an array of a list or array of entries.
-
+    `convert` makes an array of a list or array of entries; errors call them by `name`.
     """
     n_queries, n = len(query_ids), len(order)
-    by_id = _mapping_by_id(values, query_ids)
-    if by_id is not None:
-        values = by_id
+    if hasattr(values, "index") and hasattr(values, "to_dict"):  # a pandas Series by query id, as `groupby` gives it
+        by_id = values.to_dict()
+        values = by_id if set(by_id) == set(query_ids.tolist()) else values
     if isinstance(values, Mapping):
         missing = [query for query in query_ids.tolist() if query not in values]
         if missing:
@@ -205,14 +218,6 @@ def by_query(
     return convert(array)
 
 
-def _mapping_by_id(values: Any, query_ids: NDArray[Any]) -> dict[Any, Any] | None:
-    """A pandas Series whose index is the query ids, as `groupby` gives it, as a mapping."""
-    if not (hasattr(values, "index") and hasattr(values, "to_dict")):
-        return None
-    mapping = values.to_dict()
-    return mapping if set(mapping) == set(query_ids.tolist()) else None
-
-
 def to_positions(values: ArrayLike, n: int) -> Int32s:
     """Ranks at which documents were shown, from 1; −1 or NaN for a document that was not shown."""
     floats = to_floats(values, "positions", n)
@@ -232,7 +237,9 @@ def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
     if array.shape != (n,):
         raise DataError(f"document_ids must have one entry for each of the {n} rows, not shape {array.shape}")
     ids = np.empty(n, object)
-    ids[:] = ["" if _is_null(value) else str(value) for value in array]
+    items = array.tolist()
+    are_texts = set(map(type, items)) <= {str}
+    ids[:] = items if are_texts else ["" if _is_null(item) else str(item) for item in items]
     return frozen(ids)
 
 
@@ -277,10 +284,12 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
         ids[:] = items
         return ids
     if all(isinstance(item, int) for item in items):
-        try:
+        with suppress(OverflowError):
             return np.array(items, np.int64)
-        except OverflowError:
-            return _query_ids_from_objects(np.array([_digits(item) for item in items], object))
+        try:
+            return np.array([str(item) for item in items], object)
+        except ValueError:  # Python's limit of 4300 digits
+            raise DataError("qid holds a number of over 4300 digits; give text") from None
     row = next((k for k, item in enumerate(items) if not isinstance(item, str | int)), None)
     if row is not None:
         raise DataError(f"qid must be whole numbers or text, but row {row} has {items[row]!r}")
@@ -291,17 +300,10 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def _digits(number: int) -> str:
-    try:
-        return str(number)
-    except ValueError:  # Python's limit of 4300 digits
-        raise DataError("qid holds a number of over 4300 digits; give text") from None
-
-
 def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
     """(query_ids, order, offsets): the rows of query k are order[offsets[k]:offsets[k+1]].
 
-    Queries stand in the order in which they first appear, rows of a query in the order they came.
+    Queries are in the order of their first appearance, rows of a query in the caller's order.
     """
     n = len(qid)
     if n == 0:
@@ -333,7 +335,7 @@ def query_of_row(order: Ints, offsets: Ints) -> Ints:
 
 
 def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
-    """Query ids 0, 1, … for rows that stand grouped, from the number of rows in each group."""
+    """Query ids 0, 1, … for grouped rows, from the number of rows in each group."""
     sizes = np.asarray(group_sizes)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         raise DataError("group_sizes must be a list of whole numbers, the rows of each query in turn")
@@ -347,7 +349,7 @@ def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
 
 @dataclass(frozen=True)
 class PreferencePairs:
-    """Row `i` should stand above row `j` with the given probability; contradictions are allowed."""
+    """Row `i` should rank above row `j` with the given probability; contradictions are allowed."""
 
     i: Ints
     j: Ints
@@ -358,7 +360,7 @@ class PreferencePairs:
 
 
 def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> PreferencePairs:
-    """Pairs (i, j, probability that i stands above j) of rows of one query."""
+    """Pairs (i, j, probability that i ranks above j) of rows of one query."""
     columns = _as_columns(values)
     i, j = (_to_row_numbers(column, name, n) for name, column in zip("ij", columns, strict=False))
     if len(i) != len(j):
@@ -378,7 +380,6 @@ def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> Preferenc
 
 
 def _as_columns(values: Any) -> tuple[Any, ...]:
-    """Two or three columns, from columns or rows."""
     if isinstance(values, PreferencePairs):
         return values.i, values.j, values.probability
     if isinstance(values, list):  # of pairs; a tuple holds columns

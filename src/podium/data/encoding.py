@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s
 from podium.core.validation import require_utf8
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
 CROWDED = 1 / 128  # of a median's size: float32 has only some 2^16 steps within that
@@ -24,22 +23,18 @@ ENOUGH = 7 / 8  # of a column's different values
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns became float32 features.
+    """How columns became float32 features."""
 
-    Attributes:
-        categories: for each categorical feature, by number, the names of its categories; category k has the value k.
-        shifts: for some features, by number, what was subtracted from the values before they became float32.
-
-    """
-
+    # for each categorical feature, by number, the names of its categories; category k has the value k
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    # for some features, by number, what was subtracted from the values before they became float32
     shifts: Mapping[int, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.categories or self.shifts)
 
     def to_json(self) -> dict[str, Any]:
-        """The encoding as JSON has it."""
+        """Return the encoding as JSON types."""
         return {
             "categories": {str(k): list(names) for k, names in self.categories.items()},
             "shifts": {str(k): shift for k, shift in self.shifts.items()},
@@ -59,7 +54,7 @@ class Encoding:
             if not (
                 isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9 and key == str(int(key))
             ):
-                raise DataError(f"the encoding has an entry for the feature {key!r}, which is no number")
+                raise DataError(f"the encoding has an entry for the feature {key!r}, which is not a number")
             if int(key) >= n_features:
                 raise DataError(f"the encoding has an entry for feature {key} of {n_features}")
         for names in categories.values():
@@ -69,7 +64,7 @@ class Encoding:
         for shift in shifts.values():
             is_number = isinstance(shift, int | float) and not isinstance(shift, bool)
             if not is_number or abs(shift) >= 2**64 or not math.isfinite(shift):
-                raise DataError(f"the shift of a feature is no finite number: {shift!r}")
+                raise DataError(f"the shift of a feature is not a finite number: {shift!r}")
         return cls({int(k): tuple(names) for k, names in categories.items()}, {int(k): s for k, s in shifts.items()})
 
     def of_columns(self, columns: Sequence[int]) -> Encoding:
@@ -130,10 +125,9 @@ def warn_of_unknown_categories(feature: Any, present: Sequence[str], trained: Se
     """
     if len(present) < 2 or set(present) & set(trained):
         return
-    warnings.warn(
+    warn(
         f"training has seen none of the {len(present)} categories of feature {feature}, so all count as missing: they "
         f"are {_first_few(present)}, and those of training {_first_few(trained)}. Write them as in training",
-        PodiumWarning,
         stacklevel=6,
     )
 
@@ -168,20 +162,14 @@ def _first_few(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Converted:
-    """Features as float32.
+    """Features as float32."""
 
-    Attributes:
-        features: the matrix.
-        encoding: the categories and shifts of the content, or those that were asked for.
-        wide: for each column whose values are crowded, by number, the values as they came.
-        losses: what float32 could not hold, in words.
-
-    """
-
-    features: Any
+    features: Any  # the matrix
+    # the categories and shifts of the content, or those that were asked for
     encoding: Encoding = field(default_factory=Encoding)
+    # for each column whose values are crowded, by number, the values as they came
     wide: Mapping[int, NDArray[Any]] = field(default_factory=dict)
-    losses: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()  # what float32 could not hold, in words
 
 
 class FeatureBuilder:
@@ -250,21 +238,15 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
 
 
 class ColumnPrecision(NamedTuple):
-    """How well float32 holds a column.
+    """How well float32 holds a column."""
 
-    Attributes:
-        is_crowded: whether float32 has few steps for most of its values.
-        is_large: whether some are of a size at which the data of a model may be crowded, and are not held exactly.
-        is_merged, loses_much: whether different values became equal, and whether many did; in a sample of the rows.
-        is_infinite: whether a value is beyond float32's range; in the sample.
-
-    """
-
-    is_crowded: bool = False
+    is_crowded: bool = False  # whether float32 has few steps for most of its values
+    # whether some are of a size at which the data of a model may be crowded, and are not held exactly
     is_large: bool = False
+    # is_merged, loses_much: whether different values became equal, and whether many did; in a sample of the rows
     is_merged: bool = False
     loses_much: bool = False
-    is_infinite: bool = False
+    is_infinite: bool = False  # whether a value is beyond float32's range; in the sample
 
 
 def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> ColumnPrecision:
@@ -285,12 +267,13 @@ def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> Column
 
 
 def is_crowded(values: NDArray[Any]) -> bool:
-    """Whether most values stand so near to each other, far from 0, that float32 has few steps for them.
+    """Whether most values are so close together, far from 0, that float32 has few steps between them.
 
     More than half of the values other than 0 lie within 1/128 of their median: float32, with its 2^23 steps from a
     number to its double, has some 2^16 of them there.
     """
-    present = values[(values != 0) & np.isfinite(values)].astype(np.float64)
+    present = values.astype(np.float64, copy=False)
+    present = present[(present != 0) & np.isfinite(present)]
     if not len(present):
         return False
     middle = np.partition(present, len(present) // 2)[len(present) // 2]
@@ -298,7 +281,7 @@ def is_crowded(values: NDArray[Any]) -> bool:
 
 
 def best_shift(values: NDArray[Any], short: Float32s) -> float | None:
-    """What to subtract from crowded values so that float32 tells them apart; None where it does so anyway."""
+    """What to subtract from crowded values so that float32 keeps them distinct; None if it already does."""
     distinct = np.unique(values[np.isfinite(values)])
     if len(np.unique(short[np.isfinite(values)])) >= min(STEPS, ENOUGH * len(distinct)):
         return None
@@ -337,14 +320,12 @@ class Losses:
         merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
         infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
         if self.few_left:
-            warnings.warn(
+            warn(
                 f"many different values became equal in float32 in {listed('feature', self.few_left)}: subtract an "
-                "offset, or split the feature into a coarse and a fine one",
-                PodiumWarning,
-                stacklevel=2,
+                "offset, or split the feature into a coarse and a fine one"
             )
         if self.infinite:
-            warnings.warn(f"{infinite}: divide the feature, or take its logarithm", PodiumWarning, stacklevel=2)
+            warn(f"{infinite}: divide the feature, or take its logarithm")
         return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
 
 

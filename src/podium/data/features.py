@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,12 @@ from podium.core.array_types import Float32s
 from podium.core.threads import map_threads
 from podium.core.validation import require_utf8
 from podium.data.columns import from_objects, frozen, unmasked
-from podium.data.encoding import (
-    ColumnPrecision,
-    Converted,
-    Encoding,
-    FeatureBuilder,
-    Losses,
-    fits_float32,
-    precision,
-)
+from podium.data.encoding import ColumnPrecision, Converted, Encoding, FeatureBuilder, Losses, fits_float32, precision
 from podium.data.sparse import checked_rows, float32_rows, is_sparse
 from podium.errors import DataError
 
 Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
+Name = TypeVar("Name")
 COLUMNS_AT_ONCE = 8  # of an array that are copied to be looked at
 
 
@@ -169,7 +162,7 @@ def _from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
 
 
 def already_encoded(features: Any, encoding: Encoding) -> Converted:
-    """Features that are float32 numbers by some encoding; numbers that are no category of it are refused."""
+    """Features that are float32 numbers by some encoding; raise if a number is not one of its categories."""
     converted = to_features(features, encoding=Encoding())
     n_features = converted.features.shape[1]
     beyond = [k for k in (*encoding.categories, *encoding.shifts) if k >= n_features]
@@ -196,7 +189,7 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
     return names
 
 
-def first_repeated(names: Iterable[str]) -> str:
+def first_repeated(names: Iterable[Name]) -> Name:
     """The first name that is among the names before it; there must be one."""
-    seen: set[str] = set()
+    seen: set[Name] = set()
     return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

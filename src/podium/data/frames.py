@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s
 from podium.data.columns import from_objects, warn_of_merged
 from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
-from podium.data.features import (
-    already_encoded,
-    as_list_of_features,
-    first_repeated,
-    numbers_of_features,
-    to_features,
-)
+from podium.data.features import already_encoded, as_list_of_features, first_repeated, numbers_of_features, to_features
 from podium.errors import DataError
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
@@ -114,7 +108,7 @@ def as_table(
     categorical: Any,
     encoding: Encoding | None,
 ) -> FeaturesAndRoles:
-    """Features as float32, and the other columns by role, from whatever the caller has."""
+    """Features as float32, and the other columns by role, from what the caller passed."""
     categorical = as_list_of_features(categorical)
     if is_frame(features):
         refuse_other_rows(features, roles | roles["labels"])
@@ -163,7 +157,6 @@ def _to_matrix(
     encoding: Encoding | None,
     seen: CategoriesSeen | None = None,
 ) -> Converted:
-    """Columns of a frame as float32, by an encoding, or by one that follows from the content."""
     builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding, seen)
     for k, name in enumerate(features):
         series = series_of[name]
@@ -215,7 +208,7 @@ def is_categorical(series: Any) -> bool:
 
 
 def has_role(name: str) -> bool:
-    """Whether a column's name says that it is no feature; only `feature_names` makes it one."""
+    """Whether a column's name says that it is not a feature; only `feature_names` makes it one."""
     reserved = any(name in defaults for defaults in ROLES.values())
     return reserved or name.startswith(LABEL_PREFIX) or re.fullmatch(r"__index_level_\d+__", name) is not None
 
@@ -315,13 +308,13 @@ def row_index(frame: Any) -> NDArray[Any] | None:
 
 
 def refuse_other_rows(frame: Any, columns: dict[str, Any]) -> None:
-    """A Series beside a pandas frame must have the frame's index: else its values belong to other rows."""
+    """A Series passed with a pandas frame must have the frame's index: else its values belong to other rows."""
     if not (hasattr(frame, "index") and hasattr(frame.index, "to_numpy")):
         return
     for name, value in columns.items():
         is_series = hasattr(value, "index") and hasattr(value.index, "equals") and len(value) == len(frame)
         if is_series and not value.index.equals(frame.index):
             raise DataError(
-                f"{name} is a Series whose index is not that of the features: its rows stand in another order. "
+                f"{name} is a Series whose index is not that of the features: its rows are in another order. "
                 "Align them, or give an array"
             )

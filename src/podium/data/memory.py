@@ -13,7 +13,7 @@ from podium.errors import FileFormatError
 
 SHARE = 0.5  # of the memory that is free, for one reading
 ROW_BYTES = 128  # what a row takes in addition to its features while it is read: its id, its label, its place
-_UNKNOWN = 1 << 34  # where the system does not tell
+_UNKNOWN = 1 << 34  # if the system does not say
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 

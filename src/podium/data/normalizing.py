@@ -1,4 +1,4 @@
-"""Features on a common scale within each query, as RankLib's -norm has them."""
+"""Features on a common scale within each query, as RankLib's -norm does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
 METHODS = ("sum", "zscore", "minmax")
-SUM, ZSCORE, MINMAX = range(3)  # the same, as the kernel has them
+SUM, ZSCORE, MINMAX = range(3)  # their codes in the kernel
 
 
 def normalize_queries(data: RankingData, method: str) -> Features:
@@ -72,13 +72,7 @@ class _Scales(NamedTuple):
 
 
 @kernel
-def _normalize(
-    features: Float32s,
-    order: Ints,
-    offsets: Ints,
-    method: int,
-    result: Float32s,
-) -> None:
+def _normalize(features: Float32s, order: Ints, offsets: Ints, method: int, result: Float32s) -> None:
     """(x − origin) / scale for each feature of each query; 0 where the scale is 0, NaN where x is NaN."""
     width = features.shape[1]
     scales = _Scales(np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RankingData:
-    """Ranking data, frozen; every array stands in the caller's row order.
+    """Ranking data, frozen; every array is in the caller's row order.
 
     Args:
         features: an (n, f) array, a scipy sparse matrix (kept sparse; what is not stored is 0), or a
@@ -33,17 +33,17 @@ class RankingData:
             an array that has that type already is not copied.
         relevance: the main labels, one per row: real numbers, NaN for "not labelled".
         qid: the query of each row, whole numbers or text, in any order.
-        group_sizes: instead of `qid`, the number of rows of each query, for rows that stand grouped.
+        group_sizes: instead of `qid`, the number of rows of each query, for grouped rows.
         labels: further label sources by name, such as `{"clicks": c}`.
         document_weights: non-negative weights of rows.
         query_weights: weights of queries: a mapping from query id, one entry per query in the order of
             `query_ids`, or one per row that is constant within a query.
         positions: the rank, from 1, at which a document was shown; −1 or NaN if it was not.
-        preferences: pairs (i, j, probability) of rows of one query, i to stand above j.
+        preferences: pairs (i, j, probability) of rows of one query, i to rank above j.
         document_ids: a name for each row.
         feature_names: a name for each feature; a frame brings its own.
         categorical: features that hold categories, by name or number: text, or numbers that are names. Categorical
-            columns of frames are such by themselves. They are kept as numbers, with their names beside.
+            columns of frames need not be named. They are kept as numbers, with their names in `encoding`.
         encoding: for features that are encoded already, how.
 
     Example:
@@ -66,7 +66,7 @@ class RankingData:
         query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
         order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
         encoding: how features were encoded: `encoding.categories` has the names of categories by feature,
-            `encoding.shifts` what was subtracted from values that float32 could not tell apart as they were.
+            `encoding.shifts` what was subtracted from values that float32 would have merged.
         wide: by feature, the values as they came where float32 has few steps for them.
         absent_value: what a feature is, 0 or NaN, that is beyond the last one which a sparse text names; else None.
         reading: the options of `podium.read` that decided the features' values.
@@ -299,7 +299,6 @@ class RankingData:
         return self._rebuilt(arguments)
 
     def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
-        """A copy with these arguments, and the features as they are."""
         return RankingData._make(arguments | {"features": self.features}, self._origin())
 
     def _with_features(
@@ -337,7 +336,7 @@ class RankingData:
         return data
 
     def with_base_scores(self, scores: Floats) -> Self:
-        """Return the same documents with base scores, which tell apart documents that are otherwise equal.
+        """Return the same documents with base scores, which distinguish documents that are otherwise equal.
 
         Copies that `replace` and `take` make have no base scores.
         """
@@ -364,7 +363,7 @@ class RankingData:
     def split(self, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:
         """Cut into parts by query, such as `train, valid, test = data.split(0.6, 0.2, 0.2)`.
 
-        Which part a query goes to depends on its id and the seed alone, not on where its rows stand.
+        Which part a query goes to depends on its id and the seed alone, not on the order of its rows.
         """
         from podium.data.subsets import split_queries
 

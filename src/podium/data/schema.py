@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -16,26 +15,19 @@ from podium.data.encoding import Encoding, recoded, shifted, warn_of_unknown_cat
 from podium.data.features import Features, to_features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 EXTRA = ("ignore", "refuse")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The features that a model was trained on.
+    """The features that a model was trained on."""
 
-    Attributes:
-        n_features: how many.
-        names: of each, or None.
-        encoding: the categories and shifts of the training data.
-        is_inferred: whether `n_features` is only what an imported model asks for.
-
-    """
-
-    n_features: int
-    names: tuple[str, ...] | None = None
-    encoding: Encoding = field(default_factory=Encoding)
+    n_features: int  # how many
+    names: tuple[str, ...] | None = None  # of each, or None
+    encoding: Encoding = field(default_factory=Encoding)  # the categories and shifts of the training data
+    # whether `n_features` is only what an imported model asks for
     is_inferred: bool = field(default=False, compare=False)
 
     @classmethod
@@ -130,15 +122,13 @@ class Schema:
 
     def _tell_of_absent(self, data: RankingData, n_absent: int) -> None:
         value = "0" if data.absent_value == 0 else "missing"
-        warnings.warn(
+        warn(
             f"the data ends with feature {data.n_features} of {self.n_features}: its text is sparse, so the last "
             f"{n_absent} count as {value}",
-            PodiumWarning,
             stacklevel=6,
         )
 
     def _taken(self, data: RankingData, sources: list[int]) -> Features:
-        """Columns of the data in a new order, with absent ones filled in."""
         if -1 not in sources:
             return data.features[:, sources]
         assert data.absent_value is not None
@@ -158,7 +148,6 @@ class Schema:
         return filled
 
     def _recoded(self, data: RankingData, sources: list[int], features: Features) -> Features:
-        """Categories and shifts of the data as those of the model."""
         if not (self.encoding or data.encoding):
             return features
         changed: dict[int, Float32s] = {}
@@ -216,7 +205,7 @@ def columns_of_text(X: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def as_data(data: Any) -> RankingData:
-    """`RankingData`, or a frame whose columns tell queries and labels by their names."""
+    """`RankingData`, or a frame whose column names mark queries and labels."""
     if isinstance(data, RankingData):
         return data
     if frames.is_frame(data):

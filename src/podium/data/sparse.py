@@ -26,7 +26,7 @@ def dense_block(features: Any, rows: Any = slice(None), dtype: Any = np.float32)
 
 
 def frozen_block(features: Any, rows: Any = slice(None)) -> Float32s:
-    """The same for a kernel, which is compiled once: a view that cannot be written to, whatever it is a view of."""
+    """The same for a kernel, which is compiled once: a view that cannot be written to."""
     return frozen(dense_block(features, rows))
 
 
@@ -118,7 +118,6 @@ def _check_range(indices: NDArray[Any], size: int, what: str) -> None:
 
 
 def _ascends_in_rows(indices: NDArray[Any], indptr: NDArray[Any]) -> bool:
-    """Whether each row's columns ascend."""
     if len(indices) < 2:
         return True
     ascends = indices[1:] > indices[:-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from itertools import chain, pairwise
 from typing import Any
@@ -17,7 +16,7 @@ from podium.data.columns import as_array
 from podium.data.encoding import Encoding, FeatureBuilder, names_of_categories, recoded
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 
 def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> Ints:
@@ -122,7 +121,21 @@ def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
     fold = np.empty(data.n_queries, np.int64)
     order = np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable")
     fold[order] = np.arange(data.n_queries) % n_splits
+    require_weight_outside(data, fold)
     return fold
+
+
+def require_weight_outside(data: RankingData, fold: Ints) -> None:
+    """Raise if one fold has all the weight of the documents: a model that leaves it out has none to train on."""
+    weighted = np.unique(data.query_of_row[has_weight(data)])
+    if len(np.unique(fold[weighted])) != 1:
+        return
+    n = len(weighted)
+    queries = f"the {n} queries that have a weight above 0 are all" if n > 1 else "only one query has a weight above 0,"
+    raise DataError(
+        f"{queries} in one of the {fold.max() + 1} folds, so no weight is left to train on where that fold is held "
+        "out: give more queries a weight above 0, or train with validation data instead of folds"
+    )
 
 
 def _require_splits(n_splits: int, n_queries: int) -> None:
@@ -131,7 +144,6 @@ def _require_splits(n_splits: int, n_queries: int) -> None:
 
 
 def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
-    """The shuffled queries, cut by the fractions."""
     if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
         raise DataError(f"the fractions must be at least two positive numbers that add up to 1, not {fractions}")
     bounds = np.rint(np.cumsum((0.0, *fractions)) * len(order)).astype(np.int64)
@@ -160,11 +172,7 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
     without = [number for number, part in enumerate(parts) if part.document_ids is None]
     if 0 < len(without) < len(parts):
-        warnings.warn(
-            f"part {without[0]} has no document ids, so the whole has none",
-            PodiumWarning,
-            stacklevel=4,
-        )
+        warn(f"part {without[0]} has no document ids, so the whole has none", stacklevel=4)
     elif not without:
         arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
     for name in ("qid", "document_weights", "positions"):

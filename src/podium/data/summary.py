@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from podium.core.array_types import Bools, Float32s, Ints
+from podium.core.array_types import Bools, Float32s
 from podium.core.pages import html_table
 from podium.data.encoding import listed
 from podium.data.sparse import dense_block, is_sparse
@@ -80,19 +80,13 @@ class Summary:
 
 
 class ValueCounts(NamedTuple):
-    """What a look at all values of the features tells.
+    """Counts over all values of the features."""
 
-    Attributes:
-        constant: the features with one value.
-        nonzero, missing: how many values are not zero, and how many are missing.
-        copies: by label source, the features that equal a label wherever there is one.
-
-    """
-
-    constant: list[int]
+    constant: list[int]  # the features with one value
+    # nonzero, missing: how many values are not zero, and how many are missing
     nonzero: int
     missing: int
-    copies: Mapping[str, list[int]]
+    copies: Mapping[str, list[int]]  # by label source, the features that equal a label wherever there is one
 
 
 class ValueCounter:
@@ -126,7 +120,7 @@ class ValueCounter:
         return np.flatnonzero(self._is_constant).tolist()
 
     def counts(self, labels: Mapping[str, Float32s]) -> ValueCounts:
-        """What all rows together tell; `labels` are those of all rows."""
+        """Return the counts of all rows; `labels` are those of all rows."""
         copies = {
             source: np.flatnonzero(is_copy).tolist() if _vary(labels[source]) else []
             for source, is_copy in self._is_copy.items()
@@ -135,7 +129,6 @@ class ValueCounter:
 
 
 def _vary(labels: Float32s) -> bool:
-    """Whether there are two labels."""
     labelled = labels[~np.isnan(labels)]
     return len(labelled) > 0 and not (labelled == labelled[0]).all()
 
@@ -166,26 +159,14 @@ def _summarize_labels(values: Float32s) -> LabelSummary:
     if len(present) == 0:
         return LabelSummary(0, float("nan"), float("nan"), float("nan"))
     distinct, counts = np.unique(present, return_counts=True)
-    few = len(distinct) <= MOST_DISTINCT
+    names = [str(int(value)) if value == int(value) else str(value) for value in distinct]
+    if len(distinct) > MOST_DISTINCT:
+        counts, borders = np.histogram(present.astype(np.float64), 10)
+        names = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(borders)]
     return LabelSummary(
         len(present), float(distinct[0]), float(present.mean(dtype=np.float64)), float(distinct[-1]),
-        _exact_counts(distinct, counts) if few else _histogram(present),
+        dict(zip(names, counts.tolist(), strict=True)),
     )  # fmt: skip
-
-
-def _exact_counts(values: Float32s, counts: Ints) -> dict[str, int]:
-    return {_number(value): int(count) for value, count in zip(values, counts, strict=True)}
-
-
-def _histogram(values: Float32s) -> dict[str, int]:
-    """Counts in ten intervals of equal width."""
-    counts, borders = np.histogram(values.astype(np.float64), 10)
-    names = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(borders)]
-    return dict(zip(names, counts.tolist(), strict=True))
-
-
-def _number(value: np.float32) -> str:
-    return str(int(value)) if value == int(value) else str(value)
 
 
 def _count_values(data: RankingData) -> tuple[list[int], int, int]:
@@ -216,7 +197,8 @@ def _warnings(data: RankingData, found: ValueCounts) -> list[str]:
         copies = found.copies.get(source)
         if copies:
             problems.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: a leak?")
-    duplicates = _count_duplicates(data)
+    hashes, query = data.row_hashes[data.canonical_order], data.query_in_order
+    duplicates = int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
     if duplicates:
         problems.append(f"{duplicates:,} documents have the features of another one of their query")
     if "relevance" in data.labels and data.n_queries:
@@ -233,12 +215,6 @@ def _copies_of(labels: Float32s, data: RankingData) -> list[int]:
     rows = dense_block(data.features, probe)
     candidates = np.flatnonzero((rows == labels[probe, None]).all(axis=0))
     return [int(k) for k in candidates if np.array_equal(data.feature(int(k))[labelled], labels[labelled])]
-
-
-def _count_duplicates(data: RankingData) -> int:
-    hashes = data.row_hashes[data.canonical_order]
-    query = data.query_in_order
-    return int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
 
 
 def _queries_without_order(data: RankingData) -> list[str]:

@@ -117,9 +117,10 @@ class DaskEngine(Engine):
         self._direct_before: Any = None
         self._futures: dict[int, tuple[Source, Any]] = {}
 
-    def workers(self) -> dict[str, int]:  # noqa: D102
-        self.wait_for_worker(SECONDS_TO_REPLACE)
-        return self._threads()
+    def workers(self) -> dict[str, int]:
+        while not (threads := self._threads()):  # the worker that was waited for may have left again
+            self.wait_for_worker(SECONDS_TO_REPLACE)
+        return threads
 
     def _threads(self) -> dict[str, int]:
         try:
@@ -178,18 +179,18 @@ class DaskEngine(Engine):
             self._futures[id(source)] = source, future
         return futures
 
-    def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:  # noqa: D102
+    def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
         results = [self._submit(function, future) for future in self._futures_of(sources)]
         return [self._wait(result) for result in results]
 
-    def locate(self, sources: Sequence[Source]) -> list[str | None]:  # noqa: D102
+    def locate(self, sources: Sequence[Source]) -> list[str | None]:
         futures = self._futures_of(sources)
         has = self.client.who_has(futures)
         return [next(iter(sorted(has.get(future.key, ()))), None) for future in futures]
 
     # --- holders
 
-    def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:  # noqa: D102
+    def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
         self._expected = {*self.holders, *placement}
         sources = [source for p in placement.values() for of_set in p.sets.values() for _, source in of_set]
         futures = iter(self._futures_of(sources))
@@ -217,7 +218,7 @@ class DaskEngine(Engine):
         except Exception:
             self.client.direct_to_workers, self._calls_directly = self._direct_before, False
 
-    def ask(self, calls: Mapping[str, Calls]) -> list[Any]:  # noqa: D102
+    def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
         # Dask sends arrays apart, and they arrive at any address; kernels are compiled for aligned ones.
         distinct = {id(of_worker): of_worker for of_worker in calls.values()}
         messages = {key: self.distributed.protocol.pickle.dumps(of_worker) for key, of_worker in distinct.items()}
@@ -319,7 +320,7 @@ class DaskEngine(Engine):
             "between the client and the workers"
         )
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         self.holders, self._futures, self._expected = {}, {}, set()
         if self._calls_directly:
             self.client.direct_to_workers = self._direct_before

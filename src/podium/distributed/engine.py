@@ -1,7 +1,4 @@
-"""What training asks of a cluster, and an engine that does it inside this process.
-
-`InProcess` is for tests. `podium.distributed.dask_engine` runs on a Dask cluster.
-"""
+"""What training asks of a cluster; `podium.distributed.dask_engine` runs on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from podium.core.merging import merge_all, merged
-from podium.distributed.holder import Calls, Holder
-from podium.distributed.sources import Source, computed
+from podium.distributed.holder import Calls
+from podium.distributed.sources import Source
 from podium.errors import PodiumError
 
 
@@ -113,53 +110,3 @@ class Engine(ABC):
         for (_, _, take), value in zip(before, values, strict=False):
             take(value)
         return values[-1]
-
-
-class InProcess(Engine):
-    """Workers that are objects in this process.
-
-    Args:
-        n_workers: number of workers at the start.
-        n_threads: threads of each.
-
-    """
-
-    def __init__(self, n_workers: int, n_threads: int = 1) -> None:
-        super().__init__()
-        self._workers = {f"worker {k}": n_threads for k in range(n_workers)}
-
-    def workers(self) -> dict[str, int]:  # noqa: D102
-        return dict(self._workers)
-
-    def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:  # noqa: D102
-        return [function(computed(source)) for source in sources]
-
-    def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:  # noqa: D102
-        holders = {}
-        for worker, (number, sets, n_threads) in placement.items():
-            self._require(worker)
-            pieces = {name: [(k, computed(source)) for k, source in sources] for name, sources in sets.items()}
-            holders[worker] = Holder(number, pieces, n_threads)
-        return holders
-
-    def ask(self, calls: Mapping[str, Calls]) -> list[Any]:  # noqa: D102
-        answers = []
-        for worker, of_worker in calls.items():
-            self._require(worker)
-            answers.append(self.holders[worker].run(of_worker))
-        return answers
-
-    def _require(self, worker: str) -> None:
-        if worker not in self._workers:
-            raise WorkerLostError(f"{worker} has left")
-
-    def lose(self, worker: str) -> None:
-        """Let a worker leave."""
-        del self._workers[worker]
-
-    def join(self, worker: str, n_threads: int = 1) -> None:
-        """Let a worker join."""
-        self._workers[worker] = n_threads
-
-    def close(self) -> None:  # noqa: D102
-        self.holders = {}

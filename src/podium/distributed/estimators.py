@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from podium.boosting import Checkpoint, TrainingResult
+from podium.boosting.checkpoints import require_checkpoint
 from podium.boosting.training import run_training
-from podium.core.observing import Observer
+from podium.core.observing import Observer, require_observers
 from podium.core.parameters import check_parameters
 from podium.core.validation import require_number
 from podium.data import RankingData
@@ -21,9 +21,10 @@ from podium.distributed.engine import Engine, WorkerLostError
 from podium.distributed.holder import TRAIN
 from podium.distributed.sources import PIECES, DerivedSource, Reader, Source, is_dask_array, is_dask_frame, sources_of
 from podium.distributed.training import ClusterTrainer
-from podium.errors import DataError, PodiumError, PodiumWarning
+from podium.errors import DataError, PodiumError, warn
 from podium.estimators import MART, LambdaMART, MARTClassifier, McRank, OrdinalMART, Ranker, RankNetTrees
 from podium.estimators.tree_ranker import TreeRanker
+from podium.models import Model
 from podium.objectives.ordinal import BoundOrdinal
 
 ATTEMPTS = 10  # to begin, where workers are lost before training has begun
@@ -74,6 +75,8 @@ class OnCluster(_Base):
 
         """
         check_parameters(self)
+        require_observers(observers)
+        require_checkpoint(checkpoint)
         require_number("timeout", timeout, above=0)
         if client is None:
             client = import_distributed().get_client()
@@ -104,10 +107,9 @@ class OnCluster(_Base):
         finally:
             del self._trainer
         if result.n_splits == 0:
-            warnings.warn(
+            warn(
                 "the model gives all documents the same score: no split of any feature lowers the cost. Look at the "
                 "labels and queries of a part of the data, or lower min_documents_in_leaf",
-                PodiumWarning,
                 stacklevel=3,
             )
         return self
@@ -119,7 +121,7 @@ class OnCluster(_Base):
                 documents = ClusterDocuments(engine, self._prepared(engine, sources), self.n_threads)
                 return ClusterTrainer(self._settings(documents.outlines[TRAIN]), documents)
             except WorkerLostError as lost:
-                warnings.warn(f"{lost} before training has begun: begin again", PodiumWarning, stacklevel=4)
+                warn(f"{lost} before training has begun: begin again", stacklevel=4)
                 engine.close()
         raise PodiumError(f"workers were lost {ATTEMPTS} times before training had begun: look at the cluster's logs")
 
@@ -164,8 +166,12 @@ def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str
     sets: dict[str, tuple[Any, dict[str, Any]]] = {}
     if valid is not None:
         for name, data in (valid if isinstance(valid, Mapping) else {"valid": valid}).items():
-            sets[str(name)] = data, {}
-    entries = [eval_set] if isinstance(eval_set, tuple) else list(eval_set or ())
+            if not isinstance(name, str):
+                raise DataError(f"names of validation sets must be text, but one is {name!r:.60}")
+            sets[name] = data, {}
+    entries = [eval_set] if isinstance(eval_set, tuple) else eval_set or []
+    if not isinstance(entries, list):
+        raise DataError("eval_set takes (X, y, qid), or a list of those; names of files and frames go to valid=…")
     for k, entry in enumerate(entries):
         if not isinstance(entry, tuple | list) or not 3 <= len(entry) <= 4:
             raise DataError("eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those")
@@ -207,19 +213,18 @@ class DaskRanker(OnCluster, Ranker):
 
     """
 
-    def _set_results(self, result: TrainingResult, train: RankingData) -> None:
-        super()._set_results(result, train)
-        self.feature_fraction_ = self._feature_fraction()
+    def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
+        super()._set_model(result, train, model)
+        self.feature_fraction_ = self._trainer.settings.sampling.feature_fraction
         if self.feature_fraction is None:
-            warnings.warn(
+            warn(
                 f"each tree saw {self.feature_fraction_:.0%} of the features: whether all are better is tried on one "
                 "machine only, so podium.Ranker may train another model; give feature_fraction=0.5 or 1 to choose",
-                PodiumWarning,
                 stacklevel=5,
             )
 
 
-class DaskMART(OnCluster, MART):  # type: ignore[misc]
+class DaskMART(OnCluster, MART):
     """`podium.MART` on a Dask cluster; documents need queries there, as they keep together what one worker holds.
 
     Example:
@@ -289,17 +294,11 @@ class DaskMARTClassifier(OnCluster, MARTClassifier):  # type: ignore[misc]
         labels = engine.compute(_labels_of, sources[TRAIN])
         classes = np.unique(np.concatenate(labels))
         if len(classes) != 2:
-            raise DataError(
-                f"DaskMARTClassifier tells two classes apart, but there are {len(classes)} different labels"
-            )
+            raise DataError(f"DaskMARTClassifier separates two classes, but there are {len(classes)} different labels")
         self.classes_ = classes
         return {
             name: [DerivedSource(_coded, (source, classes)) for source in of_set] for name, of_set in sources.items()
         }
-
-    def _set_model(self, result: TrainingResult, train: RankingData) -> None:
-        super()._set_model(result, train)
-        self.model_ = self.model_.with_info(classes=self.classes_.tolist(), sigma=float(self.sigma))
 
     @property
     def _dtype_of_predictions(self) -> Any:

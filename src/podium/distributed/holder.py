@@ -30,14 +30,7 @@ HASHES = 4  # sums of differently mixed hashes, by which data is known again
 
 
 class Holder:
-    """Holds the documents of one worker.
-
-    Args:
-        number: of the worker, from 0.
-        sets: documents of each set, in partitions with their numbers; the training documents are called `TRAIN`.
-        n_threads: that may be used.
-
-    """
+    """Holds the documents of one worker: of each set, partitions with their numbers; `TRAIN` is that of training."""
 
     def __init__(self, number: int, sets: dict[str, list[tuple[int, RankingData]]], n_threads: int) -> None:
         self.number, self.n_threads, self.team = number, n_threads, Team(n_threads)

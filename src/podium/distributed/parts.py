@@ -43,28 +43,16 @@ class SweepPlan:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The settings of a run as parts need them.
+    """The settings of a run as parts need them."""
 
-    Attributes:
-        objective: to be bound to parts, its measures as they are on all data.
-        step: that gives leaf values.
-        split: what the weights of splits are.
-        sampling: what each tree sees.
-        n_documents: of all parts.
-        keeps_original: whether the line search needs gradients as the objective gave them.
-        measures: of the validation data, by name, as they are on all data.
-        sweep: what a line search sweeps, if there is one.
-
-    """
-
-    objective: Objective
-    step: Step
-    split: SplitMode
-    sampling: Sampling
-    n_documents: int
-    keeps_original: bool
-    measures: dict[str, Measure]
-    sweep: SweepPlan | None
+    objective: Objective  # to be bound to parts, its measures as they are on all data
+    step: Step  # that gives leaf values
+    split: SplitMode  # what the weights of splits are
+    sampling: Sampling  # what each tree sees
+    n_documents: int  # of all parts
+    keeps_original: bool  # whether the line search needs gradients as the objective gave them
+    measures: dict[str, Measure]  # of the validation data, by name, as they are on all data
+    sweep: SweepPlan | None  # what a line search sweeps, if there is one
 
 
 def by_bins(tree: Tree, goes_left: Bools) -> GrownTree:

@@ -6,19 +6,20 @@ import json
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from podium.core.files import replacing, write_text
-from podium.core.validation import require_number
+from podium.core.validation import require_number, to_path
 from podium.data import RankingData, read_blocks
+from podium.data.features import first_repeated
 from podium.data.io.request import COMPRESSED, format_of
 from podium.distributed.dask_engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
 from podium.distributed.sources import paths_of
-from podium.errors import DataError, PodiumError
+from podium.errors import DataError, FileFormatError, PodiumError
 from podium.models import Model, load
 from podium.models.base import model_of
 
@@ -77,10 +78,13 @@ def score_files(
         raise DataError(f"model must be a model, a fitted estimator or a file of one, not {type(model).__name__}")
     client = import_distributed().get_client() if client is None else client
     engine = DaskEngine(client, timeout, heartbeat)
-    paths, folder = paths_of(files), Path(output)
+    paths, folder = paths_of(files), to_path(output)
     targets = [folder / name for name in _names_of_scores(paths)]
-    folder.mkdir(parents=True, exist_ok=True)
-    _require_same_model(folder / MANIFEST, loaded, paths)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"output: the folder {folder} cannot be made: {error.strerror or error}") from error
+    _require_same_model(folder, loaded, dict(zip(paths, targets, strict=True)))
     open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
     engine.wait_for_worker(timeout)
     sent = client.submit(pickle.loads, pickle.dumps(loaded), pure=False)  # computed anew, should its worker be lost
@@ -122,24 +126,41 @@ def _names_of_scores(paths: list[str]) -> list[str]:
             name = Path(name).stem
         suffix = ".scores.parquet" if format_of(path) == "parquet" else ".scores.txt"
         names.append(Path(name).stem + suffix)
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise DataError(f"two files would get the same scores {min(twice)!r}: score them into different folders")
+    if len(set(names)) < len(names):
+        twice = first_repeated(names)
+        raise DataError(f"two files would get the same scores {twice!r}: score them into different folders")
     return names
 
 
-def _require_same_model(manifest: Path, model: Model, paths: list[str]) -> None:
-    """Refuse a folder with the scores of another model, or of files that were others then."""
-    states = {path: [(stat := Path(path).stat()).st_size, stat.st_mtime_ns] for path in paths}
-    content = {"model": model.digest(), "files": states}
-    if manifest.exists():
-        before = json.loads(manifest.read_text())
-        changed = [path for path in paths if before.get("files", {}).get(path, states[path]) != states[path]]
-        if before.get("model") != content["model"] or changed:
-            what = "of another model" if not changed else f"of a {changed[0]} that has changed since"
-            raise DataError(f"{manifest.parent} holds scores {what}: delete it, or name another folder")
-        content["files"] = before["files"] | states
-    write_text(manifest, json.dumps(content, indent=1) + "\n")
+def _require_same_model(folder: Path, model: Model, targets: Mapping[str, Path]) -> None:
+    """Raise if the folder holds scores of another model, or of other files; else note this model and these files."""
+    states = {path: [(stat := Path(path).stat()).st_size, stat.st_mtime_ns] for path in targets}
+    digest, noted = model.digest(), _noted(folder / MANIFEST)
+    files = {} if noted is None else noted["files"]
+    problem = None
+    if noted is not None and noted["model"] != digest:
+        problem = "scores of another model"
+    for path, target in targets.items():
+        if path in files and files[path] != states[path]:
+            problem = problem or f"scores of a {path} that has changed since"
+        elif path not in files and target.exists():
+            problem = problem or f"a file {target.name!r} that was not made of {path}"
+    if problem is not None:
+        raise DataError(f"{folder} holds {problem}: delete it, or name another folder")
+    write_text(folder / MANIFEST, json.dumps({"model": digest, "files": files | states}, indent=1) + "\n")
+
+
+def _noted(manifest: Path) -> dict[str, Any] | None:
+    """Return what the file says that an earlier call wrote, or None without one."""
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise FileFormatError(manifest, f"cannot be read ({error}): delete its folder, or name another one") from error
+    if not isinstance(content, dict) or not isinstance(content.get("files"), dict) or "model" not in content:
+        raise FileFormatError(manifest, "was not written by score_files: delete its folder, or name another one")
+    return content
 
 
 def _score_file(model: Model, path: str, target: str, blocks: Blocks | None) -> None:

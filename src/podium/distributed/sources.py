@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from podium.core.array_types import Ints
 from podium.data import RankingData, frames, read
 from podium.data.encoding import Encoding, names_of_categories
 from podium.data.schema import Schema, columns_of_text
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 Reader = Callable[[list[str]], RankingData]
 PIECES = 4  # of `RankingData` for each worker, so that several others can take over those of a lost worker
@@ -50,28 +49,19 @@ def computed(source: Source) -> Any:
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """What the client must know of a partition before it places documents.
+    """What the client must know of a partition before it places documents."""
 
-    Attributes:
-        n_documents: 0 for an empty partition.
-        query_ids, query_sizes: the id of each query, and its number of documents.
-        schema: names and encoding of the features.
-        has: label sources, and the other columns that are there.
-        kind: the kind of data type of query ids.
-        reading, absent_value: see `RankingData`.
-        n_bytes: size of the features.
-
-    """
-
-    n_documents: int
+    n_documents: int  # 0 for an empty partition
+    # query_ids, query_sizes: the id of each query, and its number of documents
     query_ids: NDArray[Any]
     query_sizes: Ints
-    schema: Schema
-    has: tuple[str, ...]
-    kind: str
+    schema: Schema  # names and encoding of the features
+    has: tuple[str, ...]  # label sources, and the other columns that are there
+    kind: str  # the kind of data type of query ids
+    # reading, absent_value: see `RankingData`
     reading: dict[str, Any]
     absent_value: float | None
-    n_bytes: int
+    n_bytes: int  # size of the features
 
 
 def describe(data: RankingData) -> PartitionSummary:
@@ -86,20 +76,12 @@ def describe(data: RankingData) -> PartitionSummary:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of a set; each holds whole queries.
+    """The partitions of a set; each holds whole queries."""
 
-    Attributes:
-        sources: one for each partition, in the given order.
-        sizes: number of documents of each.
-        schema: features of all partitions together.
-        first: summary of the first partition.
-
-    """
-
-    sources: list[Source]
-    sizes: list[int]
-    schema: Schema
-    first: PartitionSummary
+    sources: list[Source]  # one for each partition, in the given order
+    sizes: list[int]  # number of documents of each
+    schema: Schema  # features of all partitions together
+    first: PartitionSummary  # summary of the first partition
 
 
 def gather_partitions(
@@ -177,11 +159,10 @@ def _whole_queries(name: str, sources: list[Source], described: list[PartitionSu
     moves = home != partition
     moved, total = int(sizes[moves].sum()), sum(d.n_documents for d in described)
     n_bytes = moved * sum(d.n_bytes for d in described) // total
-    warnings.warn(
+    warn(
         f"{name}: {int((times > 1).sum())} of {len(times)} queries lie in several partitions, so {moved} of {total} "
         f"documents ({n_bytes / 1e6:.1f} MB) are moved, and again if a worker is lost; partition the data by query to "
         "save that",
-        PodiumWarning,
         stacklevel=5,
     )
     given: list[dict[int, NDArray[Any]]] = [
@@ -257,7 +238,7 @@ def sources_of(X: Any, columns: Columns, categorical: Sequence[Any], reader: Rea
     if _are_files(X):
         extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
         if extra:
-            raise DataError(f"files bring their own labels and weights; {extra[0]} has no place beside them")
+            raise DataError(f"files have their own labels and weights: leave {extra[0]} out")
         return [DerivedSource(_read, (path, reader)) for path in paths_of(X)]
     if isinstance(X, BinnedFiles):
         raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import Engine, WorkerLostError
 from podium.distributed.holder import TRAIN
 from podium.distributed.parts import ORIGINAL, STEP, SweepPlan, TrainingPlan
-from podium.errors import DataError, PodiumError, PodiumWarning
+from podium.errors import DataError, PodiumError, warn
 from podium.measures import as_measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
@@ -93,7 +92,7 @@ class ClusterTrainer(Trainer):
             try:
                 return work()
             except WorkerLostError as lost:
-                warnings.warn(f"{lost}: its documents go to other workers", PodiumWarning, stacklevel=3)
+                warn(f"{lost}: its documents go to other workers", stacklevel=3)
                 if take_back is not None:
                     take_back()
                 self._place_again()
@@ -326,24 +325,24 @@ class ClusterLine(Line):
         self.engine, self.n_counted = engine, n_counted
         engine.defer("line", "set_line", slopes, added)
 
-    def exponents(self) -> Exponents:  # noqa: D102
+    def exponents(self) -> Exponents:
         of_scores, of_slopes = self.engine.call("line", "exponents")
         return (
             None if of_scores is None else (of_scores[0], -of_scores[1]),
             None if of_slopes is None else (of_slopes[0], -of_slopes[1]),
         )
 
-    def scale(self, exponent: int) -> None:  # noqa: D102
+    def scale(self, exponent: int) -> None:
         self.engine.defer("line", "scale", exponent)
 
-    def largest(self) -> float:  # noqa: D102
+    def largest(self) -> float:
         return float(self.engine.call("line", "largest"))
 
-    def stairs(self, low: float, high: float, unit: float) -> Stairs:  # noqa: D102
+    def stairs(self, low: float, high: float, unit: float) -> Stairs:
         parts, start = self.engine.call("line", "crossings", low, high, unit)
         return stairs_of(together(parts), start, low, high)
 
-    def value_at(self, alpha: float) -> float:  # noqa: D102
+    def value_at(self, alpha: float) -> float:
         return float(self.engine.call("line", "sum_at", alpha)) / self.n_counted
 
 

@@ -14,41 +14,29 @@ from podium.core.plotting import draw
 from podium.core.sums import mean
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
-from podium.evaluation.significance import (
-    equivalence,
-    holm,
-    paired_t,
-    randomisation,
-    t_interval,
-)
+from podium.evaluation.significance import equivalence, holm, paired_t, randomisation, t_interval
 from podium.evaluation.tables import Table
 from podium.measures import as_measure, warn_of_powers
 
 
 @dataclass(frozen=True)
 class Pair:
-    """System b against system a by one measure, on the queries that both have a value for.
-
-    Attributes:
-        difference: mean of b minus mean of a, with its 95% interval `low` … `high` by Student's t.
-        p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test.
-        p_t_holm, p_random_holm: the same, corrected for the number of pairs (Holm).
-        p_equivalent: p of the equivalence test (TOST) with a margin, or None.
-        wins, ties, losses: queries on which b is better, equal, worse.
-
-    """
+    """System b against system a by one measure, on the queries that both have a value for."""
 
     measure: str
     a: str
     b: str
-    difference: float
+    difference: float  # mean of b minus mean of a, with its 95% interval `low` … `high` by Student's t
     low: float
     high: float
+    # p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test
     p_t: float
     p_random: float
+    # p_t_holm, p_random_holm: the same, corrected for the number of pairs (Holm)
     p_t_holm: float
     p_random_holm: float
-    p_equivalent: float | None
+    p_equivalent: float | None  # p of the equivalence test (TOST) with a margin, or None
+    # wins, ties, losses: queries on which b is better, equal, worse
     wins: int
     ties: int
     losses: int
@@ -200,13 +188,7 @@ def compared(
 
 
 def _test(
-    evaluations: Mapping[str, Evaluation],
-    measure: str,
-    a: str,
-    b: str,
-    margin: float | None,
-    resamples: int,
-    seed: int,
+    evaluations: Mapping[str, Evaluation], measure: str, a: str, b: str, margin: float | None, resamples: int, seed: int
 ) -> dict[str, Any]:
     """One pair's figures, before the correction for the number of pairs."""
     change = evaluations[b].values[measure] - evaluations[a].values[measure]

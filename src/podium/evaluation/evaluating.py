@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 import os
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +18,7 @@ from podium.core.sums import mean
 from podium.data import RankingData
 from podium.data.columns import by_query
 from podium.data.schema import as_data
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
@@ -189,12 +188,7 @@ class Evaluation:
 
 
 def evaluate(
-    data: Any,
-    scores: Any,
-    measures: Measures = "ndcg@10",
-    *,
-    drop_uniform: bool = False,
-    by: Any = None,
+    data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, by: Any = None
 ) -> Evaluation:
     """Measure a ranking.
 
@@ -242,7 +236,7 @@ def evaluated(
         if drop_uniform:
             of_queries = np.where(_is_uniform(data, measure.sources(data)), np.nan, of_queries)
         if len(of_queries) and np.isnan(of_queries).all():
-            warnings.warn(f"{measure} skips every query: its mean is not defined", PodiumWarning, stacklevel=3)
+            warn(f"{measure} skips every query: its mean is not defined", stacklevel=3)
         values[str(measure)] = of_queries
         _warn_of_ties(ranking, measure, name)
     return Evaluation(data.query_ids, values)
@@ -255,7 +249,7 @@ def as_measures(measures: Measures) -> list[Measure]:
     names = [measures] if isinstance(measures, Measure | str) else list(measures)
     chosen = [as_measure(measure) for measure in names]
     if not chosen:
-        raise DataError("name at least one measure, such as 'ndcg@10'")
+        raise DataError("pass at least one measure, for example 'ndcg@10'")
     return list(dict.fromkeys(chosen))
 
 
@@ -322,9 +316,8 @@ def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
     if best - worst > TIE_WARNING and not math.isnan(best):
         order = "the order of the rows" if measure.ties == "stable" else "an order of their content"
         advice = "; ties=expected averages over their orders" if measure.knows_expected_ties else ""
-        warnings.warn(
+        warn(
             f"{name}{': ' if name else ''}ties between documents with different labels decide up to "
             f"{best - worst:.4f} of {measure}, which takes them in {order}{advice}",
-            PodiumWarning,
             stacklevel=4,
         )

@@ -49,8 +49,7 @@ def bootstrap_interval(
     key = seed_of("bootstrap", seed)
     means = np.empty(resamples)
     for _ in map_threads(
-        lambda b: bootstrap_means(ordered, key, b[0], means[slice(*b)]),
-        ranges(resamples, smallest=16),
+        lambda b: bootstrap_means(ordered, key, b[0], means[slice(*b)]), ranges(resamples, smallest=16)
     ):
         pass
     low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])

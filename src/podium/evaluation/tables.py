@@ -34,8 +34,8 @@ class Table:
             return json.dumps(self.records(), indent=2)
         if kind == "csv":
             buffer = io.StringIO()
-            writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerows([self.columns, *([_full(cell) for cell in row] for row in self.rows)])
+            rows = [["" if _plain(cell) is None else cell for cell in row] for row in self.rows]
+            csv.writer(buffer, lineterminator="\n").writerows([self.columns, *rows])
             return buffer.getvalue().rstrip("\n")
         cells = [self.columns, *self.texts()]
         if kind == "markdown":
@@ -95,10 +95,6 @@ def _shown(cell: Any, column: str) -> str:
     return str(cell)
 
 
-def _full(cell: Any) -> Any:
-    return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else cell
-
-
 def _plain(cell: Any) -> Any:
     if isinstance(cell, float) and math.isnan(cell):
         return None
@@ -106,17 +102,8 @@ def _plain(cell: Any) -> Any:
 
 
 def _latex(cells: list[list[str]], numeric: list[bool]) -> str:
-    """A tabular with the rules of the package booktabs."""
     head, *body = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in cells]
     columns = "".join("r" if n else "l" for n in numeric)
     return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
+        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,13 +21,16 @@ from podium.core.array_types import Floats
 from podium.core.files import write_text
 from podium.core.validation import to_path
 from podium.data import RankingData
+from podium.data.features import first_repeated
 from podium.data.io.text_blocks import text_blocks
 from podium.data.schema import as_data
-from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.errors import DataError, FileFormatError, warn
 from podium.measures import Ranking
 from podium.measures.ranking import checked_scores
 
 MOST_SUBTOPICS = 100  # of a file of judgements; each is a column of labels for all documents
+LARGEST_LABEL = float(np.finfo(np.float32).max)
+_LINE_END = re.compile(r"\r\n|\n|\r")  # `str.splitlines` also cuts at form feeds and Unicode's separators
 _LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "docid = GX008-86 inc = 1 …"
 
 
@@ -85,10 +88,17 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
     """
     scores: dict[str, dict[str, float]] = {}
-    name = ""
-    for line, (query, _, document, _, score, name) in _lines(path, 6, "query Q0 document rank score name"):  # noqa: B007
+    names: dict[str, int] = {}  # with the line of each
+    for line, (query, _, document, _, score, name) in _lines(path, 6, "query Q0 document rank score name"):
         _add_entry(scores, query, document, _number(path, line, score, "score"), path, line)
-    return Run(name, scores)
+        names.setdefault(name, line)
+    if len(names) > 1:
+        (first, _), (second, line), *_ = names.items()
+        warn(
+            f"{os.fspath(path)}, line {line}: the run is named {second!r:.60}, and {first!r:.60} before: a file of "
+            f"{len(names)} runs is read as one"
+        )
+    return Run(next(reversed(names)), scores)
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Qrels:
@@ -116,15 +126,15 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     labels: dict[str, dict[str, float]] = {}
     subtopics: dict[str, dict[str, dict[str, float]]] = {}
     for line, (query, subtopic, document, text) in _lines(path, 4, "query 0 document label", is_open=True):
-        label = _number(path, line, text, "label")
+        label = _number(path, line, text, "label", most=LARGEST_LABEL)
         _add_entry(subtopics.setdefault(subtopic, {}), query, document, label, path, line)
         documents = labels.setdefault(query, {})
         documents[document] = max(label, documents.get(document, -math.inf))
     if len(subtopics) > MOST_SUBTOPICS:
-        warnings.warn(
+        warn(
             f"the second column of {os.fspath(path)} has {len(subtopics)} different values, which are not read as "
-            f"subtopics: there are at most {MOST_SUBTOPICS}", PodiumWarning, stacklevel=2,
-        )  # fmt: skip
+            f"subtopics: there are at most {MOST_SUBTOPICS}"
+        )
     return Qrels(labels, subtopics if 1 < len(subtopics) <= MOST_SUBTOPICS else {})
 
 
@@ -147,11 +157,11 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
         7 Q0 a 2 1.0 podium
 
     """
-    _write(run_lines(as_data(data), scores, name), path)
+    write_text(path, "".join(run_lines(as_data(data), scores, name)))
 
 
 def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -> list[str]:
-    """The lines of a TREC run; where rows name the documents, they count on from so many others."""
+    """The lines of a TREC run; where rows name the documents, they count on from `rows_before`."""
     if not name or any(c.isspace() for c in name):
         raise DataError(f"a run's name is a word without blanks, not {name!r}")
     ranking = Ranking(data, scores, base=data.order)
@@ -191,10 +201,8 @@ def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "
     present = values[~np.isnan(values)]
     if (present != np.floor(present)).any():
         raise DataError(f"TREC judgements are whole numbers, but the labels {labels!r} are not")
-    lines = []
-    for row in np.flatnonzero(~np.isnan(values)):
-        lines.append(f"{ids[row][0]} 0 {ids[row][1]} {int(values[row])}\n")
-    _write(lines, path)
+    labelled = np.flatnonzero(~np.isnan(values))
+    write_text(path, "".join(f"{ids[row][0]} 0 {ids[row][1]} {int(values[row])}\n" for row in labelled))
 
 
 def matched(data: RankingData, run: Run) -> Ranking:
@@ -219,8 +227,7 @@ def _pairs_of_ids(data: RankingData, rows_before: int = 0) -> list[tuple[str, st
     documents = _document_ids(data, rows_before)
     pairs = [(_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), documents, strict=True)]
     if len(set(pairs)) < len(pairs):
-        seen: set[tuple[str, str]] = set()
-        query, document = next(pair for pair in pairs if pair in seen or seen.add(pair))  # type: ignore[func-returns-value]
+        query, document = first_repeated(pairs)
         raise DataError(
             f"document {document!r} stands twice in query {query!r}: in TREC files ids tell documents apart"
         )
@@ -231,7 +238,7 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
     """Judgements and runs as rankings of one data set without features.
 
     All queries with judgements count, also those that a run lacks. Relevant documents that a run did
-    not return count as relevant but have no rank. Equal scores stand as trec_eval has them, by descending
+    not return count as relevant but have no rank. Equal scores are ordered as in trec_eval, by descending
     document id.
     """
     if not qrels.labels:
@@ -245,12 +252,13 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
             set(qrels.labels[query]).union(*(run.scores.get(query, ()) for run in runs)), reverse=True
         )
     ]
-    # A negative judgement (junk, in TREC's web tracks) is as one of 0.
     sources = {"relevance": qrels.labels} | {f"subtopic_{name}": table for name, table in qrels.subtopics.items()}
-    labels = {
-        source: [_not_negative(table.get(query, {}).get(document, math.nan)) for query, document in rows]
+    judged = {
+        source: np.array([table.get(query, {}).get(document, math.nan) for query, document in rows])
         for source, table in sources.items()
     }
+    # A negative judgement (junk, in TREC's web tracks) is as one of 0.
+    labels = {source: np.where(values < 0, 0.0, values) for source, values in judged.items()}
     data = RankingData(
         np.empty((len(rows), 0), np.float32), labels=labels, qid=np.array([query for query, _ in rows], object),
         document_ids=[document for _, document in rows],
@@ -260,13 +268,10 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
         listed = [run.scores.get(query, {}).get(document) for query, document in rows]
         retrieved = np.array([score is not None for score in listed])
         # trec_eval keeps scores in single precision, and so what ties there ties here.
-        scores = np.array([0.0 if score is None else score for score in listed], np.float32)
+        with np.errstate(over="ignore"):
+            scores = np.array([0.0 if score is None else score for score in listed], np.float32)
         rankings.append(Ranking(data, scores, base=data.order, retrieved=retrieved))
     return data, rankings
-
-
-def _not_negative(label: float) -> float:
-    return 0.0 if label < 0 else label
 
 
 def _check_overlap(qrels: Qrels, run: Run) -> None:
@@ -279,10 +284,9 @@ def _check_overlap(qrels: Qrels, run: Run) -> None:
             f"{missing[0]!r} in the other"
         )
     if missing or extra:
-        warnings.warn(
+        warn(
             f"the run {run.name!r} lacks {len(missing)} of {len(qrels.labels)} judged queries (they count as empty "
             f"rankings) and has {len(extra)} that were not judged (they do not count)",
-            PodiumWarning,
             stacklevel=4,
         )
 
@@ -291,6 +295,8 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bo
     """The fields of each line; with `is_open` there may be more of them, and comments, which are left out."""
     is_empty = True
     for number, line in enumerate(text_lines(path), 1):
+        if "\0" in line:
+            raise FileFormatError(os.fspath(path), "there is a NUL character: this is not text", line=number)
         parts = line.split()
         if not parts or (is_open and parts[0].startswith("#")):
             continue
@@ -306,21 +312,28 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bo
 
 def text_lines(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a text file, compressed or not, without a byte order mark."""
+    content = b"".join(block.text.tobytes() for block in text_blocks(to_path(path)))
     try:
-        content = b"".join(block.text.tobytes() for block in text_blocks(to_path(path)))
-        return content.decode("utf-8").splitlines()
+        lines = _LINE_END.split(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise FileFormatError(os.fspath(path), "is not valid UTF-8") from error
+        line = len(_LINE_END.findall(content[: error.start].decode("utf-8"))) + 1
+        raise FileFormatError(os.fspath(path), "is not valid UTF-8", line=line) from error
+    return lines if lines[-1] else lines[:-1]
 
 
-def _number(path: str | os.PathLike[str], line: int, text: str, what: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise FileFormatError(os.fspath(path), f"the {what} {text!r} is no finite number", line=line)
+def _number(path: str | os.PathLike[str], line: int, text: str, what: str, most: float = sys.float_info.max) -> float:
+    value = _parsed(text)
+    if not abs(value) <= most:
+        raise FileFormatError(os.fspath(path), f"the {what} {text!r:.60} is not a finite number", line=line)
     return value
+
+
+def _parsed(text: str) -> float:
+    """A number as C reads it, or NaN: Python's `float` also takes 1_000 and the digits of other scripts."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return math.nan
 
 
 def _add_entry(
@@ -333,7 +346,7 @@ def _add_entry(
 
 
 def _document_ids(data: RankingData, rows_before: int) -> list[str]:
-    """A word for each document: its id, LETOR's docid out of a comment, or the row's number, after so many others."""
+    """A word for each document: its id, LETOR's docid from a comment, or its row's number."""
     if data.document_ids is None:
         return [f"row{rows_before + row}" for row in range(data.n_documents)]
     words: NDArray[Any] = data.document_ids
@@ -347,10 +360,6 @@ def _word(text: str, what: str) -> str:
     return text
 
 
-def _write(lines: list[str], path: str | os.PathLike[str]) -> None:
-    write_text(path, "".join(lines))
-
-
 def read_scores(path: str | os.PathLike[str]) -> Floats | Run:
     """Scores from a file: one number on each line, in the order of the data's rows, or a TREC run."""
     lines = text_lines(path)
@@ -360,10 +369,7 @@ def read_scores(path: str | os.PathLike[str]) -> Floats | Run:
         return read_run(path)
     scores = np.empty(len(lines))
     for k, line in enumerate(lines):
-        try:
-            scores[k] = float(line)
-        except ValueError:
-            scores[k] = math.nan
+        scores[k] = _parsed(line)
         if math.isnan(scores[k]):
             raise FileFormatError(
                 os.fspath(path), f"expected a score (or a TREC run), but found {line.strip()[:40]!r}", line=k + 1

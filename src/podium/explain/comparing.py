@@ -38,7 +38,7 @@ class ExplanationComparison:
         >>> import podium
         >>> data = podium.artificial(10, documents=5, features=3)
         >>> models = podium.LinearRanker().fit(data), podium.LambdaMART(n_trees=2).fit(data)
-        >>> found = podium.compare_explanations(*models, data, data.query_ids[0])
+        >>> found = podium.explain.compare_explanations(*models, data, data.query_ids[0])
         >>> found.ranks.shape, found.differences.shape
         ((5, 2), (5, 3))
 
@@ -81,7 +81,7 @@ class ExplanationComparison:
         return Table(["feature", *(f"mean |share| in {name}" for name in self.names), "mean |change|"], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Return all of it as JSON types."""
         documents = []
         for k, name in enumerate(self.documents):
             shares = {

@@ -38,7 +38,7 @@ class PartialDependence:
     Example:
         >>> import podium
         >>> data = podium.artificial(10, features=3)
-        >>> curve = podium.partial_dependence(podium.LinearRanker().fit(data), data, 0, grid=[-1.0, 0.0, 1.0])
+        >>> curve = podium.explain.partial_dependence(podium.LinearRanker().fit(data), data, 0, grid=[-1.0, 0.0, 1.0])
         >>> curve.grid, len(curve.means)
         ((-1.0, 0.0, 1.0), 3)
 
@@ -86,7 +86,7 @@ def partial_dependence(
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
-        >>> found = podium.partial_dependence(model, data, 0, grid=5, ice=3)
+        >>> found = podium.explain.partial_dependence(model, data, 0, grid=5, ice=3)
         >>> len(found.grid), found.means.shape, found.curves.shape
         (5, (5,), (3, 5))
 
@@ -111,7 +111,6 @@ def partial_dependence(
 
 
 def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[list[Any], Float32s]:
-    """The values as they are shown, and as the data has them."""
     names, shift = data.encoding.categories.get(feature), float(data.encoding.shifts.get(feature, 0.0))
     if names is not None:
         if isinstance(grid, int):
@@ -136,6 +135,6 @@ def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[l
 
 
 def _chosen_rows(data: RankingData, n: int, seed: int) -> Ints:
-    """Some documents, whatever the order of the rows; in the order of the rows."""
+    """Draw documents by content, so that the order of rows does not matter; return them in row order."""
     draws = ContentRandom(data).of_documents(f"ice/{seed}")
     return np.sort(np.argsort(draws, kind="stable")[:n])

@@ -22,22 +22,16 @@ from podium.models.base import model_of, shown_name
 
 
 class Contributions(NamedTuple):
-    """What was found of one model.
+    """What was found of one model."""
 
-    Attributes:
-        values, base: as in `Explanation`.
-        keys: by which features of several models are matched: names, or numbers of columns.
-        features, encoding: as the model sees them.
-        method: how it was found.
-
-    """
-
+    # values, base: as in `Explanation`
     values: Floats
     base: float
-    keys: tuple[str | int, ...]
+    keys: tuple[str | int, ...]  # by which features of several models are matched: names, or numbers of columns
+    # features, encoding: as the model sees them
     features: Features
     encoding: Encoding
-    method: str
+    method: str  # how it was found
 
 
 class ExplanationTask(NamedTuple):
@@ -174,7 +168,7 @@ def _of_trees_on_scores(model: TreesOnBaseScores, task: ExplanationTask) -> Cont
 @contributions.register
 def _of_classes(model: ClassEnsemble, task: ExplanationTask) -> Contributions:
     raise DataError(
-        "the score of this model is an expected label, which is no sum over its trees: there are no exact "
+        "the score of this model is an expected label, which is not a sum over its trees: there are no exact "
         "contributions. Each class has them: model.trees.outputs(len(model.classes))[k].explain(data)"
     )
 

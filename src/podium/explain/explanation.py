@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from podium.evaluation.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The result of `podium.Model.explain`: contributions of features that add up to scores.
+    """The result of `podium.models.Model.explain`: contributions of features that add up to scores.
 
     Attributes:
         values: the contribution of each feature (column) to the score of each document (row, in the caller's order).
@@ -90,7 +89,7 @@ class Explanation:
         raise DataError(f"there is no document {document!r}: {what}; name it by the number of its row, from 0")
 
     def rows_of(self, query: Any) -> Ints:
-        """The rows of a query, by its id, the highest score first; equal scores stand in the canonical order."""
+        """The rows of a query, by its id, the highest score first; equal scores are in the canonical order."""
         if self.data is None:
             raise DataError("features alone have no queries: explain RankingData, or a frame with a column 'qid'")
         number = numbers_of_query(self.data, query)
@@ -129,7 +128,7 @@ class Explanation:
 
         Args:
             query: its id.
-            top: how many features have a column of their own.
+            top: how many features have a column.
 
         """
         require_whole("top", top, 1)
@@ -148,7 +147,7 @@ class Explanation:
         return QueryExplanation(columns, table, str(query), self.base)
 
     def why(self, a: Any, b: Any, query: Any = None) -> PairExplanation:
-        """Why document `a` stands above `b`: differences of contributions, which add up to the gap of the scores.
+        """Why document `a` ranks above `b`: differences of contributions, which add up to the gap of the scores.
 
         Args:
             a: the number of its row, or its id.
@@ -194,7 +193,7 @@ class MeanContributions(Table):
     """The mean |contribution| of features, a row for each."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Return all of it as JSON types."""
         return {"features": self.records()}
 
     def plot(self, top: int = 20) -> Any:
@@ -225,7 +224,7 @@ class DocumentExplanation(Table):
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Return all of it as JSON types."""
         return {"document": self.document, "base": self.base, "score": self.score, "features": self.records()}
 
     def plot(self, top: int = 12) -> Any:
@@ -254,7 +253,7 @@ class QueryExplanation(Table):
     base: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Return all of it as JSON types."""
         return {"query": self.query, "base": self.base, "documents": self.records()}
 
     def plot(self, top: int = 20) -> Any:
@@ -264,7 +263,7 @@ class QueryExplanation(Table):
 
 @dataclass(frozen=True)
 class PairExplanation(Table):
-    """Why one document stands above another, a row for each feature.
+    """Why one document ranks above another, a row for each feature.
 
     Attributes:
         a, b: their names.
@@ -290,20 +289,15 @@ class PairExplanation(Table):
         return self.score_a - self.score_b
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Return all of it as JSON types."""
         scores = {"score_a": self.score_a, "score_b": self.score_b, "gap": self.gap}
-        names = ("feature", "value_a", "value_b", "adds_to_a", "adds_to_b", "difference")
-        features = [dict(zip(names, record.values(), strict=True)) for record in _records(self)]
-        return {"a": self.a, "b": self.b, **scores, "features": features}
+        names = ["feature", "value_a", "value_b", "adds_to_a", "adds_to_b", "difference"]
+        # Columns are not named after the documents, since two may be called the same.
+        return {"a": self.a, "b": self.b, **scores, "features": Table(names, self.rows).records()}
 
     def plot(self, top: int = 12) -> Any:
         """The largest differences as bars, for and against, as a chart (extra `report`)."""
         return draw("pair", self, top)
-
-
-def _records(pair: PairExplanation) -> Iterable[dict[str, Any]]:
-    """Records with names by place: two documents may be called the same."""
-    return Table([str(k) for k in range(len(pair.columns))], pair.rows).records()
 
 
 def _largest_first(found: Floats) -> Ints:

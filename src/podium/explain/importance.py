@@ -32,7 +32,7 @@ class Importance(Table):
     Example:
         >>> import podium
         >>> data = podium.artificial(10, features=3)
-        >>> losses = podium.permutation_importance(podium.LinearRanker().fit(data), data, repeats=1)
+        >>> losses = podium.explain.permutation_importance(podium.LinearRanker().fit(data), data, repeats=1)
         >>> len(losses.rows), losses.columns[0]
         (3, 'feature')
 
@@ -67,7 +67,7 @@ def permutation_importance(
         >>> import podium
         >>> data = podium.artificial(20, features=3)
         >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
-        >>> podium.permutation_importance(model, data, "ndcg@10", repeats=1).columns
+        >>> podium.explain.permutation_importance(model, data, "ndcg@10", repeats=1).columns
         ['feature', 'loss of ndcg@10', '95% from', 'to']
 
     """
@@ -83,7 +83,7 @@ def permutation_importance(
         return chosen.values(Ranking(data, scores_of(model, shuffled)))
 
     unshuffled = values(data.features)
-    order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # whatever the order of the rows
+    order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # the order of rows does not matter
     names: Sequence[Any] = data.feature_names or range(data.n_features)
     rows: list[list[Any]] = []
     with progress("shuffling features", data.n_features) as advance:

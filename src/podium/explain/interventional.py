@@ -39,12 +39,7 @@ SCRATCH = 1 << 24  # bytes that the classes of a block may take
 
 
 class InterventionalShap:
-    """Shapley values of an ensemble against the documents of a background set.
-
-    Attributes:
-        base: the mean score of the background.
-
-    """
+    """Shapley values of an ensemble against the documents of a background set; `base` is their mean score."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], background: Features) -> None:
         self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
@@ -89,30 +84,17 @@ class InterventionalShap:
 
 
 class Classes(NamedTuple):
-    """Documents by the tests that they pass on the way from the root to an edge, for each length of the way.
+    """Documents by the tests that they pass on the way from the root to an edge, for each length of the way."""
 
-    Attributes:
-        of_row: the class of each document.
-        passed: of each class, a bit for each feature of the way: whether all its tests are passed.
-        n_passed: how many of these bits are set.
-        n: how many classes there are.
-        size: memory; how many documents are in each class.
-        failed: memory; of each class, the first word of `passed`, turned round.
-        failed_slots: memory; of each class, the numbers of the features that fail.
-        chosen: memory; numbers of classes.
-        successor: memory; 2c and 2c + 1: what becomes of class c where a test is failed and passed.
-
-    """
-
-    of_row: Int32s
-    passed: UInt64s
-    n_passed: Ints
-    n: Ints
-    size: Ints
-    failed: UInt64s
-    failed_slots: Int32s
-    chosen: Ints
-    successor: Int32s
+    of_row: Int32s  # the class of each document
+    passed: UInt64s  # of each class, a bit for each feature of the way: whether all its tests are passed
+    n_passed: Ints  # how many of these bits are set
+    n: Ints  # how many classes there are
+    size: Ints  # memory; how many documents are in each class
+    failed: UInt64s  # memory; of each class, the first word of `passed`, turned round
+    failed_slots: Int32s  # memory; of each class, the numbers of the features that fail
+    chosen: Ints  # memory; numbers of classes
+    successor: Int32s  # memory; 2c and 2c + 1: what becomes of class c where a test is failed and passed
 
 
 def _in_order_of_content(rows: Float32s) -> Float32s:
@@ -318,7 +300,7 @@ def fail_together(level: Int, mine: Int, other: Int, n_features: Int, own: Class
 
 @helper
 def mask_of_word(word: Int, n_features: Int) -> Any:
-    """The bits that stand for features in a word of 64."""
+    """The bits of the features in a word of 64."""
     n = n_features - 64 * word
     return ~np.uint64(0) if n >= 64 else (np.uint64(1) << np.uint64(n)) - np.uint64(1)
 

@@ -43,32 +43,19 @@ BLOCK = 64  # documents at a time
 
 
 class Edges(NamedTuple):
-    """What formulas (1) and (2) need to know of edges: 2k is the left one of node k of all trees, 2k + 1 the right one.
+    """What formulas (1) and (2) need of edges: 2k is the left edge of node k of all trees, 2k + 1 the right one."""
 
-    Attributes:
-        share: z of its feature, of all edges down to here.
-        above: the last edge above with the same feature, −1 where there is none.
-        entry: the edge that leads to a node, −1 for roots.
-        n_points: for each tree.
-        points, weights: of Gauss and Legendre on [0, 1], row n for n points.
-
-    """
-
-    share: Floats
-    above: Ints
-    entry: Ints
-    n_points: Ints
+    share: Floats  # z of its feature, of all edges down to here
+    above: Ints  # the last edge above with the same feature, −1 where there is none
+    entry: Ints  # the edge that leads to a node, −1 for roots
+    n_points: Ints  # for each tree
+    # points, weights: of Gauss and Legendre on [0, 1], row n for n points
     points: Floats
     weights: Floats
 
 
 class PathDependentShap:
-    """Shapley values of an ensemble by the shares of its training documents.
-
-    Attributes:
-        base: what a score is without any feature.
-
-    """
+    """Shapley values of an ensemble by the shares of its training documents; `base` is a score without any feature."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))

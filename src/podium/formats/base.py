@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -16,13 +15,13 @@ import numpy as np
 from podium.core.files import replacing
 from podium.core.validation import did_you_mean, require_whole, to_path
 from podium.data.encoding import Encoding, category_name
-from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
+from podium.errors import DataError, FileFormatError, ParameterError, warn
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Ensemble, LinearModel, Model
 from podium.models.archive import MOST_FEATURES
 from podium.models.base import INFERRED, model_of
 
-MAX_BYTES = 1 << 30  # of a model file: more is no model that anybody serves
+MAX_BYTES = 1 << 30  # of a model file: a larger one is not a model to serve
 MOST_SHOWN = 100  # categories of a feature, in a note
 Carries = Literal["yes", "by other means", "no"]
 
@@ -69,20 +68,21 @@ class Export:
 
 @dataclass(frozen=True)
 class Written:
-    """The content of an export, before it is a file.
+    """The content of an export, before it is a file."""
 
-    Attributes:
-        content: of the file.
-        missing, notes, differences: as in `Export`.
-        named: features whose categories the consumer knows by name.
-
-    """
-
-    content: bytes
+    content: bytes  # of the file
+    # missing, notes, differences: as in `Export`
     missing: str
     notes: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
-    named: Collection[int] = frozenset()
+    named: Collection[int] = frozenset()  # features whose categories the consumer knows by name
+
+
+# What most formats carry; a format says where it differs.
+CARRIES: dict[str, Carries] = {
+    "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
+    "several outputs": "no", "linear models": "no", "nets": "no", "shifted features": "no",
+}  # fmt: skip
 
 
 class Format:
@@ -92,7 +92,7 @@ class Format:
         name: of the format.
         title: what it is, in a few words.
         suffixes: of files that are mostly of this format.
-        carries: for each kind of content whether a written file holds it; see `CONTENTS`.
+        carries: for each kind of content whether a written file holds it; see `CARRIES`.
         finds_by_name: whether its consumer looks for features by their names.
 
     Example:
@@ -106,7 +106,7 @@ class Format:
     name: ClassVar[str]
     title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
-    carries: ClassVar[dict[str, Carries]] = {}
+    carries: ClassVar[dict[str, Carries]] = CARRIES
     finds_by_name: ClassVar[bool] = False
     read: Callable[[bytes, str], Model]  # the model of a file's content; where it has the method, the format is read
     write: Callable[..., Written]  # of a model, a suffix and options by keyword; where it has it, it is written
@@ -132,18 +132,12 @@ class Format:
         return None
 
 
-CONTENTS = (
-    "missing directions", "categories", "combined models", "several outputs", "linear models", "nets",
-    "shifted features",
-)  # fmt: skip
-
-
 def matrix() -> str:
     """What each format carries, as a Markdown table: docs/formats.md has it, and a test holds it there."""
-    header = ["format", "what it is", "in", "out", *CONTENTS]
+    header = ["format", "what it is", "in", "out", *CARRIES]
     rows = [
         [f"`{name}`", one.title, "yes" if one.can_read() else "from memory" if one.reads_objects() else "",
-         "yes" if one.can_write() else "", *(one.carries.get(content, "") for content in CONTENTS)]
+         "yes" if one.can_write() else "", *(one.carries.get(content, "") for content in CARRIES)]
         for name, one in formats().items()
     ]  # fmt: skip
     lines = [header, ["---"] * len(header), *rows]
@@ -302,37 +296,21 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     by_name = {labels[k] for k in written.named}
     numbered = {label: names for label, names in numbered_categories(model).items() if label not in by_name}
     for difference in written.differences:
-        warnings.warn(difference, PodiumWarning, stacklevel=3)
-    notes = (
-        *written.notes, *map(_note_of_categories, numbered.items()), *_notes_of_names(chosen, model),
-        *_notes_of_reading(model),
-    )  # fmt: skip
-    return Export(chosen.name, path, written.missing, notes, written.differences, numbered)
+        warn(difference, stacklevel=3)
+    notes = [*written.notes, *map(_note_of_categories, numbered.items())]
+    if chosen.finds_by_name and has_made_up_names(model):
+        shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
+        notes.append(f"features are called {shown}: the engine must call them so, or train with feature names")
+    if method := model.reading.get("normalize"):
+        notes.append(f"features were normalized within each query ({method}) in training: do so before they are scored")
+    return Export(chosen.name, path, written.missing, tuple(notes), written.differences, numbered)
 
 
 def _note_of_categories(feature: tuple[str, Sequence[str]]) -> str:
-    """Which number each category of a feature has."""
     label, names = feature
     shown = ", ".join(f"{name!r} is {k}" for k, name in enumerate(names[:MOST_SHOWN]))
     more = f", … ({len(names):,} in all: see Export.categories)" if len(names) > MOST_SHOWN else ""
     return f"categories of {label!r} are numbers: {shown}{more}; any other category is a missing value"
-
-
-def _notes_of_names(chosen: Format, model: Model) -> tuple[str, ...]:
-    """Names that nobody gave on purpose, for a consumer that looks for features by them."""
-    if not chosen.finds_by_name or not has_made_up_names(model):
-        return ()
-    names = feature_labels(model)
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return (f"features are called {shown}: the engine must call them so, or train with feature names",)
-
-
-def _notes_of_reading(model: Model) -> tuple[str, ...]:
-    """What was done to the training data before the model saw it: the consumer must do it, too."""
-    method = model.reading.get("normalize")
-    return (f"features were normalized within each query ({method}) in training: do so before they are scored",) * bool(
-        method
-    )
 
 
 def _by_suffix(path: Path) -> str:
@@ -358,9 +336,5 @@ def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str)
 
 def without_names(tool: str, reason: str) -> Encoding:
     """No names, and a warning: the model then takes the numbers that the tool gave its categories."""
-    warnings.warn(
-        f"{tool} numbered the categories of a frame; give the imported model those numbers, not names: {reason}",
-        PodiumWarning,
-        stacklevel=2,
-    )
+    warn(f"{tool} numbered the categories of a frame; give the imported model those numbers, not names: {reason}")
     return Encoding()

@@ -18,7 +18,8 @@ import numpy as np
 
 from podium.data.encoding import listed
 from podium.errors import DataError
-from podium.formats.base import Format, Written
+from podium.formats.base import CARRIES, Format, Written
+from podium.formats.numbers import whole_number
 from podium.formats.trees import (
     BEYOND,
     MAX_NODES,
@@ -26,12 +27,14 @@ from podium.formats.trees import (
     SplitNode,
     as_ensemble,
     categories_text,
+    document_of_tree,
     feature_labels,
     make_tree,
     node_of,
     require_float32,
     root_of,
     shifted,
+    tree_of_document,
     without_categories,
 )
 from podium.models import Ensemble, Model
@@ -48,13 +51,9 @@ class CatBoost(Format):
     name = "catboost"
     title = "CatBoost's JSON model"
     suffixes = ()
-    carries = {  # noqa: RUF012
-        "missing directions": "by other means", "categories": "by other means", "combined models": "by other means",
-        "several outputs": "no", "linear models": "no", "nets": "no", "shifted features": "no",
-    }  # fmt: skip
+    carries = CARRIES | {"missing directions": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """An object with `features_info` and trees."""
         return content.lstrip()[:1] == b"{" and b'"features_info"' in content
 
     def read(self, content: bytes, source: str) -> Model:
@@ -62,7 +61,7 @@ class CatBoost(Format):
         return _from_document(json.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
-        """A CatBoost model; it is written to a file for a moment, which is CatBoost's only way to tell its trees."""
+        """A CatBoost model; it is written to a file for a moment, CatBoost's only way to show its trees."""
         if type(value).__module__.split(".")[0] != "catboost" or not hasattr(value, "save_model"):
             return None
         with TemporaryDirectory() as folder:
@@ -90,18 +89,19 @@ class CatBoost(Format):
 
 
 def _from_document(document: Mapping[str, Any]) -> Ensemble:
-    """The model of a file."""
     info = document["features_info"]
     if info.get("categorical_features") or info.get("ctrs") or document.get("ctr_data"):
         raise DataError(
             "the model has categorical features, whose values CatBoost hashes: they have no splits of their own"
         )
-    features = sorted(info.get("float_features", ()), key=lambda one: int(one["feature_index"]))
+    features = sorted(
+        info.get("float_features", ()), key=lambda one: whole_number(one["feature_index"], "feature_index")
+    )
     borders = [
-        (int(one.get("flat_feature_index", one["feature_index"])), float(border), NAN_LEFT[one["nan_value_treatment"]])
+        (_column(one), float(border), NAN_LEFT[one["nan_value_treatment"]])
         for one in info.get("float_features", ()) for border in one.get("borders") or ()
     ]  # fmt: skip
-    n_features = 1 + max((int(one.get("flat_feature_index", one["feature_index"])) for one in features), default=-1)
+    n_features = 1 + max(map(_column, features), default=-1)
     scale, bias = document.get("scale_and_bias", (1, [0]))
     biases = bias if isinstance(bias, list) else [bias]
     if len(biases) != 1:
@@ -119,14 +119,20 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
     )
 
 
+def _column(feature: Mapping[str, Any]) -> int:
+    """The number of a feature among all columns."""
+    return whole_number(feature.get("flat_feature_index", feature["feature_index"]), "flat_feature_index")
+
+
 Borders = Sequence[tuple[int, float, bool]]
 
 
 def _split(borders: Borders, index: Any, left: Any, right: Any) -> SplitNode:
     """A split by its number: `x > border` is right."""
-    if not 0 <= int(index) < len(borders):
-        raise DataError(f"a split has the number {index}, and there are {len(borders)} borders")
-    feature, border, nan_left = borders[int(index)]
+    number = whole_number(index, "split_index")
+    if not 0 <= number < len(borders):
+        raise DataError(f"a split has the number {number}, and there are {len(borders)} borders")
+    feature, border, nan_left = borders[number]
     with np.errstate(over="ignore"):
         return SplitNode(feature, float(np.float32(border)), nan_left, left, right)
 
@@ -137,7 +143,8 @@ def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
     depth = len(splits)
     if depth > MAX_DEPTH or len(values) != 1 << depth:
         raise DataError(f"tree {number} has {depth} splits and {len(values)} leaf values")
-    counts = [int(weight) for weight in entry.get("leaf_weights") or [0] * len(values)]
+    # Counts are sums of weights, which need not be whole; nothing depends on them.
+    counts = [round(weight) for weight in entry.get("leaf_weights") or [0] * len(values)]
 
     def node(key: tuple[int, int]) -> SplitNode | Leaf:
         level, bits = key
@@ -149,17 +156,12 @@ def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
 
 
 def _nested(root: Mapping[str, Any], borders: Borders, number: int) -> Tree:
-    """A tree of any shape."""
-    nodes: list[Mapping[str, Any]] = [root]
-
-    def node(key: int) -> SplitNode | Leaf:
-        entry = nodes[key]
+    def node(entry: Mapping[str, Any]) -> SplitNode | Leaf:
         if "split" not in entry:
-            return Leaf(float(entry["value"]), int(entry.get("weight", 0)))
-        nodes.extend((entry["left"], entry["right"]))
-        return _split(borders, entry["split"].get("split_index", 0), len(nodes) - 2, len(nodes) - 1)
+            return Leaf(float(entry["value"]), round(entry.get("weight", 0)))
+        return _split(borders, entry["split"].get("split_index", 0), entry["left"], entry["right"])
 
-    return make_tree(0, node, f"tree {number}")
+    return tree_of_document(root, node, f"tree {number}")
 
 
 # --- writing
@@ -218,7 +220,6 @@ def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]
 
 
 def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]) -> dict[str, Any]:
-    """The model as CatBoost reads it."""
     thresholds = [
         np.unique(np.concatenate([np.empty(0, np.float32), *(t.threshold[t.feature == f] for t in trees)]))
         for f in range(ensemble.n_features)
@@ -228,6 +229,11 @@ def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]
     def index(feature: int, threshold: float) -> int:
         return int(first[feature] + np.searchsorted(thresholds[feature], np.float32(threshold)))
 
+    def entry(_: int, content: SplitNode | Leaf) -> dict[str, Any]:
+        if isinstance(content, Leaf):
+            return {"value": content.value, "weight": content.count}
+        return {"split": {"split_index": index(content.feature, content.threshold)}}
+
     return {
         "model_info": categories_text(ensemble),
         "features_info": {"float_features": [
@@ -236,22 +242,6 @@ def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]
              "borders": np.clip(thresholds[k].astype(np.float64), -BEYOND, BEYOND).tolist()}
             for k, name in enumerate(feature_labels(ensemble))
         ]},
-        "trees": [_entry(tree, index) for tree in trees],
+        "trees": [document_of_tree(tree, entry) for tree in trees],
         "scale_and_bias": [1, [0]],
     }  # fmt: skip
-
-
-def _entry(tree: Tree, index: Any) -> dict[str, Any]:
-    """A tree as nested dictionaries."""
-    node = node_of(tree)
-    root: dict[str, Any] = {}
-    waiting: list[tuple[Any, dict[str, Any]]] = [(root_of(tree), root)]
-    while waiting:
-        key, entry = waiting.pop()
-        content = node(key)
-        if isinstance(content, Leaf):
-            entry |= {"value": content.value, "weight": content.count}
-            continue
-        entry |= {"split": {"split_index": index(content.feature, content.threshold)}, "left": {}, "right": {}}
-        waiting += [(content.left, entry["left"]), (content.right, entry["right"])]
-    return root

@@ -19,7 +19,7 @@ from podium.formats.consumers import Scores, consumer_of
 from podium.formats.trees import as_ensemble, highest_double, is_of_trees, lowest_double, raw_threshold
 from podium.models import Ensemble, Model
 
-FLOAT32 = 1e-5  # relative difference of sums of float32, of what they can tell apart
+FLOAT32 = 1e-5  # relative difference of sums of float32
 BLOCK = 1 << 22  # values scored at a time
 MOST_PROBES = 1 << 13  # rows of each kind of probe
 
@@ -110,7 +110,7 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
 
 
 def _blocks_of_queries(data: RankingData, most_values: int) -> Iterator[tuple[int, int]]:
-    """Whole queries with at most so many values in all, or one query."""
+    """Yield ranges of whole queries with at most `most_values` values, or of one query."""
     first = 0
     most = most_values // max(data.n_features, 1)
     while first < data.n_queries:
@@ -140,7 +140,6 @@ def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Floa
 
 
 def _categorical(model: Model) -> set[int]:
-    """Return the features with names of categories, or with splits by sets."""
     features = set(model.encoding.categories)
     if is_of_trees(model):
         arrays = as_ensemble(model, "").arrays

@@ -101,20 +101,12 @@ class Question(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How a consumer reads a file.
+    """How a consumer reads a file."""
 
-    Attributes:
-        roots: the root of each tree.
-        ask: what a node is: a question, or the value of a leaf.
-        single: whether values are rounded to float32, and scores added so; else both are double.
-        zero: whether missing values are 0.
-
-    """
-
-    roots: Sequence[Any]
-    ask: Callable[[Any], Question | float]
-    single: bool
-    zero: bool = False
+    roots: Sequence[Any]  # the root of each tree
+    ask: Callable[[Any], Question | float]  # what a node is: a question, or the value of a leaf
+    single: bool  # whether values are rounded to float32, and scores added so; else both are double
+    zero: bool = False  # whether missing values are 0
 
 
 class File(NamedTuple):
@@ -126,7 +118,6 @@ class File(NamedTuple):
 
 
 def _following(path: Path, format_name: str, model: Model) -> Scores:
-    """Return the scores by the rules of a format."""
     file = File(path.read_bytes(), feature_labels(model), model.encoding.categories)
     rules = RULES[format_name](file)
     kind: Any = np.float32 if rules.single else np.float64
@@ -143,7 +134,6 @@ def _following(path: Path, format_name: str, model: Model) -> Scores:
 
 
 def _leaf_values(root: Any, ask: Callable[[Any], Question | float], rows: Floats) -> Floats:
-    """The value of the leaf that each row ends in."""
     values = np.empty(len(rows), rows.dtype)
     waiting = [(root, np.arange(len(rows)))]
     while waiting:
@@ -175,7 +165,7 @@ def _among(categories: Sequence[float]) -> Callable[[Floats], NDArray[np.bool_]]
 
 
 def _lightgbm_text(file: File) -> Rules:
-    """Return the rules of include/LightGBM/tree.h: doubles, `x <= threshold`; NaN has a side of its own."""
+    """Return the rules of include/LightGBM/tree.h: doubles, `x <= threshold`; each node has a side for NaN."""
     trees = []
     for block in file.content.decode().split("\nend of trees")[0].split("\nTree=")[1:]:
         fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
@@ -274,10 +264,6 @@ def _dump_rules(trees: Sequence[Any], file: File, *, zero: bool = False) -> Rule
     return Rules(trees, ask, single=True, zero=zero)
 
 
-def _xgboost_dump(file: File) -> Rules:
-    return _dump_rules(json.loads(file.content), file)
-
-
 def _plugin(file: File) -> Rules:
     definition = json.loads(json.loads(file.content)["model"]["model"]["definition"])
     return _dump_rules(definition["splits"], file, zero=definition.get("missing_as_zero", False))
@@ -354,6 +340,7 @@ def _elasticsearch(file: File) -> Rules:
 
 RULES: dict[str, Callable[[File], Rules]] = {
     "lightgbm": _lightgbm_text, "lightgbm-json": _lightgbm_json, "vespa": _vespa, "xgboost": _xgboost_model,
-    "xgboost-dump": _xgboost_dump, "elasticsearch-plugin": _plugin, "opensearch": _plugin, "catboost": _catboost_model,
-    "ranklib": _ranklib, "solr": _solr, "elasticsearch": _elasticsearch,
+    "xgboost-dump": lambda file: _dump_rules(json.loads(file.content), file), "elasticsearch-plugin": _plugin,
+    "opensearch": _plugin, "catboost": _catboost_model, "ranklib": _ranklib, "solr": _solr,
+    "elasticsearch": _elasticsearch,
 }  # fmt: skip

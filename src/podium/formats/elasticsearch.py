@@ -21,7 +21,8 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import Format, Written
+from podium.formats.base import CARRIES, Format, Written
+from podium.formats.numbers import truth_value, whole_number
 from podium.formats.ranklib import linear_constant
 from podium.formats.trees import (
     CATEGORIES,
@@ -57,13 +58,9 @@ class Elasticsearch(Format):
     name = "elasticsearch"
     title = "Elasticsearch's native learning to rank"
     finds_by_name = True
-    carries = {  # noqa: RUF012
-        "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
-        "several outputs": "no", "linear models": "no", "nets": "no", "shifted features": "by other means",
-    }  # fmt: skip
+    carries = CARRIES | {"shifted features": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """An object with a definition of a trained model."""
         keys = (b'"trained_model"', b'"trained_model_configs"', b'"compressed_definition"')
         return content.lstrip()[:1] == b"{" and any(key in content for key in keys)
 
@@ -128,7 +125,6 @@ class Elasticsearch(Format):
 
 
 def _definition(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The definition of a model, wherever a document has it."""
     if "trained_model_configs" in document:
         configs = document["trained_model_configs"]
         if len(configs) != 1:
@@ -177,13 +173,16 @@ def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str)
     def node(key: int) -> SplitNode | Leaf:
         require_index(key, len(nodes), f"{name}: a node")
         entry = nodes[key]
-        count = int(entry.get("number_samples", 0))
+        count = whole_number(entry.get("number_samples", 0), f"{name}: number_samples")
         if "left_child" not in entry:
             (value,) = np.ravel(entry["leaf_value"])  # a number, or a list of one
             return Leaf(float(value), count)
-        feature, threshold = int(entry["split_feature"]), float(entry["threshold"])
+        feature, left, right = (
+            whole_number(entry[key], f"{name}: {key}") for key in ("split_feature", "left_child", "right_child")
+        )
+        threshold = float(entry["threshold"])
+        missing_left = truth_value(entry.get("default_left", False), f"{name}: default_left")
         require_index(feature, len(columns), f"{name}: a feature")
-        left, right, missing_left = int(entry["left_child"]), int(entry["right_child"]), bool(entry.get("default_left"))
         decision = entry.get("decision_type", "lte")
         if decision in ("gt", "gte"):  # what does not hold goes right
             left, right, missing_left = right, left, not missing_left
@@ -200,7 +199,6 @@ def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str)
 
 
 def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
-    """The nodes of a tree, numbered from the root."""
     node = node_of(tree)
     order: list[Any] = [root_of(tree)]
     entries: list[dict[str, Any]] = []
@@ -218,11 +216,6 @@ def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
     return entries
 
 
-CARRIES: dict[str, Any] = {
-    "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
-    "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
-}  # fmt: skip
-
 OBJECTIVE = "rank:pairwise"  # scores as they are; older plugins refuse rank:ndcg, which means the same
 
 
@@ -230,6 +223,7 @@ class Plugin(Format):
     """What both plugins read."""
 
     finds_by_name = True
+    carries = CARRIES | {"linear models": "yes"}
 
     def read(self, content: bytes, source: str) -> Model:
         """The trees or weights of a request body."""
@@ -248,13 +242,24 @@ class Plugin(Format):
         zero_left = ensemble.arrays["threshold"] >= 0
         return replace(ensemble, arrays=ensemble.arrays | {"missing_left": zero_left})
 
+    def _written(self, model: Model, name: str, missing: str | None) -> Written:
+        """The request body; `missing` says where missing values go, None that they count as 0."""
+        if isinstance(model, LinearModel):
+            return _linear(model, name, self.name)
+        ensemble = as_ensemble(model, self.name)
+        require_float32(ensemble, self.name)
+        definition: dict[str, Any] = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
+        if missing is None:
+            definition = {"missing_as_zero": True, **definition}
+        text = missing_as_zero(ensemble) if missing is None else missing
+        return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
+
 
 class ElasticsearchPlugin(Plugin):
     """A model for the plugin of Elasticsearch."""
 
     name = "elasticsearch-plugin"
     title = "the learning-to-rank plugin of Elasticsearch"
-    carries = CARRIES
 
     def write(self, model: Model, suffix: str = "", *, name: str = "podium") -> Written:
         """The request body.
@@ -265,13 +270,9 @@ class ElasticsearchPlugin(Plugin):
             name: of the model.
 
         """
-        missing = "a feature that does not match is NaN and goes to its side (plugins since January 2024)"
-        if isinstance(model, LinearModel):
-            return _linear(model, name, self.name)
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
-        definition = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
-        return Written(_body(name, "model/xgboost+json", definition), missing, (ROUNDING,))
+        return self._written(
+            model, name, "a feature that does not match is NaN and goes to its side (plugins since January 2024)"
+        )
 
 
 class OpenSearch(Plugin):
@@ -279,7 +280,6 @@ class OpenSearch(Plugin):
 
     name = "opensearch"
     title = "the learning-to-rank plugin of OpenSearch"
-    carries = CARRIES
 
     def write(
         self, model: Model, suffix: str = "", *, name: str = "podium", missing: Literal["keep", "zero"] = "keep"
@@ -294,19 +294,11 @@ class OpenSearch(Plugin):
                 trained with 0 for what is missing.
 
         """
-        if isinstance(model, LinearModel):
-            return _linear(model, name, self.name)
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
-        definition: dict[str, Any] = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
         text = (
             "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
             "right at every split, and up to 3.1 it is 0"
         )
-        if missing == "zero":
-            definition = {"missing_as_zero": True, **definition}
-            text = missing_as_zero(ensemble)
-        return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
+        return self._written(model, name, None if missing == "zero" else text)
 
 
 def _body(name: str, kind: str, definition: Any) -> bytes:
@@ -317,7 +309,6 @@ def _body(name: str, kind: str, definition: Any) -> bytes:
 
 
 def _linear(model: LinearModel, name: str, format_name: str) -> Written:
-    """Weights by name."""
     labels = feature_labels(model)
     note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin knows no constant"
     weights = dict(zip(labels, model.weights.tolist(), strict=True))

@@ -14,27 +14,24 @@ from typing import Any
 import numpy as np
 
 from podium.data.encoding import listed
-from podium.formats.base import Format, Written
+from podium.formats.base import CARRIES, Format, Written
 from podium.formats.lightgbm_reading import CATEGORICAL, DEFAULT_LEFT, NAMES, NAN, from_dump, from_text
 from podium.formats.trees import (
     Leaf,
+    SplitNode,
     as_ensemble,
+    document_of_tree,
     double_thresholds,
     feature_labels,
-    node_of,
     plain_trees,
     require_whole_categories,
-    root_of,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
 MISSING = "NaN goes to the side that was learnt for it, as in Podium"
 ZERO = float(np.float32(1e-35))  # values up to this size are 0 to LightGBM
-CARRIES: dict[str, Any] = {
-    "missing directions": "yes", "categories": "yes", "combined models": "by other means", "several outputs": "no",
-    "linear models": "no", "nets": "no", "shifted features": "by other means",
-}  # fmt: skip
+HELD = CARRIES | {"categories": "yes", "shifted features": "by other means"}
 
 
 class LightGBM(Format):
@@ -43,10 +40,9 @@ class LightGBM(Format):
     name = "lightgbm"
     title = "LightGBM's text model"
     suffixes = (".lgb",)
-    carries = CARRIES
+    carries = HELD
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """It begins with the word `tree`."""
         return content[:5] in (b"tree\n", b"tree\r")
 
     def read(self, content: bytes, source: str) -> Model:
@@ -54,7 +50,6 @@ class LightGBM(Format):
         return from_text(content.decode("utf-8", "surrogateescape"))
 
     def read_object(self, value: Any) -> Model | None:
-        """A `Booster`, or an estimator that holds one."""
         booster = getattr(value, "booster_", value)
         if type(booster).__module__.split(".")[0] != "lightgbm" or not hasattr(booster, "model_to_string"):
             return None
@@ -93,10 +88,9 @@ class LightGBMJson(Format):
     name = "lightgbm-json"
     title = "LightGBM's JSON dump"
     suffixes = ()
-    carries = CARRIES
+    carries = HELD
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """A JSON object with nested trees."""
         return content.lstrip()[:1] == b"{" and b'"tree_info"' in content and b'"tree_structure"' in content
 
     def read(self, content: bytes, source: str) -> Model:
@@ -104,7 +98,6 @@ class LightGBMJson(Format):
         return from_dump(json.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
-        """The dictionary itself."""
         return from_dump(value) if isinstance(value, dict) and "tree_info" in value else None
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "lambdarank") -> Written:
@@ -137,7 +130,6 @@ def _joined(values: Any) -> str:
 
 
 def _block(number: int, tree: Tree, thresholds: list[float]) -> str:
-    """The text of a tree, with the empty lines behind it."""
     name = f"tree {number}"
     require_whole_categories(tree, name)
     lines = [f"Tree={number}", f"num_leaves={tree.n_leaves}", f"num_cat={len(tree.categories)}"]
@@ -172,26 +164,20 @@ def _words(values: Any) -> list[int]:
 
 
 def nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
-    """A tree as nested dictionaries, as `dump_model` has it; without recursion, for deep trees."""
-    node = node_of(tree)
-    root: dict[str, Any] = {}
-    waiting: list[tuple[Any, dict[str, Any]]] = [(root_of(tree), root)]
-    while waiting:
-        key, entry = waiting.pop()
-        content = node(key)
+    """A tree as nested dictionaries, as `dump_model` writes it."""
+
+    def entry(key: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
-            entry |= {"leaf_index": ~key, "leaf_value": content.value, "leaf_count": content.count}
-            continue
+            return {"leaf_index": ~key, "leaf_value": content.value, "leaf_count": content.count}
         is_category = content.categories is not None
         threshold = "||".join(str(int(c)) for c in content.categories or ()) if is_category else thresholds[key]
-        entry |= {
+        return {
             "split_index": key, "split_feature": content.feature, "split_gain": content.gain, "threshold": threshold,
             "decision_type": "==" if is_category else "<=", "default_left": content.missing_left and not is_category,
             "missing_type": "None" if is_category else "NaN", "internal_count": content.count,
-            "left_child": {}, "right_child": {},
         }  # fmt: skip
-        waiting += [(content.left, entry["left_child"]), (content.right, entry["right_child"])]
-    return root
+
+    return document_of_tree(tree, entry, "left_child", "right_child")
 
 
 def _numbers_of_categories(ensemble: Ensemble) -> list[list[int]]:

@@ -14,6 +14,7 @@ import numpy as np
 from podium.data.encoding import Encoding
 from podium.errors import DataError
 from podium.formats.base import encoding_of, without_names
+from podium.formats.numbers import truth_value, whole_number, whole_numbers
 from podium.formats.trees import (
     MAX_COPIES,
     Leaf,
@@ -39,8 +40,10 @@ def from_text(text: str) -> Ensemble:
     header_text, _, rest = text.partition("\nTree=")
     header = _entries(header_text.splitlines())
     if "max_feature_idx" not in header:
-        raise DataError("there is no max_feature_idx: this is no LightGBM model")
-    per_round = int(header.get("num_tree_per_iteration", header.get("num_class", "1")))
+        raise DataError("there is no max_feature_idx: this is not a LightGBM model")
+    per_round = whole_number(
+        header.get("num_tree_per_iteration", header.get("num_class", "1")), "num_tree_per_iteration"
+    )
     if per_round != 1:
         raise DataError(f"the model has {per_round} outputs for each document, and a ranker has one")
     if "[linear_tree: 1]" in text:
@@ -48,7 +51,7 @@ def from_text(text: str) -> Ensemble:
     body = rest.partition("\nend of trees")[0]
     blocks = [block.splitlines()[1:] for block in body.split("\nTree=")] if rest else []
     trees = [_tree_of_block(_entries(lines), k) for k, lines in enumerate(blocks)]
-    n_features = int(header["max_feature_idx"]) + 1
+    n_features = whole_number(header["max_feature_idx"], "max_feature_idx") + 1
     names = header.get("feature_names", "").split(" ")
     averaged = "average_output" in header_text.splitlines()
     if averaged and trees:
@@ -60,7 +63,7 @@ def _encoding_of_text(header: Mapping[str, str], rest: str, n_features: int) -> 
     """The names of categories: the line at the end has them, what the header says of each feature the numbers."""
     _, found, line = rest.rpartition(f"\n{NAMES}")
     numbers = {
-        k: [int(word) for word in info.split(":")]
+        k: whole_numbers(info.split(":"), "feature_infos")
         for k, info in enumerate(header.get("feature_infos", "").split(" ")) if info[:1] not in ("", "[", "n")
     }  # fmt: skip
     return _encoding(json.loads(line.split("\n")[0]) if found else None, numbers, n_features)
@@ -73,11 +76,7 @@ def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Seque
     columns those are. They are the features with sets of values, unless some column was ordered, constant, or not
     treated as categorical.
 
-    Args:
-        lists: the categories of each column.
-        numbers: for each feature that has a set of values, the numbers of its categories; −1 is a missing one.
-        n_features: how many there are.
-
+    `lists` has the categories of each column, `numbers` those of each feature that has a set of values; −1 is missing.
     """
     if not lists:
         return Encoding()
@@ -104,38 +103,43 @@ def _ensemble(trees: list[Tree], n_features: int, names: Sequence[str], objectiv
     return Ensemble.of_trees(trees, n_features, feature_names=known, encoding=encoding, info=info)
 
 
-def _numbers(entries: Mapping[str, str], key: str, n: int, kind: type, default: float | None = None) -> list[Any]:
-    """An array of a tree."""
+def _numbers(entries: Mapping[str, str], key: str, n: int, default: float | None = None) -> list[float]:
     if key not in entries:
         if default is None:
             raise DataError(f"a tree has no {key}")
-        return [kind(default)] * n
-    values = [kind(word) for word in entries[key].split()]
+        return [default] * n
+    values = [float(word) for word in entries[key].split()]
     if len(values) != n:
         raise DataError(f"{key} has {len(values)} entries where {n} are expected")
     return values
 
 
+def _integers(entries: Mapping[str, str], key: str, n: int, default: int | None = None) -> list[int]:
+    """An array of whole numbers."""
+    return whole_numbers(_numbers(entries, key, n, default), key)
+
+
 def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
-    """A tree of the text."""
     name = f"tree {number}"
     if entries.get("is_linear", "0") == "1":
         raise DataError(f"{name} has linear functions in its leaves, which are not trees of constants")
-    n_leaves = int(entries["num_leaves"])
+    n_leaves = whole_number(entries["num_leaves"], f"{name}: num_leaves")
     if not 1 <= n_leaves <= 1 << 20:
         raise DataError(f"{name} has {n_leaves} leaves")
-    values = _numbers(entries, "leaf_value", n_leaves, float)
-    counts = _numbers(entries, "leaf_count", n_leaves, int, 0)
+    values = _numbers(entries, "leaf_value", n_leaves)
+    counts = _integers(entries, "leaf_count", n_leaves, 0)
     n = n_leaves - 1
     if n == 0:
         return make_tree(-1, lambda _: Leaf(values[0], counts[0]), name)
-    features, thresholds = _numbers(entries, "split_feature", n, int), _numbers(entries, "threshold", n, float)
-    left, right = _numbers(entries, "left_child", n, int), _numbers(entries, "right_child", n, int)
-    kinds = _numbers(entries, "decision_type", n, int, 0)
-    gains, node_counts = _numbers(entries, "split_gain", n, float, 0), _numbers(entries, "internal_count", n, int, 0)
-    bounds = [int(word) for word in entries.get("cat_boundaries", "").split()]
-    words = [int(word) for word in entries.get("cat_threshold", "").split()]
-    if sorted(bounds) != bounds or len(set(numbers := _sets_of(kinds, thresholds))) < len(numbers):
+    features, thresholds = _integers(entries, "split_feature", n), _numbers(entries, "threshold", n)
+    left, right = _integers(entries, "left_child", n), _integers(entries, "right_child", n)
+    kinds = _integers(entries, "decision_type", n, 0)
+    gains, node_counts = _numbers(entries, "split_gain", n, 0), _integers(entries, "internal_count", n, 0)
+    bounds = whole_numbers(entries.get("cat_boundaries", "").split(), f"{name}: cat_boundaries")
+    words = whole_numbers(entries.get("cat_threshold", "").split(), f"{name}: cat_threshold")
+    categorical = [threshold for kind, threshold in zip(kinds, thresholds, strict=True) if kind & CATEGORICAL]
+    sets = whole_numbers(categorical, f"{name}: the threshold of a categorical node")
+    if sorted(bounds) != bounds or len(set(sets)) < len(sets):
         raise DataError(f"{name}: the sets of its categories overlap")
 
     def node(key: Any) -> SplitNode | Leaf:
@@ -147,9 +151,10 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
         require_index(key, n, f"{name}: a node")
         common = (features[key], gains[key], node_counts[key])
         if kinds[key] & CATEGORICAL:
-            entry = int(thresholds[key])
+            entry = whole_number(thresholds[key], f"{name}: the threshold of a categorical node")
             require_index(entry, len(bounds) - 1, f"{name}: an entry of cat_boundaries")
-            categories = _bits(words[bounds[entry] : bounds[entry + 1]])
+            bits = enumerate(words[bounds[entry] : bounds[entry + 1]])
+            categories = [32 * k + bit for k, word in bits for bit in range(32) if word >> bit & 1]
             return SplitNode(common[0], 0.0, False, left[key], right[key], categories, *common[1:])
         return _numeric(common, thresholds[key], kinds[key], left[key], right[key])
 
@@ -159,13 +164,8 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
         require_index(key, n, f"{name}: a node")
         return left[key], right[key]
 
-    has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # such a node may stand for three
+    has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # such a node may become three
     return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if has_zeros else None)
-
-
-def _sets_of(kinds: Sequence[int], thresholds: Sequence[float]) -> list[int]:
-    """The entry of `cat_boundaries` that each categorical node names."""
-    return [int(threshold) for kind, threshold in zip(kinds, thresholds, strict=True) if kind & CATEGORICAL]
 
 
 def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> SplitNode:
@@ -195,7 +195,7 @@ def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
     """The tests behind the first one of a node whose zeros go another way than their neighbours.
 
     The first has sent what is below all zeros left. `zeros` is reached by the others and NaN; `plain` is the node's
-    comparison, for values that are no zeros.
+    comparison, for values other than zeros.
     """
     kind, split = key
     positive = float(floor32(ZERO_THRESHOLD))
@@ -206,25 +206,23 @@ def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
     return split._replace(threshold=positive, missing_left=True, left=split.right, right=("plain", split))
 
 
-def _bits(words: Sequence[int]) -> list[int]:
-    """The numbers of the bits that are set."""
-    return [32 * k + bit for k, word in enumerate(words) for bit in range(32) if word >> bit & 1]
-
-
 def from_dump(document: Mapping[str, Any]) -> Ensemble:
     """The model of a JSON dump."""
-    if int(document.get("num_tree_per_iteration", 1)) != 1:
+    if whole_number(document.get("num_tree_per_iteration", 1), "num_tree_per_iteration") != 1:
         raise DataError("the model has several outputs for each document, and a ranker has one")
     trees = [_tree_of_dump(entry["tree_structure"], k) for k, entry in enumerate(document["tree_info"])]
-    if document.get("average_output") and trees:
+    if truth_value(document.get("average_output", False), "average_output") and trees:
         trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
-    n_features = int(document["max_feature_idx"]) + 1
+    n_features = whole_number(document["max_feature_idx"], "max_feature_idx") + 1
     names = [str(name) for name in document.get("feature_names", ())]
     infos = document.get("feature_infos")
     if infos is None:  # before version 4
         numbers = _categories_asked_for(trees)
     else:
-        values = {k: [int(v) for v in infos[name]["values"]] for k, name in enumerate(names) if name in infos}
+        values = {
+            k: whole_numbers(infos[name]["values"], f"feature_infos of {name!r:.40}")
+            for k, name in enumerate(names) if name in infos
+        }  # fmt: skip
         numbers = {k: present for k, present in values.items() if present}
     encoding = _encoding(document.get("pandas_categorical"), numbers, n_features)
     return _ensemble(trees, n_features, names, str(document.get("objective", "")), encoding)
@@ -241,29 +239,28 @@ def _categories_asked_for(trees: Sequence[Tree]) -> dict[int, list[int]]:
 
 
 def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
-    """A nested tree. Its nodes are numbered level by level, so that nothing depends on numbers in the file."""
-    nodes: list[Mapping[str, Any]] = [structure]
-    children: list[tuple[int, int]] = []
-    for entry in nodes:  # grows while it is walked
-        children.append((len(nodes), len(nodes) + 1))
+    n_nodes, waiting = 0, [structure]
+    while waiting:
+        entry, n_nodes = waiting.pop(), n_nodes + 1
         if "leaf_value" not in entry:
-            nodes += [entry["left_child"], entry["right_child"]]
+            waiting += [entry["left_child"], entry["right_child"]]
 
-    def node(key: Any) -> SplitNode | Leaf:
-        if isinstance(key, tuple):
-            return _around_zero(key)
-        entry = nodes[key]
+    def node(entry: Any) -> SplitNode | Leaf:
+        if isinstance(entry, tuple):
+            return _around_zero(entry)
         if "leaf_value" in entry:
             if "leaf_const" in entry or "leaf_coeff" in entry:
                 raise DataError(f"tree {number} has linear functions in its leaves, which are not trees of constants")
-            return Leaf(float(entry["leaf_value"]), int(entry.get("leaf_count", 0)))
-        left, right = children[key]
-        common = int(entry["split_feature"]), float(entry.get("split_gain", 0)), int(entry.get("internal_count", 0))
+            return Leaf(float(entry["leaf_value"]), whole_number(entry.get("leaf_count", 0), "leaf_count"))
+        left, right = entry["left_child"], entry["right_child"]
+        feature = whole_number(entry["split_feature"], f"tree {number}: split_feature")
+        count = whole_number(entry.get("internal_count", 0), f"tree {number}: internal_count")
+        common = feature, float(entry.get("split_gain", 0)), count
         if entry["decision_type"] == "==":
             categories = [float(word) for word in str(entry["threshold"]).split("||") if word]
             return SplitNode(common[0], 0.0, False, left, right, categories, *common[1:])
         missing = {"None": NONE, "Zero": ZERO, "NaN": NAN}[entry.get("missing_type", "None")]
-        kind = missing << 2 | DEFAULT_LEFT * bool(entry["default_left"])
+        kind = missing << 2 | DEFAULT_LEFT * truth_value(entry["default_left"], f"tree {number}: default_left")
         return _numeric(common, float(entry["threshold"]), kind, left, right)
 
-    return make_tree(0, node, f"tree {number}", most_nodes=MAX_COPIES * len(nodes))
+    return make_tree(structure, node, f"tree {number}", most_nodes=MAX_COPIES * n_nodes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import Format, Written
+from podium.formats.base import CARRIES, Format, Written
 from podium.formats.onnx_graph import ML_DOMAIN, Graph, load_onnx
 from podium.formats.onnx_trees import READERS, add_double_trees, add_single_trees, trees_of
 from podium.formats.trees import (
@@ -37,10 +37,7 @@ class Onnx(Format):
     name = "onnx"
     title = "ONNX tree ensembles, linear models and nets"
     suffixes = (".onnx",)
-    carries = {  # noqa: RUF012
-        "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
-        "several outputs": "no", "linear models": "yes", "nets": "yes", "shifted features": "by other means",
-    }  # fmt: skip
+    carries = CARRIES | {"linear models": "yes", "nets": "yes", "shifted features": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
         """By the suffix; the content is a protocol buffer, which any bytes may be."""
@@ -52,7 +49,7 @@ class Onnx(Format):
         try:
             model = onnx.load_model_from_string(content)
         except Exception as error:
-            raise DataError(f"this is no ONNX model: {error}") from None
+            raise DataError(f"this is not an ONNX model: {error}") from None
         ensembles = [node for node in model.graph.node if node.op_type in READERS]
         if len(ensembles) != 1:
             raise DataError(
@@ -62,7 +59,8 @@ class Onnx(Format):
         _require_nothing_else(model.graph.node)
         trees = trees_of(ensembles[0])
         needed = 1 + max((int(tree.feature.max(initial=-1)) for tree in trees), default=-1)
-        stated = _stated_width(model)
+        dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim]
+        stated = int(dims[1]) if len(dims) > 1 else 0  # columns of the input; 0 if it may have any number
         return Ensemble.of_trees(trees, max(needed, stated), info={"imported": "onnx", INFERRED: not stated})
 
     def write(self, model: Model, suffix: str = "", *, version: int = 5) -> Written:
@@ -131,7 +129,6 @@ def _add_linear(graph: Graph, model: LinearModel) -> str:
 
 
 def _single(ensemble: Ensemble) -> Written:
-    """Trees in float32."""
     if ensemble.encoding.shifts:
         raise DataError("version 3 compares float32 values, and some features are shifted: use version=5")
     graph = Graph(ensemble.n_features, single=True)
@@ -141,7 +138,6 @@ def _single(ensemble: Ensemble) -> Written:
 
 
 def _notes(model: Model) -> tuple[str, ...]:
-    """What must be known to serve a graph with nets."""
     parts = list(_leaves(model))
     if not any(map(_is_net, parts)):
         return ()
@@ -151,7 +147,6 @@ def _notes(model: Model) -> tuple[str, ...]:
 
 
 def _leaves(model: Model) -> Sequence[Model]:
-    """The models that a combination is made of in the end."""
     return [one for part in model.parts for one in _leaves(part)] if isinstance(model, Combined) else [model]
 
 
@@ -159,7 +154,7 @@ def _leaves(model: Model) -> Sequence[Model]:
 
 
 def _require_nothing_else(nodes: Sequence[Any]) -> None:
-    """Refuse operations beside the trees that may change a score."""
+    """Raise if other operations than the trees may change a score."""
     others = {node.op_type for node in nodes} - set(READERS) - {"Cast", "Identity", "Reshape", "Squeeze"}
     if others:
         raise DataError(f"the graph also has {', '.join(sorted(others))}, whose part in the score is not known")
@@ -167,9 +162,3 @@ def _require_nothing_else(nodes: Sequence[Any]) -> None:
     for node in nodes:
         if node.op_type == "Cast" and any(one.i not in (proto.FLOAT, proto.DOUBLE) for one in node.attribute):
             raise DataError("the graph casts to a type that holds fewer numbers than float32")
-
-
-def _stated_width(model: Any) -> int:
-    """The number of features that the input says it has; 0 where it may have any."""
-    dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim]
-    return int(dims[1]) if len(dims) > 1 else 0

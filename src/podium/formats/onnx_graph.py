@@ -26,14 +26,7 @@ def load_onnx() -> Any:
 
 
 class Graph:
-    """Operations from one input, `X`, to one output, `score`; doubles, unless another type is asked for.
-
-    Attributes:
-        onnx: the package.
-        n_features: columns of X.
-        kind: the type of X and of the score.
-
-    """
+    """Operations from one input, `X`, to one output, `score`; doubles, unless another type is asked for."""
 
     def __init__(self, n_features: int, *, single: bool = False) -> None:
         self.onnx = load_onnx()
@@ -69,7 +62,7 @@ class Graph:
         return self.cast(tensor, self.onnx.TensorProto.FLOAT, self.onnx.TensorProto.DOUBLE)
 
     def features(self, encoding: Encoding) -> str:
-        """X as Podium has it: shifted as in training, then rounded to float32."""
+        """X as Podium computes it: shifted as in training, then rounded to float32."""
         values = "X"
         if encoding.shifts:
             shifts = np.array([float(encoding.shifts.get(k, 0.0)) for k in range(self.n_features)])

@@ -126,7 +126,6 @@ def _segments(grid: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _add_layer(graph: Graph, x: str, weights: dict[str, Floats], name: str) -> str:
-    """A linear layer."""
     parts = (graph.constant(weights[f"{name}.{part}"]) for part in ("weight", "bias"))
     return graph.add("Gemm", x, *parts, transB=1)
 

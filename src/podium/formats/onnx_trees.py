@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError
+from podium.formats.numbers import whole_number, whole_numbers
 from podium.formats.onnx_graph import ML_DOMAIN, Graph, load_onnx
 from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, node_of, root_of, scaled, shifted
 from podium.trees import Tree
@@ -80,7 +81,7 @@ def add_single_trees(graph: Graph, trees: Sequence[Tree]) -> str:
                 row: tuple[Any, ...] = (number, k, 0, 0.0, "LEAF", 0, 0, 0)
             else:
                 left = len(order)
-                order += [content.left, content.right]  # type: ignore[list-item]
+                order += [content.left, content.right]
                 row = (
                     number,
                     k,
@@ -114,7 +115,7 @@ def trees_of(node: Any) -> list[Tree]:
             if value.data_location == onnx.TensorProto.EXTERNAL or value.external_data:
                 raise DataError(f"{one.name} is in a file of its own, and other files are not read")
             value = onnx.numpy_helper.to_array(value)
-        values[one.name] = value
+        values[one.name] = whole_numbers(value, one.name) if one.name.endswith(("ids", "_roots")) else value
     return READERS[node.op_type](values)
 
 
@@ -129,19 +130,18 @@ def _compared(mode: str, threshold: float, single: bool) -> tuple[float, bool]:
 
 
 def _version_3(a: Mapping[str, Any]) -> list[Tree]:
-    """The trees of a TreeEnsembleRegressor."""
-    if int(a.get("n_targets", 1)) != 1 or any(a.get("target_ids", ())):
+    if whole_number(a.get("n_targets", 1), "n_targets") != 1 or any(a.get("target_ids", ())):
         raise DataError("the model has several outputs for each document, and a ranker has one")
     if a.get("post_transform", b"NONE") not in (b"NONE", "NONE"):
         raise DataError("the model transforms its scores")
     rows: dict[int, dict[int, int]] = {}  # by tree and node
     for k, (tree_id, node_id) in enumerate(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True)):
-        if rows.setdefault(int(tree_id), {}).setdefault(int(node_id), k) != k:
+        if rows.setdefault(tree_id, {}).setdefault(node_id, k) != k:
             raise DataError(f"tree {tree_id} has two nodes with the number {node_id}")
     weights = a.get("target_weights_as_tensor", a.get("target_weights", ()))
     values: dict[tuple[int, int], float] = {}
     for tree_id, node_id, weight in zip(a["target_treeids"], a["target_nodeids"], weights, strict=True):
-        key = int(tree_id), int(node_id)
+        key = tree_id, node_id
         values[key] = values.get(key, 0.0) + float(weight)
     trees = [_tree_of_rows(a, number, nodes, values) for number, nodes in rows.items()]
     aggregate = a.get("aggregate_function", b"SUM")
@@ -154,7 +154,7 @@ def _version_3(a: Mapping[str, Any]) -> list[Tree]:
 def _tree_of_rows(
     a: Mapping[str, Any], number: int, rows: Mapping[int, int], values: Mapping[tuple[int, int], float]
 ) -> Tree:
-    """A tree whose nodes stand in some rows of the attributes; the root is the one that is no child."""
+    """A tree whose nodes are some rows of the attributes; the root is the one that is not a child."""
     single = "nodes_values_as_tensor" not in a
     thresholds = a.get("nodes_values_as_tensor", a.get("nodes_values", ()))
     tracks = a.get("nodes_missing_value_tracks_true")
@@ -165,13 +165,13 @@ def _tree_of_rows(
         if a["nodes_modes"][k] == b"LEAF":
             return Leaf(values.get((number, key), 0.0))
         threshold, holds = _compared(a["nodes_modes"][k].decode(), float(thresholds[k]), single)
-        true, false = int(true_ids[k]), int(false_ids[k])
+        true, false = true_ids[k], false_ids[k]
         left, right = (true, false) if holds else (false, true)
         missing_true = bool(tracks and tracks[k])
-        return SplitNode(int(a["nodes_featureids"][k]), threshold, missing_true == holds, left, right)
+        return SplitNode(a["nodes_featureids"][k], threshold, missing_true == holds, left, right)
 
     inner = [k for k in rows.values() if a["nodes_modes"][k] != b"LEAF"]
-    children = {int(ids[k]) for k in inner for ids in (true_ids, false_ids)}
+    children = {ids[k] for k in inner for ids in (true_ids, false_ids)}
     roots = [key for key in rows if key not in children]
     if len(roots) != 1:
         raise DataError(f"tree {number} has {len(roots)} roots")
@@ -179,8 +179,11 @@ def _tree_of_rows(
 
 
 def _version_5(a: Mapping[str, Any]) -> list[Tree]:
-    """The trees of a TreeEnsemble."""
-    if int(a.get("n_targets", 1)) != 1 or int(a.get("post_transform", 0)) != 0 or any(a.get("leaf_targetids", ())):
+    if (
+        whole_number(a.get("n_targets", 1), "n_targets") != 1
+        or whole_number(a.get("post_transform", 0), "post_transform") != 0
+        or any(a.get("leaf_targetids", ()))
+    ):
         raise DataError("the model has several outputs, or transforms its scores")
     splits = a["nodes_splits"]
     tracks = a.get("nodes_missing_value_tracks_true") or [0] * len(splits)
@@ -188,7 +191,7 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
 
     def child(side: str, k: int) -> tuple[str, int, int]:
         is_leaf = bool(a[f"nodes_{side}leafs"][k])
-        return ("leaf" if is_leaf else "node", int(a[f"nodes_{side}nodeids"][k]), 2 * k + (side == "true"))
+        return ("leaf" if is_leaf else "node", a[f"nodes_{side}nodeids"][k], 2 * k + (side == "true"))
 
     def node(key: tuple[str, int, int]) -> SplitNode | Leaf:
         kind, k, _ = key
@@ -197,19 +200,21 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
         if kind == "leaf":
             return Leaf(float(a["leaf_weights"][k]))
         if k in visited:
-            raise DataError(f"node {k} is reached twice, so these are no trees")
+            raise DataError(f"node {k} is reached twice, so these are not trees")
         visited.add(k)
-        threshold, holds = _compared(MODES[int(a["nodes_modes"][k])], float(splits[k]), splits.dtype == np.float32)
+        threshold, holds = _compared(
+            MODES[whole_number(a["nodes_modes"][k], "nodes_modes")], float(splits[k]), splits.dtype == np.float32
+        )
         true, false = child("true", k), child("false", k)
         if true[:2] == false[:2] and true[0] == "leaf":  # a tree of one leaf
             return Leaf(float(a["leaf_weights"][true[1]]))
         left, right = (true, false) if holds else (false, true)
-        return SplitNode(int(a["nodes_featureids"][k]), threshold, bool(tracks[k]) == holds, left, right)
+        return SplitNode(a["nodes_featureids"][k], threshold, bool(tracks[k]) == holds, left, right)
 
-    aggregate = int(a.get("aggregate_function", SUM))
+    aggregate = whole_number(a.get("aggregate_function", SUM), "aggregate_function")
     if aggregate not in (SUM, AVERAGE):
         raise DataError("trees are joined by their minimum or maximum, neither by their sum nor by their mean")
-    trees = [make_tree(("node", int(root), -1), node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
+    trees = [make_tree(("node", root, -1), node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
     return _aggregated(trees, aggregate == AVERAGE, 0.0)
 
 

@@ -16,13 +16,13 @@ from xml.etree import ElementTree
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import Format, Written
+from podium.formats.base import CARRIES, Format, Written
+from podium.formats.numbers import whole_number
 from podium.formats.trees import (
     Leaf,
     SplitNode,
     as_ensemble,
     categories_text,
-    make_tree,
     missing_as_zero,
     node_of,
     require_float32,
@@ -30,6 +30,7 @@ from podium.formats.trees import (
     require_unshifted,
     root_of,
     scaled,
+    tree_of_document,
     without_categories,
 )
 from podium.models import Ensemble, LinearModel, Model
@@ -50,13 +51,9 @@ class RankLib(Format):
     name = "ranklib"
     title = "RankLib's text"
     suffixes = (".ranklib",)
-    carries = {  # noqa: RUF012
-        "missing directions": "no", "categories": "by other means", "combined models": "by other means",
-        "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
-    }  # fmt: skip
+    carries = CARRIES | {"missing directions": "no", "linear models": "yes"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """It begins with `## ` and the name of a ranker."""
         return content[:3] == b"## " and content[3:].splitlines()[0].strip().lower().decode(errors="replace") in (
             *TREES, *LINEAR
         )  # fmt: skip
@@ -72,7 +69,7 @@ class RankLib(Format):
         if kind in LINEAR:
             return _linear(body)
         if kind not in TREES:
-            raise DataError(f"{lines[0][3:]!r} is no ranker of trees or weights")
+            raise DataError(f"{lines[0][3:]!r} is not a ranker of trees or weights")
         return _ensemble("".join(body), is_forest=kind == "random forests")
 
     def write(self, model: Model, suffix: str = "", *, missing: Literal["keep", "zero"] = "keep") -> Written:
@@ -104,7 +101,7 @@ def _elements(text: str) -> Iterator[ElementTree.Element]:
     try:
         root = ElementTree.fromstring(f"<models>{text}</models>")
     except ElementTree.ParseError as error:
-        raise DataError(f"the trees are no valid XML: {error}") from None
+        raise DataError(f"the trees are not valid XML: {error}") from None
     ensembles = list(root)
     if not ensembles or any(one.tag != "ensemble" for one in ensembles):
         raise DataError("there is no <ensemble>")
@@ -125,29 +122,27 @@ def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
 
 def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree:
     """A tree: `feature`, `threshold` and two splits, in this order, or an `output`."""
-    nodes = [element[0] if len(element) else element]
 
-    def node(key: int) -> SplitNode | Leaf:
-        entry = nodes[key]
+    def node(entry: ElementTree.Element) -> SplitNode | Leaf:
         output = entry.find("output")
         if output is not None:
             return Leaf(float(np.float32(float(output.text or ""))))
         if len(entry) != 4:
             raise DataError(f"tree {number}: a split has {len(entry)} parts, not feature, threshold and two splits")
-        feature = int(float(entry[0].text or "")) - 1
+        feature = whole_number(entry[0].text or "", f"tree {number}: a feature") - 1
         if not 0 <= feature < MOST_FEATURES:
             raise DataError(f"tree {number}: features must be numbered from 1 to {MOST_FEATURES}, not {feature + 1}")
         features.add(feature)
-        nodes.extend((entry[2], entry[3]))
         threshold = np.float32(float(entry[1].text or ""))
-        return SplitNode(feature, float(threshold), bool(threshold >= 0), len(nodes) - 2, len(nodes) - 1)
+        return SplitNode(feature, float(threshold), bool(threshold >= 0), entry[2], entry[3])
 
-    return make_tree(0, node, f"tree {number}")
+    return tree_of_document(element[0] if len(element) else element, node, f"tree {number}")
 
 
 def _linear(body: list[str]) -> LinearModel:
     """`0:constant 1:w 2:w …`, or without the constant."""
-    entries = {int(k): float(v) for k, _, v in (word.partition(":") for word in " ".join(body).split())}
+    words = (word.partition(":") for word in " ".join(body).split())
+    entries = {whole_number(number, "a feature"): float(weight) for number, _, weight in words}
     n = max(entries, default=0)
     if min(entries, default=0) < 0 or n > MOST_WEIGHTS:
         raise DataError(f"features must be numbered from 1 to {MOST_WEIGHTS}")
@@ -160,7 +155,7 @@ def _linear(body: list[str]) -> LinearModel:
 
 
 def tree_text(ensemble: Ensemble) -> str:
-    """The trees as RankLib's LambdaMART; every tag on a line of its own, since blanks between tags are fatal there."""
+    """The trees as RankLib's LambdaMART; every tag on its own line, since blanks between tags are fatal there."""
     trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
     leaves = max((tree.n_leaves for tree in trees), default=1)
     lines = [

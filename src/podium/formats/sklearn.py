@@ -22,13 +22,13 @@ FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
 
 
 class Sklearn(Format):
-    """Regressors of `sklearn.ensemble`; classifiers have outputs that are no scores of one ranking."""
+    """Regressors of `sklearn.ensemble`; classifiers have outputs that are not scores of one ranking."""
 
     name = "sklearn"
     title = "scikit-learn's boosted and bagged regressors, in memory"
+    carries = {}  # noqa: RUF012
 
     def read_object(self, value: Any) -> Model | None:
-        """A fitted regressor."""
         kind = type(value).__name__
         if not type(value).__module__.startswith("sklearn.") or kind not in (*BOOSTED, *HISTOGRAMS, *FORESTS):
             return None
@@ -55,7 +55,7 @@ def _trees(value: Any, is_forest: bool) -> list[Tree]:
     elif hasattr(value.init_, "constant_"):
         initial = float(np.ravel(value.init_.constant_)[0])
     else:
-        raise DataError(f"boosting starts from {value.init_!r}, whose predictions are no constant")
+        raise DataError(f"boosting starts from {value.init_!r}, whose predictions are not constant")
     return shifted([scaled(_tree(one.tree_, k), value.learning_rate) for k, one in enumerate(estimators)], initial)
 
 

@@ -9,25 +9,25 @@ tree's weight are added as float32.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import Format, Written
+from podium.formats.base import CARRIES, Format, Written
 from podium.formats.ranklib import java_number, linear_constant
 from podium.formats.trees import (
     Leaf,
     SplitNode,
     as_ensemble,
+    document_of_tree,
     feature_labels,
-    make_tree,
     missing_as_zero,
-    node_of,
     require_float32,
-    root_of,
     scaled,
+    tree_of_document,
     without_categories,
 )
 from podium.models import Ensemble, LinearModel, Model
@@ -46,13 +46,9 @@ class Solr(Format):
     name = "solr"
     title = "Solr's model store"
     finds_by_name = True
-    carries = {  # noqa: RUF012
-        "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
-        "several outputs": "no", "linear models": "yes", "nets": "no", "shifted features": "no",
-    }  # fmt: skip
+    carries = CARRIES | {"linear models": "yes"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """An object with one of Solr's classes."""
         return content.lstrip()[:1] == b"{" and b"org.apache.solr.ltr.model" in content[:65536]
 
     def read(self, content: bytes, source: str) -> Model:
@@ -154,12 +150,17 @@ def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
     shift, scale = norm
     if (shift == 0 and scale == 1) or not np.isfinite(threshold):
         return threshold
+    return _largest(lambda x: bool((x - shift) / scale <= threshold))
+
+
+def _largest(holds: Callable[[np.float32], bool]) -> np.float32:
+    """The largest finite float32 that a condition holds for, which holds up to some number; −∞ if it holds for none."""
     low, high = -FLOAT_MAX_BITS, FLOAT_MAX_BITS  # finite numbers in ascending order
-    if (_of_bits(low) - shift) / scale > threshold:
+    if not holds(_of_bits(low)):
         return np.float32(-np.inf)
     while low < high:
         middle = (low + high + 1) // 2
-        if (_of_bits(middle) - shift) / scale <= threshold:
+        if holds(_of_bits(middle)):
             low = middle
         else:
             high = middle - 1
@@ -175,11 +176,7 @@ def _of_bits(number: int) -> np.float32:
 def _tree(
     root: Mapping[str, Any], number: Mapping[str, int], norms: Sequence[Norm], zero: bool, k: int
 ) -> Tree:  # fmt: skip
-    """A nested tree."""
-    nodes = [root]
-
-    def node(key: int) -> SplitNode | Leaf:
-        entry = nodes[key]
+    def node(entry: Mapping[str, Any]) -> SplitNode | Leaf:
         if "feature" not in entry:
             if "value" not in entry or "left" in entry or "right" in entry:
                 raise DataError(f"tree {k} has a node that is neither a split with a feature nor a leaf with a value")
@@ -191,46 +188,32 @@ def _tree(
         feature = number[entry["feature"]]
         threshold = _before_norm(_single(entry["threshold"]) + SLACK, norms[feature])
         missing_left = bool(threshold >= 0) if zero else entry.get("missing") == "left"
-        nodes.extend((entry["left"], entry["right"]))
-        return SplitNode(feature, float(threshold), missing_left, len(nodes) - 2, len(nodes) - 1)
+        return SplitNode(feature, float(threshold), missing_left, entry["left"], entry["right"])
 
-    return make_tree(0, node, f"tree {k}")
+    return tree_of_document(root, node, f"tree {k}")
 
 
 # --- writing
 
 
+@cache
 def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:
     """The largest s with float32(s + 1e-6) <= threshold, and whether the sum is the threshold itself."""
     if not np.isfinite(threshold):
         return threshold, True
-    s = np.float32(np.float64(threshold) - np.float64(SLACK))
-    with np.errstate(over="ignore"):
-        while np.float32(s + SLACK) > threshold:
-            s = np.nextafter(s, np.float32(-np.inf))
-        while np.float32(np.nextafter(s, np.float32(np.inf)) + SLACK) <= threshold:
-            s = np.nextafter(s, np.float32(np.inf))
+    s = _largest(lambda x: bool(x + SLACK <= threshold))
     return s, bool(np.float32(s + SLACK) == threshold)
 
 
 def _nested(tree: Tree, labels: list[str], keep: bool) -> dict[str, Any]:
-    """A tree as nested dictionaries of strings."""
-    node = node_of(tree)
-    root: dict[str, Any] = {}
-    waiting: list[tuple[Any, dict[str, Any]]] = [(root_of(tree), root)]
-    while waiting:
-        key, entry = waiting.pop()
-        content = node(key)
+    def entry(_: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
-            entry["value"] = repr(float(np.float32(content.value)))
-            continue
+            return {"value": repr(float(np.float32(content.value)))}
         threshold = without_slack(np.float32(content.threshold))[0]
-        entry |= {"feature": labels[content.feature], "threshold": java_number(float(threshold))}
-        if keep:
-            entry["missing"] = "left" if content.missing_left else "right"
-        entry |= {"left": {}, "right": {}}
-        waiting += [(content.left, entry["left"]), (content.right, entry["right"])]
-    return root
+        missing = {"missing": "left" if content.missing_left else "right"} if keep else {}
+        return {"feature": labels[content.feature], "threshold": java_number(float(threshold))} | missing
+
+    return document_of_tree(tree, entry)
 
 
 def _inexact(ensemble: Ensemble) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -22,7 +22,7 @@ from podium.models import Combined, Ensemble, Model
 from podium.trees import Tree
 
 MAX_NODES = 1 << 22  # of one tree, read or written: more is a mistake or an attack
-MOST_COPIED = 1 << 16  # nodes of a tree in which subtrees stand several times
+MOST_COPIED = 1 << 16  # nodes of a tree in which subtrees are repeated
 BEYOND = 1e39  # infinity to a consumer of float32, and a number in JSON, which has no infinity
 CATEGORIES = "podium_categories"  # the key under which files with metadata hold the names of categories
 MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
@@ -35,8 +35,8 @@ class SplitNode(NamedTuple):
     feature: int
     threshold: float
     missing_left: bool
-    left: Hashable
-    right: Hashable
+    left: Any  # the keys of its children
+    right: Any
     categories: Sequence[float] | None = None
     gain: float = 0.0
     count: int = 0  # type: ignore[assignment]  # of documents; a tuple's own `count` is not needed
@@ -53,7 +53,7 @@ def floor32(value: float) -> np.float32:
     """The largest float32 that is not above a number: float32 x are below or equal to both or to none."""
     with np.errstate(over="ignore"):
         rounded = np.float32(value)
-    if float(rounded) > value:  # as doubles: beside a float32, NumPy would round the number first
+    if float(rounded) > value:  # as doubles: NumPy would round the number to float32 first
         rounded = np.nextafter(rounded, np.float32(-np.inf))
     return rounded
 
@@ -95,16 +95,14 @@ def lowest_double(values: Float32s) -> Floats:
     return np.where(values == -np.inf, -np.inf, np.nextafter(below, np.inf))
 
 
-def make_tree(
-    root: Hashable, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None
-) -> Tree:
+def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
     """A tree from a function that says what each node is; parents come before their children.
 
     Args:
         root: the key of the first node.
         node: what the node of a key is.
         name: of the tree, for errors.
-        most_nodes: a key may be reached several times, and stands for so many copies of its subtree, up to a limit of
+        most_nodes: a key may be reached several times, and its subtree is then copied, up to a limit of
             nodes in all. By default each key is reached once, as it must be in a file.
 
     """
@@ -112,7 +110,7 @@ def make_tree(
     leaves: list[Leaf] = []
     children: list[list[int]] = []
     seen: set[Hashable] = set()
-    waiting: list[tuple[Hashable, int, int]] = [(root, -1, 0)]
+    waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]
     limit = MAX_NODES if most_nodes is None else most_nodes
     while waiting:
         key, parent, side = waiting.pop()
@@ -134,17 +132,15 @@ def make_tree(
     return _flat(splits, leaves, children)
 
 
+def tree_of_document(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str) -> Tree:
+    """A tree of nested entries; `node` names the entries of the children as the keys of a split."""
+    return make_tree(root, node, name, most_nodes=MAX_NODES)
+
+
 def most_copies(root: Hashable, children: Callable[[Any], Sequence[Hashable]], name: str) -> int:
     """Return `most_nodes` for a tree whose nodes are copied, in proportion to its size in the file.
 
-    Args:
-        root: the key of the first node.
-        children: the keys of a node's children.
-        name: of the tree, for errors.
-
-    Raises:
-        DataError: if a node is reached twice, because copying would then never end.
-
+    Raise if a node is reached twice: copying would never end.
     """
     seen: set[Hashable] = set()
     waiting = [root]
@@ -168,7 +164,6 @@ def require_index(index: int, length: int, what: str) -> None:
 
 
 def _flat(splits: list[SplitNode], leaves: list[Leaf], children: list[list[int]]) -> Tree:
-    """Flat arrays of a tree."""
     sets = [np.unique(np.asarray(s.categories, np.float32)) for s in splits if s.categories is not None]
     numbers = np.cumsum([s.categories is not None for s in splits]) - 1
     both = np.array(children, np.int32).reshape(-1, 2)
@@ -204,6 +199,30 @@ def node_of(tree: Tree) -> Callable[[int], SplitNode | Leaf]:
     return lambda key: nodes[key] if key >= 0 else leaves[~key]
 
 
+def document_of_tree(
+    tree: Tree, entry_of: Callable[[int, SplitNode | Leaf], dict[str, Any]], left: str = "left", right: str = "right"
+) -> dict[str, Any]:
+    """A tree as nested dictionaries; without recursion, for deep trees.
+
+    Args:
+        tree: the tree.
+        entry_of: what the entry of a node holds apart from its children, by the node's key and content.
+        left, right: the keys of the children's entries.
+
+    """
+    node = node_of(tree)
+    root: dict[str, Any] = {}
+    waiting: list[tuple[int, dict[str, Any]]] = [(root_of(tree), root)]
+    while waiting:
+        key, entry = waiting.pop()
+        content = node(key)
+        entry |= entry_of(key, content)
+        if isinstance(content, SplitNode):
+            entry |= {left: {}, right: {}}
+            waiting += [(content.left, entry[left]), (content.right, entry[right])]
+    return root
+
+
 def root_of(tree: Tree) -> int:
     """The key of a tree's first node."""
     return 0 if len(tree.feature) else -1
@@ -229,7 +248,9 @@ def as_ensemble(model: Model, format_name: str) -> Ensemble:
         return Ensemble.of_trees(
             trees, model.n_features, feature_names=model.feature_names, encoding=model.encoding, info=info
         )
-    raise DataError(f"{format_name} holds trees, and {model!r} is none; see docs/formats.md for what holds it")
+    raise DataError(
+        f"{format_name} holds trees, and {model!r} is not made of trees; see docs/formats.md for what holds it"
+    )
 
 
 def is_of_trees(model: Model) -> bool:
@@ -269,7 +290,7 @@ def feature_labels(model: Model) -> list[str]:
 
 
 def has_made_up_names(model: Model) -> bool:
-    """Whether nobody gave the features names: there are none, or the numbers that text files have for them."""
+    """Whether the user gave no feature names: there are none, or they are the numbers of text files."""
     return model.feature_names is None or all(name.isdecimal() for name in model.feature_names)
 
 
@@ -293,7 +314,7 @@ def without_categories(
 ) -> Tree:
     """The same tree with numeric splits alone: a set of values is a chain of intervals that hold one float32 each.
 
-    The subtrees of a categorical node stand once for each value of its set, so there is a limit of nodes. Sets of the
+    The subtrees of a categorical node are repeated for each value of its set, so there is a limit of nodes. Sets of the
     features in `named` stay.
     """
     if ((tree.category < 0) | np.isin(tree.feature, list(named))).all():
@@ -305,7 +326,7 @@ def without_categories(
         kind, number, i = key
         entry = node(number)
         while isinstance(entry, SplitNode) and entry.categories is not None and len(entry.categories) == 0:
-            entry = node(entry.right)  # type: ignore[arg-type]  # nothing goes left
+            entry = node(entry.right)  # nothing goes left
         if isinstance(entry, Leaf):
             return entry
         left, right = ("node", entry.left, 0), ("node", entry.right, 0)
@@ -325,7 +346,7 @@ def without_infinity(tree: Tree, name: str) -> Tree:
     """Return the same tree with finite thresholds, for formats that hold no others.
 
     A split at ∞ asks whether a value is missing: all others go left. A finite threshold sends one of the infinities to
-    the side of the missing values, so a second split tells −∞ from them, and the left subtree is there twice.
+    the side of the missing values, so a second split separates −∞ from them, and the left subtree is there twice.
     """
     if (tree.threshold[tree.category < 0] < np.inf).all():
         return tree
@@ -336,7 +357,7 @@ def without_infinity(tree: Tree, name: str) -> Tree:
         kind, number = key
         entry = node(number)
         while isinstance(entry, SplitNode) and _is_at_infinity(entry) and entry.missing_left:
-            number = entry.left  # type: ignore[assignment]  # everything goes left
+            number = entry.left  # everything goes left
             entry = node(number)
         if isinstance(entry, Leaf):
             return entry
@@ -379,7 +400,7 @@ def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
 
 
 def missing_as_zero(model: Ensemble) -> str:
-    """What to tell of missing values where they are 0, and go elsewhere in Podium."""
+    """The note on missing values for a consumer that reads them as 0."""
     features, differs = _splits_unlike_zero(model)
     moved, known = set(features[differs].tolist()), model.features_with_missing
     labels = [label for k, label in enumerate(feature_labels(model)) if k in moved]
@@ -422,7 +443,7 @@ def require_unshifted(model: Model, used: NDArray[Any], format_name: str) -> Non
 
 
 def require_whole_categories(tree: Tree, name: str) -> None:
-    """Refuse categories that are no whole numbers from 0 on."""
+    """Raise if categories are not whole numbers from 0 on."""
     for values in tree.categories:
         if not all(float(v).is_integer() and 0 <= v < MAX_CATEGORY for v in values.tolist()):
             raise DataError(f"{name}: categories must be whole numbers from 0 on")

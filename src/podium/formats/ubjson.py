@@ -18,13 +18,10 @@ MAX_DEPTH = 64
 def loads(content: bytes) -> Any:
     """The value of a document."""
     reader = _UBJSONReader(content)
-    value = reader.value(reader.marker(), 0)
-    return value
+    return reader.value(reader.marker(), 0)
 
 
 class _UBJSONReader:
-    """A place in a document."""
-
     def __init__(self, content: bytes) -> None:
         self.content, self.at = content, 0
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from podium.data.encoding import Encoding
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 from podium.formats import ubjson
-from podium.formats.base import Format, Written, encoding_of, without_names
+from podium.formats.base import CARRIES, Format, Written, encoding_of, without_names
+from podium.formats.numbers import truth_value, whole_number, whole_numbers
 from podium.formats.trees import (
     BEYOND,
     MAX_NODES,
@@ -41,6 +41,7 @@ from podium.formats.trees import (
     root_of,
     scaled,
     shifted,
+    tree_of_document,
 )
 from podium.models import Ensemble, Model
 from podium.models.base import INFERRED
@@ -62,10 +63,10 @@ def from_document(document: Mapping[str, Any]) -> Ensemble:
         raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
     model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
     param = learner["learner_model_param"]
-    if int(param.get("num_class", "0")) > 1 or int(param.get("num_target", "1")) > 1:
+    if any(whole_number(param.get(key, "1"), key) > 1 for key in ("num_class", "num_target")):
         raise DataError("the model has several outputs for each document, and a ranker has one")
     objective = str(learner["objective"]["name"])
-    n_features = int(param["num_feature"])
+    n_features = whole_number(param["num_feature"], "num_feature")
     trees = [_tree_of_entry(entry, k) for k, entry in enumerate(model["trees"])]
     weights = booster.get("weight_drop") or model.get("weight_drop") or [1.0] * len(trees)
     if len(weights) != len(trees):
@@ -79,7 +80,7 @@ def from_document(document: Mapping[str, Any]) -> Ensemble:
 
 
 def require_nan(missing: Any) -> None:
-    """Refuse a model that reads a number as missing; None, as estimators have it, is NaN."""
+    """Refuse a model that reads a number as missing; None, the default of estimators, is NaN."""
     if missing is not None and not math.isnan(float(missing)):
         raise DataError(
             f"XGBoost reads the value {missing} as missing here, which trees cannot express: replace it by NaN in your "
@@ -94,19 +95,19 @@ def _encoding(cats: Mapping[str, Any], n_features: int) -> Encoding:
         if not len(entry["values"]):  # a column of numbers
             continue
         if "offsets" not in entry:
-            values[feature] = [int(value) for value in entry["values"]]
+            values[feature] = whole_numbers(entry["values"], f"the categories of feature {feature}")
             continue
-        offsets, text = [int(k) for k in entry["offsets"]], [int(byte) for byte in entry["values"]]
+        offsets, text = (whole_numbers(entry[key], f"feature {feature}: {key}") for key in ("offsets", "values"))
         if sorted(offsets) != offsets or offsets[0] != 0 or offsets[-1] != len(text):
             raise DataError(f"the names of the categories of feature {feature} are not valid")
         if not all(0 <= byte < 128 for byte in text):
             return without_names("XGBoost", "it cuts names with other letters than those of ASCII in wrong places")
         values[feature] = [bytes(text[a:b]).decode() for a, b in pairwise(offsets)]
     if values:
-        warnings.warn(
+        warn(
             "XGBoost reads a category that training has not seen as one of those it has; the imported model takes it "
-            "for a missing one", PodiumWarning, stacklevel=2,
-        )  # fmt: skip
+            "for a missing one"
+        )
     return encoding_of(values, n_features, "XGBoost")
 
 
@@ -131,23 +132,22 @@ def _margin(base_score: float, objective: str) -> float:
 
 
 def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
-    """A tree of the model."""
     name = f"tree {number}"
-    n = int(entry["tree_param"]["num_nodes"])
-    if int(entry["tree_param"].get("size_leaf_vector", "1")) > 1:
+    n = whole_number(entry["tree_param"]["num_nodes"], f"{name}: num_nodes")
+    if whole_number(entry["tree_param"].get("size_leaf_vector", "1"), f"{name}: size_leaf_vector") > 1:
         raise DataError(f"{name} has vectors in its leaves, and a ranker has one output")
     if not 1 <= n <= MAX_NODES:
         raise DataError(f"{name} has {n} nodes")
 
-    def column(key: str, kind: type) -> list[Any]:
-        values = [kind(value) for value in entry[key]]
+    def column(key: str, read: Callable[[Any, str], Any]) -> list[Any]:
+        values = [read(value, f"{name}: {key}") for value in entry[key]]
         if len(values) != n:
             raise DataError(f"{name}: {key} has {len(values)} entries for {n} nodes")
         return values
 
-    left, right, features = column("left_children", int), column("right_children", int), column("split_indices", int)
-    conditions, default_left = column("split_conditions", float), column("default_left", bool)
-    gains = column("loss_changes", float) if "loss_changes" in entry else [0.0] * n
+    left, right, features = (column(key, whole_number) for key in ("left_children", "right_children", "split_indices"))
+    conditions, default_left = column("split_conditions", _float), column("default_left", truth_value)
+    gains = column("loss_changes", _float) if "loss_changes" in entry else [0.0] * n
     sets = _category_sets(entry)
 
     def node(key: Any) -> SplitNode | Leaf:
@@ -172,16 +172,19 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
     return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if sets else None)
 
 
+def _float(value: Any, name: str) -> float:
+    return float(value)
+
+
 def _threshold(condition: float) -> float:
-    """`x < condition` as `x <= threshold`; text has so many digits that the float32 comes back."""
+    """`x < condition` as `x <= threshold`; text has enough digits to restore the float32."""
     return float(below32(float(np.float32(condition))))
 
 
 def _category_sets(entry: Mapping[str, Any]) -> dict[int, list[float]]:
-    """The categories of each categorical node."""
     categories = [float(value) for value in entry.get("categories", ())]
     nodes, starts, sizes = (
-        [int(value) for value in entry.get(f"categories_{key}", ())] for key in ("nodes", "segments", "sizes")
+        whole_numbers(entry.get(f"categories_{key}", ()), f"categories_{key}") for key in ("nodes", "segments", "sizes")
     )
     if min([*starts, *sizes], default=0) < 0 or sum(sizes) > len(categories):
         raise DataError(f"{len(categories)} categories are listed, but the nodes have {sum(sizes)}")
@@ -202,11 +205,7 @@ def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
 
 
 def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -> Tree:
-    """A nested tree."""
-    nodes: list[Mapping[str, Any]] = [root]
-
-    def node(key: int) -> SplitNode | Leaf:
-        entry = nodes[key]
+    def node(entry: Mapping[str, Any]) -> SplitNode | Leaf:
         if "leaf" in entry:
             return Leaf(float(entry["leaf"]))
         children = {child["nodeid"]: child for child in entry["children"]}
@@ -216,8 +215,7 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
                 f"tree {number}: node {entry.get('nodeid')} must have two different children, and send missing values "
                 f"to one of them, but has yes {entry['yes']}, no {entry['no']} and missing {missing}"
             )
-        nodes.extend((children[entry["yes"]], children[entry["no"]]))
-        yes, no = len(nodes) - 2, len(nodes) - 1
+        yes, no = children[entry["yes"]], children[entry["no"]]
         feature = names.setdefault(str(entry["split"]), len(names))
         condition = entry.get("split_condition")
         gain = float(entry.get("gain", 0.0))
@@ -227,7 +225,7 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
             raise DataError(f"tree {number} has an indicator feature, which has no split_condition")
         return SplitNode(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
 
-    return make_tree(0, node, f"tree {number}")
+    return tree_of_document(root, node, f"tree {number}")
 
 
 ROOT_PARENT = 2147483647
@@ -239,10 +237,6 @@ TYPES: dict[str, Any] = {  # of a tree's arrays; the others are float32
 }  # fmt: skip
 MISSING = "NaN goes to the side that was learnt for it, as in Podium"
 ROUNDING = "scores are sums of float32: they agree to about 1e-6 of their size"
-CARRIES: dict[str, Any] = {
-    "missing directions": "yes", "categories": "yes", "combined models": "by other means", "several outputs": "no",
-    "linear models": "no", "nets": "no", "shifted features": "no",
-}  # fmt: skip
 
 
 class XGBoost(Format):
@@ -251,22 +245,20 @@ class XGBoost(Format):
     name = "xgboost"
     title = "XGBoost's model, JSON or UBJSON by suffix"
     suffixes = (".ubj",)
-    carries = CARRIES
+    carries = CARRIES | {"categories": "yes"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """An object with a learner."""
         head = content[:4096].lstrip()
         return head[:1] == b"{" and b"learner" in head
 
     def read(self, content: bytes, source: str) -> Model:
-        """JSON or UBJSON, whatever the file is called."""
+        """JSON or UBJSON, under any name."""
         document = (
             json.loads(content) if content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}") else ubjson.loads(content)
         )
         return from_document(document)
 
     def read_object(self, value: Any) -> Model | None:
-        """A `Booster`, or an estimator that holds one."""
         if type(value).__module__.split(".")[0] != "xgboost":
             return None
         require_nan(getattr(value, "missing", None))
@@ -285,12 +277,10 @@ class XGBoost(Format):
         ensemble = as_ensemble(model, self.name)
         require_float32(ensemble, self.name)
         document = _document(ensemble, objective)
-        content = (
-            ubjson.dumps(document)
-            if suffix == ".ubj"
-            else json.dumps(document, ensure_ascii=False, default=_listed).encode()
-        )
-        return Written(content, MISSING, (ROUNDING,))
+        if suffix == ".ubj":
+            return Written(ubjson.dumps(document), MISSING, (ROUNDING,))
+        text = json.dumps(document, ensure_ascii=False, default=lambda array: array.tolist())
+        return Written(text.encode(), MISSING, (ROUNDING,))
 
 
 class XGBoostDump(Format):
@@ -298,10 +288,8 @@ class XGBoostDump(Format):
 
     name = "xgboost-dump"
     title = "XGBoost's JSON dump"
-    carries = CARRIES | {"categories": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """A list of nodes."""
         head = content[:4096].lstrip()
         return head[:1] == b"[" and (b'"nodeid"' in head or b'"leaf"' in head)
 
@@ -317,7 +305,7 @@ class XGBoostDump(Format):
 
 
 def _document(ensemble: Ensemble, objective: str) -> dict[str, Any]:
-    """The model as XGBoost reads it: parameters are strings, numbers of arrays are floats, siblings stand together."""
+    """The model as XGBoost reads it: parameters are strings, numbers of arrays are floats, siblings are adjacent."""
     trees = plain_trees(ensemble, XGBoost.name, named=range(ensemble.n_features))
     n = str(ensemble.n_features)
     types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
@@ -339,12 +327,6 @@ def _document(ensemble: Ensemble, objective: str) -> dict[str, Any]:
         },
         "version": [3, 0, 0],
     }  # fmt: skip
-
-
-def _listed(array: Any) -> list[Any]:
-    """An array as JSON has it."""
-    values: list[Any] = array.tolist()
-    return values
 
 
 def _categorical(trees: Sequence[Tree]) -> set[int]:
@@ -369,11 +351,8 @@ def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
         row: dict[str, Any] = {"left_children": -1, "right_children": -1, "split_indices": 0, "default_left": 0,
                                "loss_changes": 0.0, "sum_hessian": 0.0, "split_type": 0}  # fmt: skip
         if isinstance(content, Leaf):
-            row |= {
-                "split_conditions": content.value,
-                "base_weights": content.value,
-                "sum_hessian": float(content.count),
-            }
+            value = content.value
+            row |= {"split_conditions": value, "base_weights": value, "sum_hessian": float(content.count)}
         else:
             left = len(order)
             is_category = content.categories is not None

@@ -122,10 +122,7 @@ class Descent:
             raise DataError(f"a linear ranker takes Newton steps, but {self.objective.no_hessian_because}")
 
     def fit(
-        self,
-        train: RankingData,
-        valid: Mapping[str, RankingData] | None = None,
-        observers: Sequence[Observer] = (),
+        self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()
     ) -> DescentResult:
         """Train; the first validation set decides when to stop and which step's weights the model has.
 

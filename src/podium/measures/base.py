@@ -141,7 +141,7 @@ class Measure(ABC):
         return replace(self, **changes)
 
     def fixed(self, *data: RankingData) -> Self:
-        """The measure with whatever it takes from the data fixed, so that other data is measured alike."""
+        """The measure with what it takes from data fixed, so that other data is measured alike."""
         return self
 
     def is_defined_on(self, data: RankingData) -> bool:
@@ -149,7 +149,7 @@ class Measure(ABC):
         return self.labels in data.labels and bool((data.labels[self.labels] > 0).any())
 
     def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
-        """The measure with whatever it takes from data as in the measures that models were trained by."""
+        """The measure with what it takes from data as in the measures that models were trained by."""
         return self
 
     def power(self, *data: RankingData) -> float:
@@ -253,7 +253,7 @@ class Measure(ABC):
             raise DataError(f"{self._word()} is not defined for runs that did not return all judged documents")
 
     def refuse_without_swaps(self) -> None:
-        """Refuse to train on a measure that is no function of ranks."""
+        """Raise if the measure is not a function of ranks, and so cannot be trained on."""
         if not self.has_swaps:
             raise DataError(f"{self._word()} has no swap deltas: it cannot be trained on, only evaluated")
 
@@ -292,23 +292,16 @@ def best_of(means: Floats) -> int:
 
 
 class ListSums(NamedTuple):
-    """What a measure knows of some data before it is ranked.
+    """What a measure knows of some data before it is ranked."""
 
-    Attributes:
-        values: for each document, query after query: its gain, its bonus, or the probability that it stops the user.
-        depth: the ranks that count.
-        fill: `fill(values, scores, offsets, sums)` writes the sum of each query, with values and scores by rank. Beyond
-            the depth it looks only at documents that are tied with the last one above it, if ties are expected.
-        norms: what the sum of each query is divided by.
-        is_empty: whether a query has no relevant document.
-
-    """
-
+    # for each document, query after query: its gain, its bonus, or the probability that it stops the user
     values: Floats
-    depth: int
+    depth: int  # the ranks that count
+    # `fill(values, scores, offsets, sums)` writes the sum of each query, with values and scores by rank. Beyond the
+    # depth it looks only at documents that are tied with the last one above it, if ties are expected
     fill: Callable[[Floats, Floats, Ints, Floats], None]
-    norms: Floats
-    is_empty: Bools
+    norms: Floats  # what the sum of each query is divided by
+    is_empty: Bools  # whether a query has no relevant document
 
 
 @dataclass(frozen=True)
@@ -334,7 +327,6 @@ class ListMeasure(Measure):
         return np.asarray(labels, np.float64)
 
     def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
         ranking = ranking.for_ties(self.ties)
         known = self.list_sums(self.labels_in(ranking.data, ranking.order), ranking.data, ranking.ranked_sizes)
         values = known.values if ranking.retrieved is None else known.values * ranking.ranked_retrieved

@@ -38,7 +38,6 @@ class Binary(Measure):
         return (np.asarray(labels) >= self.threshold).astype(np.float64)
 
     def is_empty(self, labels: Floats) -> bool:
-        """Whether no document is relevant."""
         return not self.relevant(labels).any()
 
 
@@ -47,11 +46,9 @@ class BinaryDiscounted(Binary, Discounted):
     """A sum of discounts over the relevant documents; the discount is 1 down to the cutoff unless overridden."""
 
     def gains(self, labels: NDArray[Any]) -> Floats:
-        """1 for a relevant document."""
         return self.relevant(labels)
 
     def discounts(self, depth: int) -> Floats:
-        """1 down to the cutoff."""
         return np.ones(self._depth(depth))
 
 
@@ -65,7 +62,7 @@ class Precision(BinaryDiscounted):
         threshold: a document is relevant if its label is at least this.
 
     Example:
-        >>> from podium import Precision
+        >>> from podium.measures import Precision
         >>> Precision(5).value([1, 1, 0])
         0.4
 
@@ -81,7 +78,6 @@ class Precision(BinaryDiscounted):
     )
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        """The cutoff, or the number of documents."""
         ranked = np.maximum(sizes, 1).astype(np.float64)
         return ranked if self.cutoff is None else np.full(len(ranked), float(self.cutoff))
 
@@ -96,7 +92,7 @@ class Recall(BinaryDiscounted):
         threshold: a document is relevant if its label is at least this.
 
     Example:
-        >>> from podium import Recall
+        >>> from podium.measures import Recall
         >>> Recall(2).value([1, 0, 1, 1, 1])
         0.25
 
@@ -107,7 +103,6 @@ class Recall(BinaryDiscounted):
     examples: ClassVar[tuple[Example, ...]] = (Example("recall@2", (1, 0, 1, 1), 1 / 3),)
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        """The number of relevant documents."""
         return np.asarray(np.add.reduceat(gains, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
 
 
@@ -120,7 +115,7 @@ class RBP(BinaryDiscounted):
         p: the patience of the user, who goes on to the next rank with this probability.
 
     Example:
-        >>> from podium import RBP
+        >>> from podium.measures import RBP
         >>> RBP(p=0.5).value([1, 0, 1])
         0.625
 

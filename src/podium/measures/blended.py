@@ -57,18 +57,15 @@ class Blended(ListMeasure):
         """D for ranks 1, 2, … of each query, laid out as the documents are."""
 
     def value(self, labels: Floats) -> float:
-        """Z of one ranked list."""
         bonuses = self.bonuses(labels)
         relevant = bonuses > 0
         ratios = np.cumsum(bonuses) / self.divisors(bonuses, np.array([0, len(bonuses)]))
         return float(np.sum((relevant * ratios)[: self.cutoff]) / relevant.sum())
 
     def is_empty(self, labels: Floats) -> bool:
-        """Whether no document is relevant."""
         return not (self.bonuses(labels) > 0).any()
 
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
-        """Bonuses, and the number of relevant documents."""
         bonuses, expected = self.bonuses(labels), self.ties == "expected"
         divisors = self.divisors(bonuses, data.offsets)
         depth = data.n_documents if self.cutoff is None else self.cutoff
@@ -89,7 +86,6 @@ class Blended(ListMeasure):
         return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
-        """Bonuses, divisors, and the number of relevant documents."""
         bonuses = self.bonuses(labels)
         counts, divisors = _n_relevant(bonuses, offsets), self.divisors(bonuses, offsets)
         return lookup_tables(
@@ -98,7 +94,6 @@ class Blended(ListMeasure):
 
 
 def _n_relevant(bonuses: Floats, offsets: Ints) -> Floats:
-    """The number of relevant documents of each query."""
     relevant = (bonuses > 0).astype(np.float64)
     return np.asarray(np.add.reduceat(relevant, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
 
@@ -273,7 +268,6 @@ class AP(Binary, Blended):
     )
 
     def bonuses(self, labels: NDArray[Any]) -> Floats:
-        """1 for a relevant document."""
         return self.relevant(labels)
 
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
@@ -296,7 +290,7 @@ class QMeasure(Blended):
 
     Args:
         cutoff: T; the sum is divided by all R relevant documents nevertheless, as that of AP.
-        beta: β, how much gains count beside ranks.
+        beta: β, how much gains count compared to ranks.
         gain: `linear` (the label), or another one as for DCG.
 
     Example:

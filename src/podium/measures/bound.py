@@ -75,15 +75,7 @@ class BoundMeasures:
             self._sum(0, np.zeros(n))
 
     def means(self, scores: Any) -> dict[str, float]:
-        """Rank by these scores, and measure.
-
-        Args:
-            scores: one for each row of the data, in its order.
-
-        Returns:
-            The mean of each measure, by name.
-
-        """
+        """Return the mean of each measure, by name, for scores of the data's rows."""
         return self._measured(scores, mean_of_known, lambda measure, ranking: measure.mean(ranking))
 
     def part_sums(self, scores: Any) -> dict[str, Any]:
@@ -134,7 +126,6 @@ def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
 
 
 def _is_plain(scores: Any, n: int) -> bool:
-    """Whether scores are as kernels take them."""
     is_array = type(scores) is np.ndarray and scores.dtype == np.float64
     return is_array and scores.shape == (n,) and scores.flags.c_contiguous
 

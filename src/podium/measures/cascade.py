@@ -31,7 +31,7 @@ f32 = np.float32
 
 
 @dataclass(frozen=True)
-class Cascade(ListMeasure):
+class CascadeMeasure(ListMeasure):
     """Z = Σ_r (1/r) R_r Π_{q<r} (1 − R_q), R the probability that a document satisfies the user.
 
     For i above j, ΔZ = P_i (R_j − R_i)(1/i − S_ij − Q_ij/j), with P_i the product of (1 − R) over the ranks
@@ -43,13 +43,11 @@ class Cascade(ListMeasure):
         """R for each label, 0 where there is none."""
 
     def value(self, labels: Floats) -> float:
-        """The measure of one ranked list."""
         stops = self.stops(labels)
         going_on = np.concatenate([[1.0], np.cumprod(1.0 - stops)[:-1]])
         return float(np.sum((stops * going_on / np.arange(1, len(stops) + 1))[: self.cutoff]))
 
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
-        """The probability of stopping at each document."""
         stops, expected = self.fixed(data).stops(labels), self.ties == "expected"
         depth = data.n_documents if self.cutoff is None else self.cutoff
 
@@ -67,7 +65,6 @@ class Cascade(ListMeasure):
         return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
-        """The probability of stopping at each document."""
         return lookup_tables(CASCADE, self.stops(labels), np.ones(len(offsets) - 1), self.cutoff)
 
 
@@ -154,7 +151,7 @@ def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buff
     """|ΔERR| = |(R_j − R_i)(P_i/i − P_i S_ij − P_i Q_ij/j)| of rank i with the ranks of the span.
 
     P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/j = P_j/j / (1 − R_i): the same for all j but for two columns.
-    Where 1 − R_i is 0, or nearly, that is no use: see `_deltas_behind_a_sure_stop`.
+    Where 1 − R_i is 0, or nearly, this fails: see `_deltas_behind_a_sure_stop`.
     """
     inlined()
     stop = columns[0, i]
@@ -222,7 +219,7 @@ def cascade_group_contribution(before: Number, rank: Int, n_counted: Int, start:
 
 @register
 @dataclass(frozen=True)
-class ERR(Cascade):
+class ERR(CascadeMeasure):
     """Expected reciprocal rank: Σ_{r≤T} (1/r) R_r Π_{q<r} (1 − R_q), R = (2^l − 1) / 2^{l_max}.
 
     Chapelle, Metzler, Zhang and Grinspan 2009; [B] §3.
@@ -257,7 +254,6 @@ class ERR(Cascade):
             raise DataError(f"max_label must be a number from 0 to {LARGEST_POWER}, not {self.max_label!r}")
 
     def fixed(self, *data: RankingData) -> Self:
-        """With l_max taken from the data, if it is not given."""
         if self.max_label is not None or not any(self.labels in part.labels for part in data):
             return self
         return self.replace(max_label=highest_label(self.labels, *data))
@@ -267,7 +263,6 @@ class ERR(Cascade):
         return self if self.max_label is not None else self.replace(max_label=max_label_of(self, models))
 
     def power(self, *data: RankingData) -> float:
-        """The highest label."""
         return highest_label(self.labels, *data)
 
     def stops(self, labels: NDArray[Any]) -> Floats:
@@ -298,7 +293,7 @@ def max_label_of(measure: ERR | ERRIA, models: Iterable[Iterable[Measure | str]]
 
 @register
 @dataclass(frozen=True)
-class RR(Binary, Cascade):
+class RR(Binary, CascadeMeasure):
     """Reciprocal rank, 1/f, f the rank of the first relevant document; its mean is MRR.
 
     It is the cascade whose user stops at the first relevant document: R is 1 or 0. ([B] §3.)
@@ -308,7 +303,7 @@ class RR(Binary, Cascade):
         threshold: a document is relevant if its label is at least this.
 
     Example:
-        >>> from podium import RR
+        >>> from podium.measures import RR
         >>> RR().value([0, 0, 0, 1])
         0.25
 
@@ -323,5 +318,4 @@ class RR(Binary, Cascade):
     )
 
     def stops(self, labels: NDArray[Any]) -> Floats:
-        """1 for a relevant document."""
         return self.relevant(labels)

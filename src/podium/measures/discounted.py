@@ -53,17 +53,14 @@ class Discounted(ListMeasure):
         return longest if self.cutoff is None else min(self.cutoff, longest)
 
     def value(self, labels: Floats) -> float:
-        """Σ gain · discount / norm of one ranked list."""
         gains, discounts = self.gains(labels), self.discounts(len(labels))
         norm = self.norms(gains, *_one_list(gains))[0]
         return float(np.sum(gains[: len(discounts)] * discounts) / norm)
 
     def is_empty(self, labels: Floats) -> bool:
-        """Whether no document gains anything."""
         return not (self.gains(labels) > 0).any()
 
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
-        """Gains, and what their discounted sums are divided by."""
         gains, offsets, expected = self.gains(labels), data.offsets, self.ties == "expected"
         discounts = self.discounts(int(data.query_sizes.max(initial=0)))
         norms = self.norms(gains, offsets, sizes)
@@ -84,7 +81,6 @@ class Discounted(ListMeasure):
         return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
-        """Gains, norms and discounts."""
         gains, sizes = self.gains(labels), np.diff(offsets)
         norms = self.norms(gains, offsets, sizes)
         norms = np.where(np.isfinite(norms), norms, 0.0)
@@ -156,10 +152,10 @@ class DCG(Discounted):
 
     Args:
         gain: `exponential` (2^l − 1), `exponential:SCALE` (2^{scale·l} − 1), `linear`, or `table:G0/G1/…`.
-        discount: `log2`, or `letor` as LETOR's scripts have it: 1, 1, 1/log2 3, 1/log2 4, …
+        discount: `log2`, or `letor` as in LETOR's scripts: 1, 1, 1/log2 3, 1/log2 4, …
 
     Example:
-        >>> from podium import DCG
+        >>> from podium.measures import DCG
         >>> DCG().value([3, 0, 2])
         8.5
 
@@ -185,7 +181,6 @@ class DCG(Discounted):
             raise DataError(f"discount must be 'log2' or 'letor', not {self.discount!r}")
 
     def gains(self, labels: NDArray[Any]) -> Floats:
-        """The gain of each label."""
         return Gain.of(self.gain)(labels)
 
     def power(self, *data: RankingData) -> float:
@@ -250,7 +245,7 @@ class CNDCG(NDCG):
     """NDCG on click labels c in [0, 1] with the gain 2^{4c} − 1, 4 the highest human label ([S] eq. 9).
 
     Example:
-        >>> from podium import CNDCG
+        >>> from podium.measures import CNDCG
         >>> str(CNDCG(3)), CNDCG(3).labels
         ('cndcg@3', 'clicks')
 
@@ -290,7 +285,7 @@ class PropensityNDCG(NDCG):
 
     Example:
         >>> import podium
-        >>> from podium import PropensityNDCG
+        >>> from podium.measures import PropensityNDCG
         >>> shown = podium.RankingData([[0.0], [1.0]], qid=[1, 1], labels={"clicks": [1, 1]}, positions=[1, 2])
         >>> measure = PropensityNDCG(10, propensities=[1.0, 0.25])  # the second click counts four times
         >>> round(podium.evaluate(shown, [2, 1], measure).means[measure], 4)

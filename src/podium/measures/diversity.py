@@ -54,7 +54,6 @@ class SubtopicMeasure(Measure):
         return sources
 
     def is_defined_on(self, data: RankingData) -> bool:
-        """Whether some document is relevant to a subtopic."""
         names = [s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_")]
         return any(bool((data.labels[source] > 0).any()) for source in names)
 
@@ -83,7 +82,7 @@ class AlphaNDCG(SubtopicMeasure, Binary):
 
     Example:
         >>> import numpy as np
-        >>> from podium import AlphaNDCG
+        >>> from podium.measures import AlphaNDCG
         >>> redundant, diverse = np.array([[1, 0], [1, 0], [0, 1]]), np.array([[1, 0], [0, 1], [1, 0]])
         >>> round(AlphaNDCG(2).value(redundant), 3), AlphaNDCG(2).value(diverse)
         (0.807, 1.0)
@@ -144,7 +143,7 @@ class ERRIA(SubtopicMeasure):
 
     Example:
         >>> import numpy as np
-        >>> from podium import ERRIA
+        >>> from podium.measures import ERRIA
         >>> ERRIA(max_label=1).value(np.array([[1, 0], [0, 1]]))  # half a user each: (1/2 + 1/4) / 2
         0.375
 
@@ -169,7 +168,6 @@ class ERRIA(SubtopicMeasure):
         return ERR(self.cutoff, labels=source, ties=self.ties, empty="skip", max_label=self.max_label)
 
     def fixed(self, *data: RankingData) -> Self:
-        """With l_max taken from the data, if it is not given."""
         if self.max_label is not None:
             return self
         highest = [highest_label(s, part) for part in data if self.is_defined_on(part) for s in self.sources(part)]
@@ -180,7 +178,6 @@ class ERRIA(SubtopicMeasure):
         return self if self.max_label is not None else self.replace(max_label=max_label_of(self, models))
 
     def power(self, *data: RankingData) -> float:
-        """The highest label."""
         return self.fixed(*data).max_label or 0.0
 
     def value(self, labels: Floats) -> float:
@@ -190,7 +187,6 @@ class ERRIA(SubtopicMeasure):
         return float(np.mean([err.value(column) for column in columns.T if column.any()]))
 
     def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
         measure = self.fixed(ranking.data)
         of_subtopics = [measure._err(source).values(ranking) for source in self.sources(ranking.data)]
         known = np.sum([~np.isnan(values) for values in of_subtopics], axis=0)  # the subtopics of each query

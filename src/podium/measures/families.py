@@ -24,7 +24,7 @@ DISCOUNTED = 1  # Σ gain · discount / norm: DCG and NDCG, precision, recall, R
 BLENDED = 2  # Σ rel_r (sum of bonuses down to r) / divisor_r / norm: AP, Q-measure
 CASCADE = 3  # Σ (1/r) R_r Π (1 − R): ERR, RR
 BY_SWAPS = 4  # no family: swap deltas come from `Measure.swaps`
-LAMBDALOSS = 5  # DISCOUNTED with the second term of NDCG-Loss2++ (`podium.objectives.lambdaloss`)
+LAMBDALOSS = 5  # DISCOUNTED with the second term of NDCG-Loss2++ (`podium.objectives.LambdaLoss`)
 
 
 class LookupTables(NamedTuple):
@@ -81,16 +81,10 @@ def lookup_tables(
 
 
 class Span(NamedTuple):
-    """Some neighbouring ranks whose swap deltas with one rank are written into a buffer.
+    """Some neighbouring ranks whose swap deltas with one rank are written into a buffer."""
 
-    Attributes:
-        at: where the delta of rank `first` stands in the buffer.
-        a, b: the ranks are first + a … first + b − 1.
-        first: the rank of the buffer's first document.
-
-    """
-
-    at: Any
+    at: Any  # the place of rank `first` in the buffer
+    # a, b: the ranks are first + a … first + b − 1
     a: Any
     b: Any
-    first: Any
+    first: Any  # the rank of the buffer's first document

@@ -65,13 +65,13 @@ def write_deltas(
 
 @helper
 def before_all(family: Int) -> Number:
-    """What stands before the first rank: no gain, or a user who reads for sure."""
+    """What comes before the first rank: no gain, or a user who reads for sure."""
     return 1.0 if family == CASCADE else 0.0
 
 
 @helper
 def before_next(family: Int, before: Number, value: Number) -> Number:
-    """What stands before the next rank: the sum of values, or the probability that nothing has stopped the user."""
+    """What comes before the next rank: the sum of values, or the probability that nothing has stopped the user."""
     return before * (1.0 - value) if family == CASCADE else before + value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Floats
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 if TYPE_CHECKING:
     from podium.data import RankingData
@@ -55,9 +54,7 @@ class Gain:
             "table": len(self.table) > 0 and all(0 <= entry < math.inf for entry in self.table),
         }
         if not sensible.get(self.kind, False):
-            raise DataError(
-                f"a gain of kind {self.kind!r} with scale {self.scale} and table {self.table} makes no sense"
-            )
+            raise DataError(f"a gain of kind {self.kind!r} with scale {self.scale} and table {self.table} is not valid")
 
     @classmethod
     def of(cls, value: Gain | str) -> Gain:
@@ -65,7 +62,7 @@ class Gain:
         if isinstance(value, Gain):
             return value
         if not isinstance(value, str):
-            raise DataError(f"{value!r} is no gain; expected a text such as 'linear', or a Gain")
+            raise DataError(f"{value!r} is not a gain; expected a text such as 'linear', or a Gain")
         kind, _, rest = value.partition(":")
         try:
             if kind == "exponential":
@@ -76,7 +73,7 @@ class Gain:
                 return cls(kind, table=tuple(float(entry) for entry in rest.split("/")))
         except ValueError:
             pass
-        raise DataError(f"{value!r} is no gain; expected exponential, exponential:SCALE, linear, or table:G0/G1/…")
+        raise DataError(f"{value!r} is not a gain; expected exponential, exponential:SCALE, linear, or table:G0/G1/…")
 
     def __str__(self) -> str:
         if self.kind == "exponential" and self.scale != 1:
@@ -90,7 +87,7 @@ class Gain:
         labels = np.asarray(labels, np.float64)
         levels: Floats = np.nan_to_num(labels, nan=0.0)
         if levels.size and levels.min() < 0:
-            raise DataError(f"a gain needs labels that are not negative, but one is {levels.min():g}")
+            raise DataError(f"labels must be non-negative to compute gains, but got {levels.min():g}")
         if self.kind == "linear":
             return levels
         if self.kind == "table":
@@ -130,10 +127,10 @@ def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: 
     """
     for measure in measures:
         if LARGEST_USUAL_POWER < (power := measure.power(*data)) <= LARGEST_POWER:  # above it the gain is an error
-            warnings.warn(
-                f"{POWER_WARNING}{power:g} in {measure}, beside which all others vanish: "
+            warn(
+                f"{POWER_WARNING}{power:g} in {measure}, which makes all others negligible: "
                 "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",
-                PodiumWarning, stacklevel=stacklevel,
-            )  # fmt: skip
+                stacklevel=stacklevel,
+            )
             return True
     return False

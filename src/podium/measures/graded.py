@@ -101,7 +101,7 @@ def _within(tolerance: float, means: Floats) -> Bools:
 
 
 def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measure, ...]:
-    """Measures to watch beside the one that picks, given as values or by name; each once.
+    """Measures to watch in addition to the one that picks, given as values or by name; each once.
 
     Example:
         >>> from podium.measures import as_watched

@@ -52,7 +52,6 @@ class Loss(Measure):
         return Total(tuple(map(ExactSum.of, self.terms(*self._counted(ranking)))))
 
     def mean_of_sums(self, sums: Any) -> float:
-        """The loss, from the sums of all parts together."""
         totals = [float(total) for total in sums]
         return self.of_terms(totals) if any(totals[1::2]) else math.nan
 
@@ -61,7 +60,7 @@ class Loss(Measure):
         """What is summed over documents: weighted losses and weights, in turn."""
 
     def of_terms(self, totals: list[float]) -> float:
-        """The loss from the sums of the terms: the mean, or that of two classes, whatever their sizes.
+        """The loss from the sums of the terms: the mean, or that of two classes of any sizes.
 
         Where one class is missing, it is that of the other alone.
         """
@@ -69,7 +68,6 @@ class Loss(Measure):
         return sum(means) / len(means)
 
     def pick(self, means: Floats) -> int:
-        """The candidate with the lowest loss."""
         return super().pick(-np.asarray(means, np.float64))
 
 
@@ -80,11 +78,9 @@ class RMSE(Loss):
     name: ClassVar[str] = "rmse"
 
     def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
-        """Squares."""
         return _weighted((labels - scores) ** 2, weights)
 
     def of_terms(self, totals: list[float]) -> float:
-        """The root."""
         return math.sqrt(super().of_terms(totals))
 
 
@@ -92,10 +88,7 @@ class RMSE(Loss):
 class LogLoss(Loss):
     """Σ d log(1 + e^{−2σtF}) / Σ d, t = 1 for labels above a half and −1 else ([B] §6).
 
-    Args:
-        sigma: σ.
-        balanced: the mean of both classes' losses instead ([B] 6.1).
-
+    Balanced, it is the mean of both classes' losses ([B] 6.1).
     """
 
     _: KW_ONLY
@@ -105,7 +98,6 @@ class LogLoss(Loss):
     name: ClassVar[str] = "log_loss"
 
     def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
-        """See the class."""
         is_positive = labels > 0.5
         losses = np.logaddexp(0.0, -2.0 * self.sigma * np.where(is_positive, 1.0, -1.0) * scores)
         return _weighted(losses, weights, is_positive if self.balanced else None)
@@ -136,7 +128,6 @@ class ErrorRate(Loss):
         return "balanced_error_rate" if self.balanced else "error_rate"
 
     def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
-        """See the class."""
         is_positive = labels > 0.5
         is_wrong = ((scores > 0) != is_positive).astype(np.float64)
         return _weighted(is_wrong, weights, is_positive if self.balanced else None)

@@ -31,7 +31,6 @@ class PairMeasure(Measure):
         return np.asarray(labels, np.float64)
 
     def is_empty(self, labels: Floats) -> bool:
-        """Whether no two labels differ."""
         return len(np.unique(labels[~np.isnan(labels)])) < 2
 
     def pair_counts(self, ranking: Ranking, by_score: bool) -> Floats:
@@ -79,21 +78,18 @@ class KendallTau(PairMeasure):
 
     C and D are the pairs in the same and in opposite order, T_l those tied in labels alone, T_s in scores
     alone. A query in which all labels, or all scores, are equal is empty. It cannot be trained on: with ties
-    in scores it is no function of the ranks.
+    in scores it is not a function of the ranks.
 
     Example:
         >>> import numpy as np
-        >>> from podium import KendallTau
+        >>> from podium.measures import KendallTau
         >>> KendallTau().value(np.array([2.0, 0.0, 1.0]))
         0.3333333333333333
 
     """
 
     name: ClassVar[str] = "tau"
-    examples: ClassVar[tuple[Example, ...]] = (
-        Example("tau", (2, 1, 0), 1.0),
-        Example("tau", (0, 1, 2), -1.0),
-    )
+    examples: ClassVar[tuple[Example, ...]] = (Example("tau", (2, 1, 0), 1.0), Example("tau", (0, 1, 2), -1.0))
     has_swaps: ClassVar[bool] = False
     knows_retrieved: ClassVar[bool] = True  # what was not returned is tied at the bottom
 
@@ -105,7 +101,6 @@ class KendallTau(PairMeasure):
         return float(order.sum() / np.sqrt(differ * len(order)))
 
     def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
         right, wrong, equal_labels, equal_scores = self.pair_counts(ranking, by_score=True).T
         square = (right + wrong + equal_labels) * (right + wrong + equal_scores)
         return self._with_empties((right - wrong) / np.sqrt(np.maximum(square, 1.0)), square == 0)
@@ -120,7 +115,7 @@ class PairwiseAccuracy(PairMeasure):
     scores counts half.
 
     Example:
-        >>> from podium import PairwiseAccuracy
+        >>> from podium.measures import PairwiseAccuracy
         >>> PairwiseAccuracy().swaps([1, 0, 2])[0].round(3).tolist()
         [0.0, -0.333, 0.333]
 
@@ -135,14 +130,12 @@ class PairwiseAccuracy(PairMeasure):
     )
 
     def value(self, labels: Floats) -> float:
-        """The share of one ranked list."""
         labels = labels[~np.isnan(labels)]
         above, below = labels[:, None], labels[None, :]
         pairs = np.triu(np.ones((len(labels), len(labels)), bool), 1)
         return float((pairs & (above > below)).sum() / (pairs & (above != below)).sum())
 
     def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
         self.refuse_unretrieved(ranking)
         right, wrong, _, tied = self.pair_counts(ranking.for_ties(self.ties), self.ties == "expected").T
         pairs = right + wrong + tied
@@ -219,11 +212,9 @@ class PreferenceAccuracy(PairMeasure):
         raise DataError("preferences are pairs of the data, not a list of labels")
 
     def is_defined_on(self, data: RankingData) -> bool:
-        """Whether there are pairs."""
         return data.preferences is not None and len(data.preferences.i) > 0
 
     def values(self, ranking: Ranking) -> Floats:
-        """One value for each query."""
         self.refuse_unretrieved(ranking)
         data = ranking.data
         if data.preferences is None:

@@ -47,12 +47,7 @@ class Ranking:
     """
 
     def __init__(
-        self,
-        data: RankingData,
-        scores: Any,
-        *,
-        base: Ints | None = None,
-        retrieved: Bools | None = None,
+        self, data: RankingData, scores: Any, *, base: Ints | None = None, retrieved: Bools | None = None
     ) -> None:
         self.data = data
         self.scores = checked_scores(scores, data.n_documents, data.row_index)
@@ -148,15 +143,9 @@ def for_queries(
     n_threads: int | None = None,
     amount: float | None = None,
 ) -> None:
-    """Call `work(offsets, queries)` for ranges of queries, on threads; all at once where they would take less time.
+    """Call `work(offsets, queries)` for ranges of at least `smallest` queries, on threads if that takes less time.
 
-    Args:
-        offsets: where each query begins.
-        work: what is done.
-        smallest: the fewest queries of a range.
-        n_threads: all cores by default.
-        amount: of the work, in documents of a simple pass; all documents by default.
-
+    The amount of work is counted in documents of a simple pass; all documents by default.
     """
     offsets = frozen(offsets)  # kernels are compiled once, for frozen arrays
     n_threads = n_threads_for(float(offsets[-1] - offsets[0]) if amount is None else amount, n_threads)
@@ -221,7 +210,7 @@ def sort_ranked(scores: Floats, places: Int32s, spare_scores: Floats, spare_plac
 
 @helper
 def sort_top(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, spare_places: Int32s) -> None:
-    """The same down to a depth: below it documents stand in any order.
+    """The same down to a depth: below it documents are in any order.
 
     Most documents below the top stay there, for one comparison each.
     """
@@ -264,7 +253,6 @@ def collect_tied(scores: Floats, places: Int32s, depth: Any, spare_scores: Float
 
 @helper
 def _sort_all(scores: Floats, places: Int32s, spare_scores: Floats, spare_places: Int32s) -> None:
-    """Sort from the order of places."""
     not_inlined()
     n = len(scores)
     for m in range(n):

@@ -73,7 +73,7 @@ def parse(text: str) -> Measure:
     match = _TEXT.fullmatch(text.strip())
     measures = registered()
     if match is None:
-        raise DataError(f"{text!r} is no measure; expected a name such as ndcg@10 or ap(labels=clicks)")
+        raise DataError(f"{text!r} is not a measure; expected a name such as ndcg@10 or ap(labels=clicks)")
     word = match["name"].lower()
     cls = measures.get(_ALIASES.get(word, word))
     if cls is None:

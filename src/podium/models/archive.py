@@ -1,4 +1,7 @@
-"""The zip of a model file, read with limits: what a file claims is checked before memory is taken for it."""
+"""The zip of a model file, read with limits: what a file claims is checked before memory is taken for it.
+
+`Parts` is what a model writes, `StoredModel` what it is read from: entries of the header, arrays, and further models.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Bytes
 from podium.core.files import replacing
+from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError, PodiumError
 
 HEADER = "header.json"
@@ -44,7 +49,7 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
 
 def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a header, arrays and bytes; what was there under that name is replaced only once all is written."""
-    contents = {_member_of(name, array): _packed(array) for name, array in arrays.items()}
+    contents = {_member_of(name, type(array)): _packed(array) for name, array in arrays.items()}
     header = header | {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
     text = header_text(header)
     if len(text) > LARGEST_HEADER or len(contents) >= MOST_MEMBERS:
@@ -74,8 +79,8 @@ def _is_bounded(header: int, total: int, size: int) -> bool:
     return header <= min(LARGEST_HEADER, max(SMALL_HEADER, allowed)) and total <= max(SMALL_TOTAL, allowed)
 
 
-def _member_of(name: str, array: Any) -> str:
-    return f"{name}.safetensors" if isinstance(array, bytes) else f"{name}.npy"
+def _member_of(name: str, kind: Any) -> str:
+    return f"{name}.safetensors" if kind is bytes else f"{name}.npy"
 
 
 def _packed(array: Any) -> bytes:
@@ -88,7 +93,7 @@ def _packed(array: Any) -> bytes:
 
 @contextmanager
 def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
-    """The header of a file and its arrays by name; whatever is wrong with the file is a FileFormatError."""
+    """The header of a file and its arrays by name; anything wrong with the file raises a FileFormatError."""
     try:
         with zipfile.ZipFile(path) as archive:
             reader = _ArchiveReader(archive, path)
@@ -99,10 +104,10 @@ def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
         raise FileFormatError(path, f"cannot be opened: {error.strerror or error}") from error
     except MemoryError as error:
         raise FileFormatError(path, "needs more memory than there is") from error
-    except Exception as error:  # zipfile, zlib, struct, json: whatever damaged bytes lead them to
+    except Exception as error:  # zipfile, zlib, struct and json raise many kinds for damaged bytes
         raise FileFormatError(
             path,
-            f"is no model file, or it is damaged ({error}); models of other tools come in by podium.import_model, "
+            f"is not a model file, or it is damaged ({error}); models of other tools come in by podium.import_model, "
             "or podium import",
         ) from error
 
@@ -119,7 +124,7 @@ class _ArchiveReader:
         members = archive.infolist()
         self.members = {member.filename: member for member in members}
         if HEADER not in self.members:
-            raise self.error("is no model file: it has no header")
+            raise self.error("is not a model file: it has no header")
         if len(self.members) != len(members) or len(members) > MOST_MEMBERS:
             raise self.error(f"has a member twice, or more than {MOST_MEMBERS}")
         if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
@@ -140,12 +145,12 @@ class _ArchiveReader:
         except (ValueError, RecursionError) as error:
             raise self.error("its header is damaged") from error
         if not isinstance(header, dict):
-            raise self.error("is no model of Podium's, or of a newer Podium")
+            raise self.error("is not a Podium model, or it is from a newer Podium")
         return header
 
     def array(self, name: str, dtype: Any) -> Any:
         """An array, or bytes, whose checksum is right."""
-        member = f"{name}.safetensors" if dtype is bytes else f"{name}.npy"
+        member = _member_of(name, dtype)
         content, checksum = self._bytes(member) if dtype is bytes else self._column(member, np.dtype(dtype))
         sums = self.header.get("sha256")
         if not isinstance(sums, dict) or sums.get(member) != checksum:
@@ -158,7 +163,6 @@ class _ArchiveReader:
         return self.members[member]
 
     def _bytes(self, member: str) -> tuple[bytes, str]:
-        """All of a member, and its checksum."""
         info = self._info(member)
         content = np.empty(info.file_size, np.uint8)
         with self.archive.open(info) as stream:
@@ -176,12 +180,12 @@ class _ArchiveReader:
                 if start[:8] != b"\x93NUMPY\x01\x00":
                     raise ValueError("it does not begin as one of version 1.0")
                 shape, _, claimed = np.lib.format.read_array_header_1_0(io.BytesIO(start[8:] + described))
-            except Exception as error:  # whatever a made-up header leads numpy to
-                raise self.error(f"{member} is no array: {type(error).__name__} {error}") from error
+            except Exception as error:  # NumPy raises many kinds for a crafted header
+                raise self.error(f"{member} is not an array: {type(error).__name__} {error}") from error
             if claimed != dtype or len(shape) != 1:
                 raise self.error(f"{member} must be a column of {dtype}")
             if shape[0] * dtype.itemsize != info.file_size - len(start) - len(described):
-                raise self.error(f"{member} is no array of the size that it claims, {shape[0]}")
+                raise self.error(f"{member} is not an array of the size that it claims, {shape[0]}")
             array = np.empty(shape[0], dtype)
             checksum = hashlib.sha256(start + described)
             self._fill(stream, array.view(np.uint8), checksum, member)
@@ -194,3 +198,74 @@ class _ArchiveReader:
             if stream.readinto(part.data) != len(part):
                 raise self.error(f"{member} is shorter than it claims")
             checksum.update(part.data)
+
+
+# --- a model in its file
+
+
+class Parts(NamedTuple):
+    """What `Model.to_parts` returns."""
+
+    entries: dict[str, Any]  # of the header, as JSON types
+    arrays: dict[str, Any]  # one-dimensional arrays, or bytes, by name
+    children: tuple[Any, ...] = ()  # the models that this one is made of; the file describes each in the same way
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What `Model.from_parts` reads: an unchecked header, and arrays whose checksums are right."""
+
+    path: str  # the file, for errors
+    header: dict[str, Any]  # the entries
+    array: Arrays  # returns an array, or bytes, by name and type
+    children: tuple[Any, ...] = ()  # the models that this one is made of
+    module: Any = None  # the torch module to put weights in, if the file holds a net of the user's
+
+    def error(self, problem: str) -> FileFormatError:
+        """Return an error that names the file."""
+        return FileFormatError(self.path, problem)
+
+    def arrays(self, types: dict[str, Any]) -> dict[str, Any]:
+        """Return several arrays by name."""
+        return {name: self.array(name, dtype) for name, dtype in types.items()}
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return an entry that is a mapping; an empty one if it is missing or something else."""
+        entry = self.header.get(key)
+        return entry if isinstance(entry, dict) else {}
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Parameters, history and the like."""
+        return self.mapping("info")
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        n_features = self.header.get("n_features")
+        if type(n_features) is not int or not 0 <= n_features <= MOST_FEATURES:
+            raise self.error("the number of features is not valid")
+        return n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, or None."""
+        names = self.header.get("feature_names")
+        if names is not None and not _are_names(names, self.n_features):
+            raise self.error("the names of the features are not valid")
+        return None if names is None else tuple(names)
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the features are encoded."""
+        try:
+            return Encoding.from_json(self.header.get("encoding"), self.n_features)
+        except DataError as error:
+            raise self.error(str(error)) from None
+
+
+def _are_names(names: Any, n_features: int) -> bool:
+    """Return whether there is a name for each feature, all different and without halves of surrogate pairs."""
+    if not isinstance(names, list) or len(names) != n_features or not all(isinstance(n, str) for n in names):
+        return False
+    return len(set(names)) == len(names) and not any("\ud800" <= c <= "\udfff" for c in set("".join(names)))

@@ -6,8 +6,9 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,8 +22,7 @@ from podium.data.features import Features
 from podium.data.schema import Schema
 from podium.data.subsets import has_weight
 from podium.errors import DataError, ParameterError
-from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, header_text
-from podium.models.stored import Parts, StoredModel
+from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, Parts, StoredModel, header_text
 
 if TYPE_CHECKING:
     from podium.trees import BinnedFeatures, Bins
@@ -49,7 +49,7 @@ class Model(ABC):
         n_features: the number of features.
         feature_names: names of the features, or None.
         encoding: how the features of the training data were encoded: names of categories, shifts.
-        info: parameters, history and the like, as JSON has it.
+        info: parameters, history and the like, as JSON types.
         sees_lists: whether a document's score depends on the others of its query.
         has_one_schema: whether `schema` says all that the model expects: it may be made of models that differ.
         file_kind: the name of its kind in model files; None if it cannot be saved.
@@ -58,7 +58,7 @@ class Model(ABC):
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> model = podium.LambdaMART(n_trees=2, n_leaves=3).fit(data).model_
-        >>> isinstance(model, podium.Model), model.predict(data).shape, len(model.digest())
+        >>> isinstance(model, podium.models.Model), model.predict(data).shape, len(model.digest())
         (True, (1000,), 64)
 
     """
@@ -157,7 +157,7 @@ class Model(ABC):
             require_same_reading(self.reading, data)
 
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model, beside its schema and `info`."""
+        """Return what the model file holds of the model, apart from its schema and `info`."""
         raise NotImplementedError
 
     @classmethod
@@ -232,9 +232,10 @@ class Model(ABC):
     def _parameters(self) -> Any:
         """Return everything but the schema that decides scores, for the digest."""
 
-    @abstractmethod
-    def with_info(self, **info: Any) -> Model:
-        """The same model with other information."""
+    def with_info(self, **info: Any) -> Self:
+        """Return the same model with further information; raise if a model file cannot hold it."""
+        require_info(info)
+        return replace(self, info=self.info | info)  # type: ignore[type-var]
 
     def _checked_rows(self, features: Features) -> int:
         if features.ndim != 2 or features.shape[1] != self.n_features:
@@ -347,6 +348,17 @@ def require_weight(n_documents: int) -> None:
     """Raise if this number of documents with a weight above 0 is 0."""
     if n_documents == 0:
         raise DataError("all weights are zero: some documents and their queries need a weight above 0")
+
+
+def require_info(info: Mapping[str, Any]) -> None:
+    """Raise if an entry of `info` is not what JSON holds: text, numbers, true, false, null, lists, dictionaries."""
+    for name, value in info.items():
+        try:
+            header_text({name: value})
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DataError(
+                f"info {name!r} cannot be kept in a model file ({error}): give text, numbers, lists or dictionaries"
+            ) from None
 
 
 def require_room(schema: Schema) -> None:

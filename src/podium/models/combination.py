@@ -89,7 +89,7 @@ def combine(
 
     Two rankers: the exact best α of (1 − α) a + α b. Every α at which two documents of a query change places is
     visited. With expected ties the crossing itself counts as well, where these documents are tied. The optimum is
-    exact, whatever the scales of the two rankers.
+    exact for rankers of any scale.
 
     Three or more: each weight in turn is the exact best while the others are held. Scores are standardised first, so
     that weights of 1 count alike. The starts are equal weights and each ranker alone; the best end is taken. This is

@@ -15,8 +15,8 @@ from podium.data import RankingData, frames
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
+from podium.models.archive import Parts, StoredModel
 from podium.models.base import Model, model_of
-from podium.models.stored import Parts, StoredModel
 
 if TYPE_CHECKING:
     from podium.trees import Bins
@@ -29,12 +29,12 @@ class Combined(Model):
     Attributes:
         parts: the models; fitted estimators are replaced by their models.
         weights: of each.
-        info: parameters and the like, as JSON has it.
+        info: parameters and the like, as JSON types.
 
     Example:
         >>> import numpy as np, podium
-        >>> one, two = (podium.LinearModel(np.array(w), np.zeros(2)) for w in ([1.0, 0.0], [0.0, 1.0]))
-        >>> podium.Combined((one, two), (0.5, 2.0)).predict([[4.0, 1.0]]).tolist()
+        >>> one, two = (podium.models.LinearModel(np.array(w), np.zeros(2)) for w in ([1.0, 0.0], [0.0, 1.0]))
+        >>> podium.models.Combined((one, two), (0.5, 2.0)).predict([[4.0, 1.0]]).tolist()
         [4.0]
 
     """
@@ -83,7 +83,6 @@ class Combined(Model):
 
     @cached_property
     def _alike(self) -> bool:
-        """Whether all models expect the same of their input."""
         schemas = [part.schema for part in self.parts]
         return all(one.encoding == schemas[0].encoding for one in schemas) and (
             self._unnamed or all(one.names == schemas[0].names for one in schemas)
@@ -96,7 +95,6 @@ class Combined(Model):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The options with which the training data of the models was read."""
         return super().reading or next((part.reading for part in self.parts if part.reading), {})
 
     @property
@@ -105,11 +103,9 @@ class Combined(Model):
         return any(part.sees_lists for part in self.parts)
 
     def splits_at(self, bins: Bins) -> bool:
-        """Whether all trees of all models split between bins."""
         return self._alike and all(part.splits_at(bins) for part in self.parts)
 
     def prepare(self) -> None:
-        """Make all parts ready to score."""
         for part in self.parts:
             part.prepare()
 
@@ -128,12 +124,10 @@ class Combined(Model):
         return self._summed(predicted)
 
     def _require_same_reading(self, data: RankingData) -> None:
-        """Each model asks for data that was read as its own."""
         for part in self.parts:
             part._require_same_reading(data)
 
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
-        """The score of each row, where all models expect the same features."""
         self._checked_rows(features)
         return self._summed(
             part._predict_rows(features, offsets if part.sees_lists else None, n_threads=n_threads)
@@ -141,7 +135,6 @@ class Combined(Model):
         )
 
     def _summed(self, predicted: Iterable[Floats]) -> Floats:
-        """Σ_k weights_k · score_k, in this order."""
         scores: Any = 0.0
         for weight, part_scores in zip(self.weights, predicted, strict=True):
             scores = scores + weight * part_scores
@@ -169,17 +162,11 @@ class Combined(Model):
     def _parameters(self) -> list[Any]:
         return [[part.digest() for part in self.parts], self.weights]
 
-    def with_info(self, **info: Any) -> Combined:
-        """The same models with other information."""
-        return replace(self, info=self.info | info)
-
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model."""
         return Parts({"weights": list(self.weights)}, {}, self.parts)
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Combined:
-        """Return the model of a file."""
         weights = stored.header.get("weights")
         if not isinstance(weights, list) or len(weights) != len(stored.children):
             raise stored.error("its parts are not valid")

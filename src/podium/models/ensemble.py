@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Float32s, Floats, Int32s, Ints
+from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.validation import require_whole
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
+from podium.models.archive import Parts, StoredModel
 from podium.models.base import Model
 from podium.models.scoring import TreeArrays, TreeScorer
-from podium.models.stored import Parts, StoredModel
 from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Ensemble(Model):
         arrays: all trees, flat: tree t has the nodes from `node_offsets[t]` and the leaves from `leaf_offsets[t]` on,
             its children counted from its own first node, a leaf k as ~k. See `podium.trees.Tree`.
         feature_names: names of the features, or None.
-        info: parameters, history and the like, as JSON has it.
+        info: parameters, history and the like, as JSON types.
         encoding: how the features of the training data were encoded: names of categories, shifts.
 
     Example:
@@ -133,7 +133,6 @@ class Ensemble(Model):
         return scores
 
     def splits_at(self, bins: Bins) -> bool:
-        """Whether all trees split between bins."""
         feature, threshold, category = (self.arrays[name] for name in ("feature", "threshold", "category"))
         if bins.n_features != self.n_features:
             return False
@@ -187,7 +186,7 @@ class Ensemble(Model):
         return replace(self, arrays=select_trees(self.arrays, numbers))
 
     def cut(self, *ends: int) -> tuple[Ensemble, ...]:
-        """Consecutive trees as ensembles of their own: `cut(50)` gives the first 50 trees, and the others.
+        """Consecutive trees as separate ensembles: `cut(50)` gives the first 50 trees, and the others.
 
         Their `add_scores` in turn give the same bits as this ensemble's.
         """
@@ -259,22 +258,15 @@ class Ensemble(Model):
             return {"value": float(t.leaf_value[~node]), "count": int(t.leaf_count[~node])}
         test: dict[str, Any] = {"feature": self.label_of_feature(int(t.feature[node]))}
         if t.category[node] >= 0:
-            test["in"] = self._names_of_categories(int(t.feature[node]), t.categories[t.category[node]])
+            names: dict[float, Any] = dict(enumerate(self.encoding.categories.get(int(t.feature[node]), ())))
+            test["in"] = [names.get(value, value) for value in t.categories[t.category[node]].tolist()]
         else:
             limit = float(t.threshold[node])
-            test |= {
-                "at_most": limit if np.isfinite(limit) else str(limit),
-                "missing_left": bool(t.missing_left[node]),
-            }
+            test |= {"at_most": limit if np.isfinite(limit) else str(limit), "missing_left": bool(t.missing_left[node])}
         return test | {
             "gain": float(t.gain[node]), "count": int(t.count[node]),
             "left": self._node(t, int(t.left[node])), "right": self._node(t, int(t.right[node])),
         }  # fmt: skip
-
-    def _names_of_categories(self, feature: int, values: Float32s) -> list[Any]:
-        """Categories by name, or by their values where they have none."""
-        names: dict[float, Any] = dict(enumerate(self.encoding.categories.get(feature, ())))
-        return [names.get(value, value) for value in values.tolist()]
 
     def _lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:
         indent = "  " * depth
@@ -290,17 +282,11 @@ class Ensemble(Model):
         self._lines(node["left"], depth + 1, lines)
         self._lines(node["right"], depth + 1, lines)
 
-    def with_info(self, **info: Any) -> Ensemble:
-        """The same trees with other information."""
-        return replace(self, info=self.info | info)
-
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model."""
         return Parts({}, self.arrays | _UNUSED)
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Ensemble:
-        """Return the model of a file."""
         return cls(stored.n_features, stored.arrays(ARRAYS), stored.feature_names, stored.info, stored.encoding)
 
     def _checked_count(self, n_trees: int | None) -> int:

@@ -16,13 +16,12 @@ from typing import Any
 
 from podium.core.validation import require_utf8
 from podium.errors import DataError, FileFormatError, ParameterError
-from podium.models.archive import MOST_FEATURES, Arrays, open_archive, write_archive
-from podium.models.base import Model
+from podium.models.archive import MOST_FEATURES, Parts, StoredModel, open_archive, write_archive
+from podium.models.base import Model, require_info
 from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel, OrdinalModel
 from podium.models.over_trees import ClassEnsemble, TreesOnBaseScores
-from podium.models.stored import Parts, StoredModel
 
 VERSION = 1
 NET = "podium net"
@@ -42,7 +41,7 @@ def save(model: Model, path: str | os.PathLike[str], estimator: dict[str, Any] |
     Args:
         model: the model.
         path: the file.
-        estimator: the estimator that trained the model, as JSON has it; `podium.load` reads it.
+        estimator: the estimator that trained the model, as JSON types; `podium.load` reads it.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -62,6 +61,7 @@ def _header_and_arrays(model: Model, depth: int) -> tuple[dict[str, Any], dict[s
     if model.file_kind is None:
         raise DataError(f"a {type(model).__name__} cannot be kept in a model file")
     parts: Parts = model.to_parts()
+    require_info(model.info)
     header: dict[str, Any] = {"version": VERSION, "info": model.info}
     if not parts.children:
         return header | _schema_entries(model) | {"format": model.file_kind, **parts.entries}, parts.arrays
@@ -131,15 +131,12 @@ def _read(stored: StoredModel, prefix: str, depth: int) -> Model:
             for k, entry in enumerate(entries)
         )
     try:
-        return kind.from_parts(StoredModel(path, header, _with_prefix(array, prefix), children, module))
+        of_model = StoredModel(path, header, lambda name, dtype: array(prefix + name, dtype), children, module)
+        return kind.from_parts(of_model)
     except (FileFormatError, ParameterError):  # the latter: a module that is missing
         raise
     except DataError as error:
         raise stored.error(f"its parts do not fit: {error}" if children else str(error)) from error
-
-
-def _with_prefix(array: Arrays, prefix: str) -> Arrays:
-    return lambda name, dtype: array(prefix + name, dtype)
 
 
 def _kind(header: dict[str, Any], path: str) -> type[Model]:
@@ -150,7 +147,7 @@ def _kind(header: dict[str, Any], path: str) -> type[Model]:
     if isinstance(kind, str) and kind in RETIRED:
         raise FileFormatError(path, f"holds {RETIRED[kind]}")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise FileFormatError(path, "is no model of Podium's, or of a newer Podium")
+        raise FileFormatError(path, "is not a Podium model, or it is from a newer Podium")
     return KINDS[kind]
 
 

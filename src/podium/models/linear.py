@@ -13,8 +13,8 @@ from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.sparse import dense_block
+from podium.models.archive import Parts, StoredModel
 from podium.models.base import Model
-from podium.models.stored import Parts, StoredModel
 
 ROWS_AT_ONCE = 4096
 
@@ -27,12 +27,12 @@ class LinearModel(Model):
         weights, means: of each feature.
         intercept: added to every score.
         feature_names: names of the features, or None.
-        info: parameters, history and the like, as JSON has it.
+        info: parameters, history and the like, as JSON types.
         encoding: how the features of the training data were encoded.
 
     Example:
         >>> import numpy as np, podium
-        >>> model = podium.LinearModel(np.array([1.0, -2.0]), means=np.zeros(2), intercept=0.5)
+        >>> model = podium.models.LinearModel(np.array([1.0, -2.0]), means=np.zeros(2), intercept=0.5)
         >>> model.predict([[3.0, 1.0], [np.nan, 1.0]]).tolist()
         [1.5, -1.5]
 
@@ -86,17 +86,11 @@ class LinearModel(Model):
     def _parameters(self) -> list[Any]:
         return [self.weights, self.means, self.intercept]
 
-    def with_info(self, **info: Any) -> Self:
-        """The same weights with other information."""
-        return replace(self, info=self.info | info)
-
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model."""
         return Parts({}, {"weights": self.weights, "means": self.means, "intercept": np.array([self.intercept])})
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Self:
-        """Return the model of a file."""
         weights, means, intercept = (stored.array(key, np.float64) for key in ("weights", "means", "intercept"))
         fits = len(weights) == len(means) == stored.n_features and len(intercept) == 1
         if not fits or not np.isfinite(np.concatenate([weights, means, intercept])).all():
@@ -114,7 +108,7 @@ class OrdinalModel(LinearModel):
 
     Example:
         >>> import numpy as np, podium
-        >>> model = podium.OrdinalModel(
+        >>> model = podium.models.OrdinalModel(
         ...     np.array([1.0]), np.zeros(1), classes=np.array([0.0, 1.0, 4.0]), thresholds=np.array([-1.0, 2.0])
         ... )
         >>> model.predict_label([[-3.0], [-1.0], [5.0]]).tolist()
@@ -141,12 +135,10 @@ class OrdinalModel(LinearModel):
         return [*super()._parameters(), self.classes, self.thresholds]
 
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model."""
         return Parts({}, super().to_parts().arrays | {"classes": self.classes, "thresholds": self.thresholds})
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Self:
-        """Return the model of a file."""
         linear = super().from_parts(stored)
         classes, thresholds = stored.array("classes", np.float64), stored.array("thresholds", np.float64)
         if len(classes) < 1 or len(thresholds) != len(classes) - 1:

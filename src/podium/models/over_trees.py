@@ -15,23 +15,18 @@ from podium.data.columns import to_numbers
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError
+from podium.models.archive import Parts, StoredModel
 from podium.models.base import Model
 from podium.models.ensemble import Ensemble
-from podium.models.stored import Parts, StoredModel
 
 if TYPE_CHECKING:
     from podium.trees import BinnedFeatures, Bins
 
 
 class OverTrees(Model):
-    """The base of models that turn the scores of an ensemble into others.
+    """The base of models that turn the scores of an ensemble into others."""
 
-    Attributes:
-        trees: the ensemble.
-
-    """
-
-    trees: Ensemble
+    trees: Ensemble  # the ensemble
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -54,11 +49,9 @@ class OverTrees(Model):
         return self.trees.info
 
     def splits_at(self, bins: Bins) -> bool:
-        """Whether all trees split between bins."""
         return self.trees.splits_at(bins)
 
     def prepare(self) -> None:
-        """Make the trees ready to score."""
         self.trees.prepare()
 
     def importance(self, kind: Any = "gain") -> Floats:
@@ -66,7 +59,6 @@ class OverTrees(Model):
         return self.trees.importance(kind)
 
     def with_info(self, **info: Any) -> Self:
-        """The same trees with other information."""
         return replace(self, trees=self.trees.with_info(**info))  # type: ignore[type-var]
 
 
@@ -76,7 +68,7 @@ class ClassEnsemble(OverTrees):
 
     Attributes:
         trees: of all classes in turn, round by round.
-        classes: the labels that they stand for.
+        classes: their labels.
         worth: what each class counts in a score.
 
     Example:
@@ -108,7 +100,6 @@ class ClassEnsemble(OverTrees):
         return self.trees.outputs(len(self.classes))
 
     def prepare(self) -> None:
-        """Make the trees of each class ready to score."""
         for ensemble in self._ensembles:
             ensemble.prepare()
 
@@ -133,7 +124,6 @@ class ClassEnsemble(OverTrees):
         return expected(self._class_scores(features, n_trees, n_threads), self.worth)
 
     def _class_scores(self, features: Features, n_trees: int | None, n_threads: int | None) -> Floats:
-        """A row for each class, a column for each document."""
         scores = [e._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for e in self._ensembles]
         return np.array(scores)
 
@@ -149,12 +139,10 @@ class ClassEnsemble(OverTrees):
         return [self.trees.digest(), self.classes, self.worth]
 
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model."""
         return Parts({}, self.trees.to_parts().arrays | {"classes": self.classes, "worth": self.worth})
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> ClassEnsemble:
-        """Return the model of a file."""
         trees = Ensemble.from_parts(stored)
         classes, worth = stored.array("classes", np.float64), stored.array("worth", np.float64)
         if not 2 <= len(classes) <= 256 or len(worth) != len(classes) or trees.n_trees % len(classes):
@@ -237,19 +225,17 @@ class TreesOnBaseScores(OverTrees):
         return [self.trees.digest(), self.scale]
 
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model."""
         submodel = {"name": self.name, "checksum": self.checksum, "scale": self.scale}
         return Parts({"submodel": submodel}, self.trees.to_parts().arrays)
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> TreesOnBaseScores:
-        """Return the model of a file."""
         trees, submodel = Ensemble.from_parts(stored), stored.mapping("submodel")
         name, checksum, scale = submodel.get("name"), submodel.get("checksum"), submodel.get("scale", 1.0)
         if not isinstance(name, str) or not isinstance(checksum, str):
             raise stored.error("its submodel is not named")
         if not isinstance(scale, float) or not 0 < scale < math.inf:  # files of version 0.1 have no scale
-            raise stored.error("the scale of its submodel is no number above 0")
+            raise stored.error("the scale of its submodel is not a number above 0")
         return cls(trees, name, checksum, scale)
 
 

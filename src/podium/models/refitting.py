@@ -50,7 +50,7 @@ def refit_weights(
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
-        >>> podium.refit_weights(model, data, "ndcg@5")
+        >>> podium.models.refit_weights(model, data, "ndcg@5")
         Ensemble(3 trees with 12 leaves on 4 features)
 
     """
@@ -88,7 +88,7 @@ def refit_weights(
 
 
 def _summed(trees: list[Tree], leaves: Int32s) -> Floats:
-    """The scores as the ensemble has them: tree after tree."""
+    """The scores as the ensemble adds them: tree after tree."""
     scores = np.zeros(len(leaves))
     for k, tree in enumerate(trees):
         scores += tree.leaf_value[leaves[:, k]]

@@ -24,31 +24,20 @@ States = dict[int, dict[str, Tensor]]
 
 @dataclass
 class State:
-    """Where a run stands.
+    """The state of a run."""
 
-    Attributes:
-        rate: the learning rate of the next epoch.
-        epochs: so far.
-        best: the best of them.
-        halved: after which the rate was last halved.
-        history: what was measured.
-        observations: what observers returned.
-        objectives: what the objective of each batch has learnt itself; mostly nothing.
-        candidates: the weights of epochs that are, or may become, the best.
-
-    """
-
-    rate: float
-    epochs: int = 0
-    best: int = 0
-    halved: int = 0
-    history: dict[str, list[float]] = field(default_factory=dict)
-    observations: dict[str, list[float]] = field(default_factory=dict)
+    rate: float  # the learning rate of the next epoch
+    epochs: int = 0  # so far
+    best: int = 0  # the best of them
+    halved: int = 0  # after which the rate was last halved
+    history: dict[str, list[float]] = field(default_factory=dict)  # what was measured
+    observations: dict[str, list[float]] = field(default_factory=dict)  # what observers returned
+    # what the objective of each batch has learnt itself; mostly nothing
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
-    candidates: States = field(default_factory=dict)
+    candidates: States = field(default_factory=dict)  # the weights of epochs that are, or may become, the best
 
     def observe(self, observers: Sequence[Observer], epoch: Any) -> None:
-        """Tell observers of an epoch, and keep what they return."""
+        """Call observers with an epoch, and keep what they return."""
         observations = Observations(self.observations)
         observations.tell(observers, epoch)
         self.observations = observations.values
@@ -109,8 +98,8 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
         return _restore(described, tensors, module, optimizer)
     except PodiumError:
         raise
-    except Exception as error:  # whatever damaged bytes lead safetensors, json and torch to
-        raise FileFormatError(str(path), f"is no checkpoint of a net, or it is damaged ({error})") from error
+    except Exception as error:  # safetensors, json and torch raise many kinds for damaged bytes
+        raise FileFormatError(str(path), f"is not a checkpoint of a net, or it is damaged ({error})") from error
 
 
 def _restore(
@@ -131,7 +120,7 @@ def _restore(
 
 
 def _checksum(described: str, tensors: dict[str, Tensor]) -> str:
-    """A hash of all that a file holds: safetensors has none of its own."""
+    """A hash of all that a file holds: safetensors itself has none."""
     checksum = hashlib.sha256(described.encode())
     for name, tensor in sorted(tensors.items()):
         checksum.update(f"{name} {tensor.dtype} {tensor.shape}".encode() + tensor.numpy().tobytes())

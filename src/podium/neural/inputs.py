@@ -1,4 +1,4 @@
-"""Features as nets need them: of one size, whatever their units ([W] §1: trees do without)."""
+"""Features as nets need them: of one size for any units ([W] §1: trees do without)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Inputs:
 
     Attributes:
         kind: `"standard"`: mean 0 and standard deviation 1; `"log"`: the same after sign(x) log(1 + |x|), for counts
-            and lengths; `"quantile"`: the same after the share of training documents below, for whatever is skewed;
+            and lengths; `"quantile"`: the same after the share of training documents below, for skewed features;
             `"none"`: features as they come.
         grid: for quantiles, their values, a row for each feature.
         means, scales: of the transformed features.
@@ -90,6 +90,6 @@ def _transformed(x: Floats, kind: str, grid: Floats) -> Floats:
         return np.asarray(np.sign(x) * np.log1p(np.abs(x)))
     if kind == "quantile":
         levels = np.linspace(0, 1, len(grid))
-        # The middle of the share below and the share at or below: a value of many documents stands in their middle.
+        # The middle of the share below and the share at or below: a value that many documents share is in their middle.
         return np.asarray(0.5 * (np.interp(x, grid, levels) + 1 - np.interp(-x, -grid[::-1], levels)))
     return x

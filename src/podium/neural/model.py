@@ -9,27 +9,28 @@ stretches, until Σ is right. A few points are enough for smooth nets. Nets with
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from podium.core.array_types import Float32s, Floats, Ints
+from podium.core.hyperparameters import INPUTS
 from podium.core.threads import thread_count
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
 from podium.data.encoding import Encoding
 from podium.data.features import Features
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, FileFormatError, ParameterError, warn
 from podium.models import Model
-from podium.models.stored import Parts, StoredModel
-from podium.neural.inputs import Inputs
-from podium.neural.modules import NETS, scores_of, sees_lists
+from podium.models.archive import Parts, StoredModel
+from podium.neural.inputs import LEVELS, Inputs
+from podium.neural.modules import NETS, build_net, scores_of, sees_lists
 
 POINTS, STRETCHES = 16, (1, 4, 16, 64)
 TOLERANCE, TOO_MUCH = 1e-4, 1e-3  # of 1 + |gap of the scores|: when to stop, and when to warn
@@ -71,11 +72,9 @@ def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) 
             break
     n_wrong = int((errors > TOO_MUCH).sum())
     if n_wrong:
-        warnings.warn(
+        warn(
             f"integrated gradients of {n_wrong} documents add up only within {float(errors.max()):.1g} of "
-            f"the gap of scores, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there",
-            PodiumWarning,
-            stacklevel=2,
+            f"the gap of scores, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there"
         )
     return values.numpy(), base
 
@@ -110,7 +109,7 @@ class Net(Model):
         module: from documents, and the queries' offsets where its `forward` takes them, to scores.
         inputs: how features are brought to one scale.
         feature_names: names of the features, or None.
-        info: parameters, history and the like, as JSON has it.
+        info: parameters, history and the like, as JSON types.
         encoding: how the features of the training data were encoded.
 
     Example:
@@ -143,7 +142,6 @@ class Net(Model):
         return f"Net({type(self.module).__name__}, {weights} weights)"
 
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
-        """The score of each row; `offsets` of the queries for a net that sees lists."""
         rows = self._checked_rows(features)
         if offsets is None and self.sees_lists:
             raise DataError("this net sees whole lists, which features alone do not tell: predict RankingData")
@@ -189,22 +187,19 @@ class Net(Model):
         weights = {name: tensor.numpy() for name, tensor in self.module.state_dict().items()}
         return [shape, self.inputs, weights]
 
-    def with_info(self, **info: Any) -> Net:
-        """The same net with other information."""
-        return replace(self, info=self.info | info)
-
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the net."""
-        from podium.neural.file import described_parts
-
-        return Parts(*described_parts(self))
+        is_podiums = type(self.module) in NETS.values()
+        described = self.module.description if is_podiums else {"net": "own", "class": type(self.module).__qualname__}
+        tensors = {name: tensor.detach().contiguous().clone() for name, tensor in self.module.state_dict().items()}
+        weights, inputs = save(tensors), self.inputs
+        if _header_size(weights) > LARGEST_HEADER:
+            raise DataError(f"a net of {len(tensors)} tensors of weights is too much for a model file")
+        scales = {"grid": inputs.grid.ravel(), "means": inputs.means, "scales": inputs.scales}
+        return Parts({"net": described, "inputs": inputs.kind}, {"weights": weights, **scales})
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Net:
-        """Return the net of a file."""
-        from podium.neural.file import read
-
-        return read(stored)
+        return _read(stored)
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
         """The weights as a vector, and the scores of some data's rows as a function of them."""
@@ -244,7 +239,7 @@ def scores_in_batches(module: nn.Module, documents: Callable[[int, int], torch.T
 
 @contextmanager
 def torch_threads(n_threads: int | None) -> Iterator[None]:
-    """Let torch use so many threads for a while."""
+    """Let torch use `n_threads` threads within the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(thread_count(n_threads))
     try:
@@ -254,17 +249,11 @@ def torch_threads(n_threads: int | None) -> Iterator[None]:
 
 
 class ScoredSet:
-    """Documents that a net scores after each epoch.
-
-    Attributes:
-        data: the documents.
-        scores: by row, as of the last epoch.
-
-    """
+    """Documents that a net scores after each epoch."""
 
     def __init__(self, data: RankingData, rows: Ints, offsets: Ints, inputs: Tensor) -> None:
         self.data, self.rows, self.offsets, self.documents = data, rows, offsets, inputs
-        self.scores = np.zeros(len(data))
+        self.scores = np.zeros(len(data))  # by row, as of the last epoch
 
     @classmethod
     def of(cls, data: RankingData, inputs: Inputs) -> ScoredSet:
@@ -278,3 +267,78 @@ class ScoredSet:
         """Bring the scores up to date."""
         scores = scores_in_batches(module, lambda first, last: self.documents[first:last], self.offsets)
         self.scores[self.rows] = scores
+
+
+# --- the model file: weights as safetensors, a description for the nets that Podium brings
+
+MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
+LARGEST_HEADER = 1 << 20  # bytes that the names and shapes of weights may take: some ten thousand tensors
+
+
+def _header_size(content: bytes) -> int:
+    """How many bytes of safetensors are names and shapes."""
+    return int.from_bytes(content[:8], "little")
+
+
+def _read(stored: StoredModel) -> Net:
+    array, header, file, module, n_features = stored.array, stored.header, stored.path, stored.module, stored.n_features
+    inputs = _inputs(array, header.get("inputs"), n_features, file)
+    content = array("weights", bytes)
+    if _header_size(content) > LARGEST_HEADER:
+        raise FileFormatError(file, "its weights are damaged, or more than a net has")
+    try:
+        weights = load(content)
+    except Exception as error:  # safetensors raises many kinds for crafted bytes
+        raise FileFormatError(file, f"its weights are damaged: {error}") from error
+    described = header.get("net")
+    if not isinstance(described, dict):
+        raise FileFormatError(file, "its net is not described")
+    if described.get("net") == "own":
+        if module is None:
+            raise ParameterError(
+                f"{file} has the weights of a net of your own, {described.get('class')}; give the net as well: "
+                "podium.load(file, module=…)"
+            )
+        net = copy.deepcopy(module)
+    else:
+        net = _empty_net(described, weights, n_features, file)
+    expected = {name: (tensor.shape, tensor.dtype) for name, tensor in net.state_dict().items()}
+    if expected != {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}:
+        raise FileFormatError(file, f"its weights are not those of a {type(net).__name__} of this shape")
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
+        raise FileFormatError(file, "a weight is not finite")
+    net.load_state_dict(weights)
+    return Net(net.eval(), inputs, stored.feature_names, stored.info, stored.encoding)
+
+
+def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
+    """A net as described, unless that asks for more than there are weights."""
+    settings = {name: value for name, value in described.items() if name != "net"}
+    hidden = settings.get("hidden", [])
+    numbers = [v for name, v in settings.items() if name not in ("hidden", "activation", "n_features")]
+    sizes = [*numbers, *(hidden if isinstance(hidden, list) else [None])]
+    fits = len(sizes) <= MOST_LAYERS and all(type(size) is int and 1 <= size <= MOST_UNITS for size in sizes)
+    fits &= settings.get("depth", 1) in range(1, MOST_LAYERS)
+    fits &= isinstance(described.get("net"), str) and settings.get("n_features") == n_features
+    if not fits or described["net"] not in NETS:
+        raise FileFormatError(file, "its net is not described as one of Podium's")
+    try:
+        with torch.device("meta"):  # costs nothing, however large
+            empty = build_net(described)
+        if sum(p.numel() for p in empty.parameters()) == sum(map(Tensor.numel, weights.values())):
+            return empty.to_empty(device="cpu")  # no random weights: the file's are put in
+    except (DataError, TypeError) as error:
+        raise FileFormatError(file, f"its net is not described as one of Podium's: {error}") from error
+    raise FileFormatError(file, "its net is described as larger or smaller than its weights")
+
+
+def _inputs(array: Callable[[str, Any], Any], kind: object, n_features: int, file: str) -> Inputs:
+    grid, means, scales = (array(name, np.float64) for name in ("grid", "means", "scales"))
+    levels = LEVELS if kind == "quantile" else 0
+    fits = kind in INPUTS.choices and len(means) == len(scales) == n_features and len(grid) == n_features * levels
+    if not fits or not all(np.isfinite(values).all() for values in (grid, means, scales)):
+        raise FileFormatError(file, "the scales of its inputs are not valid")
+    grid = grid.reshape(n_features, levels)
+    if (np.diff(grid, axis=1) < 0).any():
+        raise FileFormatError(file, "the quantiles of its inputs do not rise")
+    return Inputs(str(kind), grid, means, scales)

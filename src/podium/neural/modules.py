@@ -60,7 +60,7 @@ class Layers(nn.Module):
 class ListTransformer(nn.Module):
     """A small transformer over the documents of a query: each score depends on the whole list.
 
-    The rank in the list is no input: the order of the rows does not matter.
+    The rank in the list is not an input: the order of the rows does not matter.
 
     Args:
         n_features: the number of inputs.
@@ -81,7 +81,7 @@ class ListTransformer(nn.Module):
         for name, value in (("width", width), ("heads", heads), ("depth", depth)):
             require_whole(name, value, 1)
         if width % heads:
-            raise DataError(f"width must be a multiple of heads, but {width} is none of {heads}")
+            raise DataError(f"width must be a multiple of heads, but {width} is not a multiple of {heads}")
         self.description: dict[str, Any] = {
             "net": "list transformer", "n_features": int(n_features), "width": width, "heads": heads, "depth": depth
         }  # fmt: skip
@@ -128,7 +128,7 @@ def build_net(description: dict[str, Any]) -> nn.Module:
 
 
 def sees_lists(module: nn.Module) -> bool:
-    """Whether a module's `forward` takes the queries' offsets beside the documents."""
+    """Whether a module's `forward` takes the queries' offsets in addition to the documents."""
     return "offsets" in inspect.signature(module.forward).parameters
 
 
@@ -144,10 +144,7 @@ def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, with_lists:
 class NumpyLayers:
     """`Layers` in NumPy, forward and backward: for nets as small as the papers', autograd takes three times as long.
 
-    Args:
-        net: shares its weights.
-        gradients: of each tensor of weights, written by `backward`.
-
+    It shares the weights of the net; `backward` writes the gradients of each tensor.
     """
 
     def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:

@@ -1,6 +1,6 @@
 """Steps down a gradient, for all weights of a module at once.
 
-A module's weights become views of one vector, so that a step is a handful of operations whatever the number of tensors;
+A module's weights become views of one vector, so that a step is a handful of operations for any number of tensors;
 for nets as small as the papers' that is several times as fast as a step for each.
 """
 
@@ -33,19 +33,13 @@ class Weights:
             start = part.stop
 
     def release(self) -> None:
-        """Give each tensor memory of its own again."""
+        """Give each tensor its own memory again."""
         for tensor in self.tensors:
             tensor.data, tensor.grad = tensor.data.clone(), None
 
 
 class Optimizer(ABC):
-    """A way down the gradient.
-
-    Args:
-        weights: what is moved.
-        l2: weight decay, added to the gradient.
-
-    """
+    """A way down the gradient; `l2` is weight decay, added to the gradient."""
 
     default_rate: float
 
@@ -72,12 +66,11 @@ class Optimizer(ABC):
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, as [B] has it."""
+    """Stochastic gradient descent, as in [B]."""
 
     default_rate = 1e-3
 
     def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
-        """Against the gradient."""
         weights.sub_(gradient, alpha=rate)
 
 
@@ -100,11 +93,9 @@ class Adam(Optimizer):
         weights.addcdiv_(self.mean, size, value=-rate / (1 - 0.9**self.steps))
 
     def state(self) -> dict[str, Tensor]:
-        """Means and the number of steps."""
         return {"mean": self.mean, "square": self.square, "steps": torch.tensor(self.steps)}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Take them over."""
         self.mean, self.square, self.steps = state["mean"], state["square"], int(state["steps"])
 
 

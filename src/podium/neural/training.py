@@ -6,7 +6,6 @@ import copy
 import logging
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +26,7 @@ from podium.core.team import Team
 from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, PROCESS_WIDE, n_threads_for
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models.base import checked_sets, require_numbers
 from podium.neural.checkpoints import Snapshot, State, read_state, write_state
@@ -54,7 +53,7 @@ class Epoch:
         data: the training documents.
         objective: what is trained on.
 
-    A mapping from names to numbers that an observer returns stands in `history_` beside the means.
+    A mapping from names to numbers that an observer returns is added to `history_`.
 
     Example:
         >>> import podium
@@ -113,7 +112,7 @@ class NetTraining:
         objective: gives λ, which is handed to the backward pass.
         selection: the measure, or graded measures, that picks the epoch and halves the rate: on the first validation
             set, or else on the training queries.
-        watched: measures that stand in the history beside those of the selection.
+        watched: measures that the history holds in addition to those of the selection.
 
     Example:
         >>> import podium
@@ -215,7 +214,7 @@ class NetTraining:
                 write_state(checkpoint, mark, snapshot)
             if not run.state.epochs or isinstance(stop, Stopped):
                 raise
-            warnings.warn(f"interrupted after {run.state.epochs} epochs: the best is kept", PodiumWarning, stacklevel=2)
+            warn(f"interrupted after {run.state.epochs} epochs: the best is kept")
         run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
@@ -225,7 +224,6 @@ class NetTraining:
 
 
 def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int) -> nn.Module:
-    """A copy of a module, or the one that a function makes."""
     if not callable(module):
         raise DataError(f"the net must be a torch module, or a function that makes one, not {module!r}")
     try:
@@ -239,16 +237,12 @@ def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int)
 
 @dataclass(frozen=True)
 class _Batch:
-    """Rows that are a step's documents, the offsets of their queries, and the objective on them."""
-
     rows: slice
     offsets: Tensor
     bound: BoundObjective
 
 
 class _NetRun:
-    """A training run in progress."""
-
     def __init__(
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:

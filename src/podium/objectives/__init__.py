@@ -2,12 +2,9 @@
 
 from podium.objectives.base import BoundObjective, Objective, register
 from podium.objectives.debiased import Debiased
-from podium.objectives.default import default_objective
-from podium.objectives.lambda_ import Lambda
-from podium.objectives.lambdaloss import LambdaLoss
+from podium.objectives.lambda_ import Lambda, LambdaLoss, Local
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
 from podium.objectives.listwise import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
-from podium.objectives.local import Local
 from podium.objectives.ordinal import Ordinal
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.pairwise import Pairwise, Preferences
@@ -15,7 +12,7 @@ from podium.objectives.parsing import describe, parse
 from podium.objectives.pointwise import Logistic, Multiclass, Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
-from podium.objectives.sums import Anneal, Sum, Tiers
+from podium.objectives.sums import Anneal, Sum, Tiers, default_objective
 
 __all__ = [
     "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",

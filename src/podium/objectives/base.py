@@ -61,7 +61,7 @@ class BoundObjective(ABC):
         gradients[:], hessians[:] = result
 
     def facts(self) -> Any:
-        """What this part of the data adds to what only all data tells (`podium.core.merging`); mostly nothing."""
+        """What this part adds to facts about all data (`podium.core.merging`); usually nothing."""
         return None
 
     def set_facts(self, facts: Any) -> None:  # noqa: B027
@@ -91,13 +91,11 @@ class BoundInParts(BoundObjective):
     """A bound objective that is written once, as `fill_in_parts`."""
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """Return λ and w for each row of the data."""
         gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
         self.fill(scores, iteration, gradients, hessians)
         return gradients, hessians
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """Write λ and w into existing arrays."""
         alone(self.fill_in_parts(scores, iteration, gradients, hessians))
 
 
@@ -149,11 +147,11 @@ class Objective(ABC):
         """The objective on these documents."""
 
     def measuring(self, *data: RankingData) -> Self:
-        """With whatever its measures take from data fixed: on training and validation data they are the same."""
+        """Fix what its measures take from data, so that training and validation data are measured alike."""
         return self._with_parts(lambda part: part.fixed(*data) if isinstance(part, Measure) else part.measuring(*data))
 
     def fixed(self, data: RankingData) -> Self:
-        """Likewise, with whatever else it takes from the data, so that a part of the data is trained on alike."""
+        """Also fix what else it takes from the data, so that parts of the data are trained on alike."""
         fixed = self._with_parts(lambda part: part.fixed(data))
         object.__setattr__(fixed, "checked", True)
         return fixed
@@ -239,7 +237,7 @@ def label_source(objective: Objective) -> str | None:
 
 
 def require_source(labels: object) -> None:
-    """Refuse what is no name of a label source."""
+    """Raise if `labels` is not the name of a label source."""
     if not isinstance(labels, str):
         raise DataError(f"labels must name a label source, not {labels!r}")
 

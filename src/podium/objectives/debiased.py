@@ -91,7 +91,6 @@ class Debiased(CompositeObjective):
         object.__setattr__(self, "l2", l2)
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         positions = _positions(data)
         if self.propensities is None:
             return BoundBiases(self, self.objective.bind(data), data)
@@ -104,12 +103,7 @@ class Debiased(CompositeObjective):
 
 
 class BoundBiases(BoundInParts):
-    """The estimate of position bias beside a model in training.
-
-    Attributes:
-        biases: of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown.
-
-    """
+    """Biases of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown."""
 
     def __init__(self, settings: Debiased, inner: BoundObjective, data: RankingData) -> None:
         self.settings, self.inner = settings, inner
@@ -119,18 +113,15 @@ class BoundBiases(BoundInParts):
         require_one_output(inner, "Debiased")
 
     def _set_counts(self, counts: Ints) -> None:
-        """Take note of how many documents were shown at each position."""
         self.n, self.counts = int(counts.sum()), counts.astype(np.float64)
         self.biases = np.zeros(len(counts))
         self.sums = GroupSums(self.shown, len(counts))
 
     def facts(self) -> Any:
-        """Positions, and what the inner objective asks for."""
         positions, counts = np.unique(self.shown, return_counts=True)
         return Counts(positions, counts), self.inner.facts()
 
     def set_facts(self, facts: Any) -> None:
-        """As of all data."""
         (positions, counts), of_inner = facts
         self.inner.set_facts(of_inner)
         self.base_score = self.inner.base_score
@@ -156,11 +147,9 @@ class BoundBiases(BoundInParts):
         self.biases[0] = 0.0
 
     def state(self) -> dict[str, list[float]]:
-        """The biases, and the state of the inner objective."""
         return {"biases": self.biases.tolist()} | {f"in/{name}": value for name, value in self.inner.state().items()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
-        """Go on with them."""
         if len(state["biases"]) != len(self.biases):
             raise DataError(f"there are biases of {len(state['biases']) - 1} positions, not of {len(self.biases) - 1}")
         self.biases = np.array(state["biases"])

@@ -1,9 +1,8 @@
 """Links: what the lead o = s_i − s_j of a pair i ▷ j costs.
 
-A link is a class with the cost, the gradient λ = −dC/do and the hessian w = d²C/do², and two helpers that the pair
-kernel calls: `…_number` for one pair in double precision, `…_lanes` for 16 pairs on SIMD lanes. Both leave out σ and
-σ², by which the kernel multiplies in the end, and take x = σo. A new link is a class, two helpers, and a line in each
-of the functions at the end of this file, which choose by the link's code.
+A link is a class with the cost, the gradient λ = −dC/do and the hessian w = d²C/do². The pair kernel calls the
+functions at the end of this file, which choose by the link's code: `link_number` computes one pair in double precision,
+`link_lanes` 16 pairs on SIMD lanes. Both take x = σo and leave out σ and σ², by which the kernel multiplies in the end.
 """
 
 from __future__ import annotations
@@ -78,12 +77,32 @@ def _wrong_and_right(x: Number) -> tuple[Any, Any]:
     return 1.0 / (1.0 + math.exp(min(x, 700.0))), 1.0 / (1.0 + math.exp(min(-x, 700.0)))
 
 
+@dataclass(frozen=True)
+class _Steep(Link):
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_number("sigma", self.sigma, above=0)
+
+
+@dataclass(frozen=True)
+class _WithMargin(Link):
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_number("margin", self.margin, above=0)
+
+    @property
+    def parameter(self) -> float:
+        return self.margin
+
+
 # --- RankNet
 
 
 @register
 @dataclass(frozen=True)
-class CrossEntropy(Link):
+class CrossEntropy(_Steep):
     """C = log(1 + e^{−σo}): RankNet ([B] §2; Burges et al. 2005).
 
     Args:
@@ -97,20 +116,16 @@ class CrossEntropy(Link):
 
     """
 
-    sigma: float = 1.0
     code: ClassVar[int] = CROSS_ENTROPY
     has_hessian: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        require_number("sigma", self.sigma, above=0)
-
-    def cost(self, o: Floats) -> Floats:  # noqa: D102
+    def cost(self, o: Floats) -> Floats:
         return np.logaddexp(0.0, -self.sigma * o)
 
-    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:
         return self.sigma * _wrong(self.sigma * o)
 
-    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:
         return self.sigma**2 * _wrong(self.sigma * o) * _wrong(-self.sigma * o)
 
 
@@ -155,25 +170,19 @@ class LocalSigmoid(Link):
         require_number("centre", self.centre)
 
     @property
-    def parameter(self) -> float:  # noqa: D102
+    def parameter(self) -> float:
         return self.centre
 
-    def cost(self, o: Floats) -> Floats:  # noqa: D102
+    def cost(self, o: Floats) -> Floats:
         return _wrong(o + self.centre)
 
-    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:
         return _wrong(o + self.centre) * _wrong(-o - self.centre)
 
     def hessian(self, o: Floats) -> Floats:
         """|ΔZ|⁻¹ of [S]'s: e^x (e^x − 1) / (1 + e^x)³, x = o + τ; it changes its sign at x = 0."""
         x = o + self.centre
         return _wrong(x) * _wrong(-x) * (_wrong(-x) - _wrong(x))
-
-
-@helper
-def _local_number(x: Number, centre: Number) -> tuple[Any, Any]:
-    wrong, right = _wrong_and_right(x + centre)
-    return right * wrong, right * wrong * (right - wrong)
 
 
 @helper
@@ -198,7 +207,7 @@ def _local_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: 
 
 @register
 @dataclass(frozen=True)
-class Hinge(Link):
+class Hinge(_WithMargin):
     """C = max(0, m − o), m = 1: RankSVM (Herbrich, Graepel and Obermayer 2000; Joachims 2002).
 
     Args:
@@ -212,29 +221,16 @@ class Hinge(Link):
 
     """
 
-    margin: float = 1.0
     code: ClassVar[int] = HINGE
 
-    def __post_init__(self) -> None:
-        require_number("margin", self.margin, above=0)
-
-    @property
-    def parameter(self) -> float:  # noqa: D102
-        return self.margin
-
-    def cost(self, o: Floats) -> Floats:  # noqa: D102
+    def cost(self, o: Floats) -> Floats:
         return np.maximum(0.0, self.margin - o)
 
-    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:
         return (o < self.margin).astype(np.float64)
 
-    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:
         return np.zeros_like(o)
-
-
-@helper
-def _hinge_number(x: Number, margin: Number) -> tuple[Any, Any]:
-    return np.float64(x < margin), 0.0
 
 
 @helper
@@ -246,7 +242,7 @@ def _hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple
 
 @register
 @dataclass(frozen=True)
-class SquaredHinge(Link):
+class SquaredHinge(_WithMargin):
     """C = ½ max(0, m − o)²: GBRank (Zheng et al. 2007).
 
     Args:
@@ -260,30 +256,17 @@ class SquaredHinge(Link):
 
     """
 
-    margin: float = 1.0
     code: ClassVar[int] = SQUARED_HINGE
     has_hessian: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        require_number("margin", self.margin, above=0)
-
-    @property
-    def parameter(self) -> float:  # noqa: D102
-        return self.margin
-
-    def cost(self, o: Floats) -> Floats:  # noqa: D102
+    def cost(self, o: Floats) -> Floats:
         return 0.5 * np.maximum(0.0, self.margin - o) ** 2
 
-    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:
         return np.maximum(0.0, self.margin - o)
 
-    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:
         return (o < self.margin).astype(np.float64)
-
-
-@helper
-def _squared_hinge_number(x: Number, margin: Number) -> tuple[Any, Any]:
-    return max(margin - x, 0.0), np.float64(x < margin)
 
 
 @helper
@@ -300,7 +283,7 @@ def _squared_hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) 
 
 @register
 @dataclass(frozen=True)
-class Fidelity(Link):
+class Fidelity(_Steep):
     """C = 1 − √P, P = 1 / (1 + e^{−σo}): FRank (Tsai et al. 2007).
 
     Args:
@@ -314,28 +297,18 @@ class Fidelity(Link):
 
     """
 
-    sigma: float = 1.0
     code: ClassVar[int] = FIDELITY
 
-    def __post_init__(self) -> None:
-        require_number("sigma", self.sigma, above=0)
-
-    def cost(self, o: Floats) -> Floats:  # noqa: D102
+    def cost(self, o: Floats) -> Floats:
         return 1.0 - np.sqrt(_wrong(-self.sigma * o))
 
-    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:
         p = _wrong(-self.sigma * o)
         return 0.5 * self.sigma * np.sqrt(p) * _wrong(self.sigma * o)
 
-    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:
         p = _wrong(-self.sigma * o)
         return 0.25 * self.sigma**2 * np.sqrt(p) * _wrong(self.sigma * o) * (3 * p - 1)
-
-
-@helper
-def _fidelity_number(x: Number) -> tuple[Any, Any]:
-    wrong, right = _wrong_and_right(x)
-    return 0.5 * math.sqrt(right) * wrong, 0.25 * math.sqrt(right) * wrong * (3.0 * right - 1.0)
 
 
 @helper
@@ -354,7 +327,7 @@ LARGEST_EXPONENT = 30.0  # a pair that is further wrong counts as much as this: 
 
 @register
 @dataclass(frozen=True)
-class Exponential(Link):
+class Exponential(_Steep):
     """C = e^{−σo}: RankBoost (Freund, Iyer, Schapire and Singer 2003).
 
     Gradient and hessian stay at e^30 (times σ and σ²) for pairs with −σo > 30, and the cost goes on as a straight line:
@@ -371,29 +344,19 @@ class Exponential(Link):
 
     """
 
-    sigma: float = 1.0
     code: ClassVar[int] = EXPONENTIAL
     has_hessian: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        require_number("sigma", self.sigma, above=0)
-
-    def cost(self, o: Floats) -> Floats:  # noqa: D102
+    def cost(self, o: Floats) -> Floats:
         exponent = -self.sigma * o
         beyond = np.maximum(exponent - LARGEST_EXPONENT, 0.0)
         return np.exp(np.minimum(exponent, LARGEST_EXPONENT)) * (1.0 + beyond)
 
-    def gradient(self, o: Floats) -> Floats:  # noqa: D102
+    def gradient(self, o: Floats) -> Floats:
         return self.sigma * np.exp(np.minimum(-self.sigma * o, LARGEST_EXPONENT))
 
-    def hessian(self, o: Floats) -> Floats:  # noqa: D102
+    def hessian(self, o: Floats) -> Floats:
         return self.sigma * self.gradient(o)
-
-
-@helper
-def _exponential_number(x: Number) -> tuple[Any, Any]:
-    power = math.exp(min(-x, LARGEST_EXPONENT))
-    return power, power
 
 
 @helper
@@ -412,15 +375,18 @@ def _exponential_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) -
 def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
     """λ and w of one pair with the lead x = σo, without σ and σ²."""
     if link == HINGE:
-        return _hinge_number(x, parameter)
+        return np.float64(x < parameter), 0.0
     if link == SQUARED_HINGE:
-        return _squared_hinge_number(x, parameter)
+        return max(parameter - x, 0.0), np.float64(x < parameter)
     if link == LOCAL:
-        return _local_number(x, parameter)
+        wrong, right = _wrong_and_right(x + parameter)
+        return right * wrong, right * wrong * (right - wrong)
     if link == FIDELITY:
-        return _fidelity_number(x)
+        wrong, right = _wrong_and_right(x)
+        return 0.5 * math.sqrt(right) * wrong, 0.25 * math.sqrt(right) * wrong * (3.0 * right - 1.0)
     if link == EXPONENTIAL:
-        return _exponential_number(x)
+        power = math.exp(min(-x, LARGEST_EXPONENT))
+        return power, power
     return cross_entropy_number(x)
 
 

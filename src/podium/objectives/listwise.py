@@ -37,7 +37,6 @@ class ListLoss(Objective):
     works_in_parts = True
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         return _BoundLists(self, data)
 
     def prepare(self, lists: Lists) -> None:
@@ -53,21 +52,9 @@ class ListLoss(Objective):
 
 
 class Lists:
-    """The labelled documents of all queries, one list after the other in the canonical order.
+    """The labelled documents of all queries, one list after the other in the canonical order; no list is empty."""
 
-    Attributes:
-        data: where they come from.
-        rows: of the documents.
-        offsets: where each list begins; there are no empty ones.
-        sizes: the number of documents of each list.
-        list_of: the list of each document.
-        queries: the query of each list.
-        labels, weights: of the documents.
-        team: the threads to use; None is for all cores.
-
-    """
-
-    team: Team | None = None
+    team: Team | None = None  # the threads to use; None is for all cores
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
@@ -76,6 +63,7 @@ class Lists:
         query = data.query_in_order[labelled]
         self.data, self.rows, self.labels = data, data.canonical_order[labelled], labels[labelled]
         self.weights = document_weights_of(data)[labelled]
+        # The query of each list, where each list begins, and the list of each document.
         self.queries, self.offsets, self.list_of = np.unique(query, return_index=True, return_inverse=True)
         self.sizes = np.diff(self.offsets, append=len(self.rows))
         self.random = ContentRandom(data)
@@ -146,7 +134,7 @@ class ListNet(ListLoss):
 
     labels: str = "relevance"
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         return softmax_cross_entropy(lists, scores, lists.softmax(lists.labels))
 
 
@@ -155,8 +143,8 @@ class ListNet(ListLoss):
 class ListMLE(ListLoss):
     """C = Σ_i log Σ_{l_j ≤ l_i} e^{s_j} − s_i: Plackett–Luce likelihood of the label order (Xia et al., ICML 2008).
 
-    Labels leave open in which order equal ones stand, so each document competes with its equals and with all below, as
-    Breslow (1974) has it for tied events in Cox's model. Documents of the lowest label win against nobody and add no
+    Labels do not order equal documents, so each competes with its equals and with all below, as
+    Breslow (1974) does for tied events in Cox's model. Documents of the lowest label beat no other and add no
     term: whatever is left comes last with probability 1. Without ties this is ListMLE as published. With ties it is,
     but for a constant, a bound of −log of the likelihood summed over all orders of equal labels, since every term's sum
     grows by documents that are already placed; and it is convex.
@@ -172,7 +160,7 @@ class ListMLE(ListLoss):
 
     labels: str = "relevance"
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         order = np.lexsort((-lists.labels, lists.list_of))  # stable: equal labels in the canonical order
         result = np.zeros(len(order)), np.zeros(len(order))
         offsets = np.append(lists.offsets, len(order))
@@ -193,7 +181,7 @@ def plackett_luce(
 ) -> None:
     """λ and w of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above their list's lowest label.
 
-    The documents of a list stand in `order` by descending label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d
+    `order` sorts the documents of a list by descending label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d
     is 0 for the lowest label; the hessian likewise. Both sums over k are kept as logarithms: no score is too large.
     """
     tails = np.empty(len(order))
@@ -254,14 +242,13 @@ class XENDCG(ListLoss):
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
             raise DataError(f"seed must be a whole number, not {self.seed!r}")
 
-    def prepare(self, lists: Lists) -> None:  # noqa: D102
+    def prepare(self, lists: Lists) -> None:
         require_labels_up_to(self, lists, 30.0)
 
     def is_random(self, lists: Lists) -> bool:
-        """Always."""
         return True
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         gamma = lists.random.of_documents(f"{self.seed}/{iteration}/gamma")[lists.rows]
         target = np.exp2(lists.labels) - gamma
         return softmax_cross_entropy(lists, scores, target / lists.sums(target))
@@ -288,10 +275,10 @@ class RankCosine(ListLoss):
     has_hessian = False
     no_hessian_because = "the hessian of a cosine changes its sign"
 
-    def prepare(self, lists: Lists) -> None:  # noqa: D102
+    def prepare(self, lists: Lists) -> None:
         require_labels_up_to(self, lists, 50.0)
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         d = lists.weights
         gains = np.exp2(lists.labels) - 1.0
         total = lists.sums(d)
@@ -325,7 +312,7 @@ class QueryRegression(ListLoss):
     labels: str = "relevance"
     score_unit = math.inf
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         residuals, d = lists.labels - scores, lists.weights
         total = lists.sums(d)
         mean = lists.sums(d * residuals) / np.where(total > 0, total, 1.0)

@@ -23,7 +23,7 @@ from podium.objectives.pointwise import BoundPoints, Points
 
 MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
 MOST_HALVINGS = 60
-FAR = 50.0  # e^−50 is nothing beside 1: thresholds this far outside the range of the scores have no gradient to go by
+FAR = 50.0  # e^−50 is negligible next to 1: thresholds this far outside the range of the scores have no gradient
 PRECISE = 1e-10  # a step that raises the mean log-likelihood by less is the last one
 
 
@@ -64,18 +64,11 @@ class Ordinal(Objective):
         require_source(self.labels)
 
     def bind(self, data: RankingData) -> BoundOrdinal:
-        """On these documents."""
         return BoundOrdinal(Points(data, self.labels, self), self.in_parts)
 
 
 class BoundOrdinal(BoundInParts, BoundPoints):
-    """Thresholds beside a model in training.
-
-    Attributes:
-        classes: the labels that occur, ascending.
-        thresholds: θ between each two of them.
-
-    """
+    """The labels that occur, ascending, and thresholds θ between them, which change while a model trains."""
 
     def __init__(self, points: Points, in_parts: bool = False) -> None:
         super().__init__(points)
@@ -87,13 +80,11 @@ class BoundOrdinal(BoundInParts, BoundPoints):
             self._set_classes()
 
     def facts_of_points(self) -> Any:
-        """What each label weighs, and what the scale of sums follows from."""
         labels, weights = self.points.labels, self.points.weights
         of_labels = {float(label): Total(ExactSum.of(weights[labels == label])) for label in self.classes}
         return of_labels, Total(self.n), Max(self.largest_weight)
 
     def set_facts_of_points(self, facts: Any) -> None:
-        """As of all data."""
         of_labels, self.n, self.largest_weight = facts
         self.classes = np.array(sorted(of_labels))
         self.class_weights = np.array([float(of_labels[label]) for label in self.classes.tolist()])
@@ -121,11 +112,9 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         gradients[:], hessians[:] = p.by_row(p.weights * (below - above)), p.by_row(p.weights * curves)
 
     def state(self) -> dict[str, list[float]]:
-        """The thresholds."""
         return {"thresholds": self.thresholds.tolist()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
-        """Go on with them."""
         if len(state["thresholds"]) != len(self.thresholds):
             raise DataError(f"there are {len(state['thresholds'])} thresholds, not {len(self.thresholds)}")
         self.thresholds = np.array(state["thresholds"])
@@ -199,19 +188,12 @@ class _Sums(NamedTuple):
 
     P(l = k) = P(l ≤ k) P(l ≥ k) (1 − e^{−δ}), δ the distance of the two thresholds at its ends: a term for each end,
     and one for both together.
-
-    Attributes:
-        likelihood: Σ d log P(l).
-        gradient: by each threshold.
-        curves: minus the second derivatives of the terms with one threshold.
-        links: minus those of the terms with two neighbours, by their distance.
-
     """
 
-    likelihood: float
-    gradient: Floats
-    curves: Floats
-    links: Floats
+    likelihood: float  # Σ d log P(l)
+    gradient: Floats  # by each threshold
+    curves: Floats  # minus the second derivatives of the terms with one threshold
+    links: Floats  # minus those of the terms with two neighbours, by their distance
 
 
 def _newton_step(sums: _Sums, farthest: float) -> Floats:

@@ -9,7 +9,7 @@ the row's rank, and with the padding behind the last document, whose label, NaN,
 The lanes are added up in one order on every machine. docs/performance.md says what each technique gave.
 
 An objective of NDCG or of plain pairs, with RankNet's link, is compiled without the code for all others: `extras` is
-None then, and what stands behind `extras is not None` is left out of the compiled code.
+None then, and code guarded by `extras is not None` is not compiled.
 """
 
 from __future__ import annotations
@@ -64,44 +64,30 @@ MAX_EXPONENT = 150.0  # scores further apart than this (times σ) are compared b
 
 
 class PairTask(NamedTuple):
-    """The queries first … last − 1, and of each the ranks first_row … last_row − 1.
-
-    Attributes:
-        longest: queries of more documents are left out.
-        deltas: |ΔZ| of these ranks with all others, of the one query, for measures without a family.
-        thread, n_threads: the number of this thread among those that share each query's rows, and theirs.
-        barrier: where those wait for each other (`podium.core.intrinsics.wait_at_barrier`).
-        turns: how many blocks of rows have been added up.
-
-    """
+    """The queries first … last − 1, and of each the ranks first_row … last_row − 1."""
 
     first: int
     last: int
-    longest: int
+    longest: int  # queries of more documents are left out
     first_row: int
     last_row: int
-    deltas: Floats
+    deltas: Floats  # |ΔZ| of these ranks with all others, of the one query, for measures without a family
+    # thread, n_threads: the number of this thread among those that share each query's rows, and theirs
     thread: int
     n_threads: int
-    barrier: Ints
-    turns: Ints
+    barrier: Ints  # where those wait for each other (`podium.core.intrinsics.wait_at_barrier`)
+    turns: Ints  # how many blocks of rows have been added up
 
 
 class Meeting(NamedTuple):
-    """Which thread of a team calls, with what it shares with the others; and whether it is its first or last call.
+    """Which thread of a team calls, with what it shares with the others; and whether it is its first or last call."""
 
-    Attributes:
-        thread, n_threads: its number, and how many there are.
-        event: of the team; not used by one thread.
-        barrier: where they meet when all is done.
-        is_first, is_last: of the tasks of the thread.
-
-    """
-
+    # thread, n_threads: its number, and how many there are
     thread: int
     n_threads: int
-    event: Ints
-    barrier: Ints
+    event: Ints  # of the team; not used by one thread
+    barrier: Ints  # where they meet when all is done
+    # is_first, is_last: of the tasks of the thread
     is_first: bool
     is_last: bool
 
@@ -119,7 +105,6 @@ class Gradients(NamedTuple):
 
 @helper
 def _by_rank(n: Int, start: Int, order: Ints, places: Int32s, scores: Floats, by_rank: Floats) -> None:
-    """The scores of a query's documents, in the order of places."""
     for r in range(U(n)):
         by_rank[r] = scores[U(order[U(start) + U(places[r])])]
 
@@ -237,7 +222,6 @@ def _write_results(
     scratch: PairScratch,
     result: Gradients,
 ) -> None:
-    """λ and w by row, from those of the ranks."""
     inlined()
     gradients, hessians = scratch.gradients, scratch.hessians
     into_gradients, into_hessians = result.gradients, result.hessians
@@ -327,14 +311,7 @@ Work = list[tuple[PairTask, PairScratch]]
 
 
 class ThreadShares:
-    """The tasks of each thread, and the memory it works in; kept from round to round.
-
-    Args:
-        sizes: documents of each query.
-        depth: the ranks that count.
-        discounts: by rank.
-
-    """
+    """The tasks of each thread, and the memory it works in; kept from round to round."""
 
     def __init__(self, sizes: Ints, depth: int, discounts: Floats) -> None:
         self.sizes, self.discounts = sizes, discounts
@@ -353,7 +330,7 @@ class ThreadShares:
         return self._scratches[thread]
 
     def of(self, n_threads: int) -> list[Work]:
-        """For each of so many threads its tasks, each with its scratch. All threads must run at the same time."""
+        """For each of `n_threads` threads its tasks, each with its scratch. All threads must run at the same time."""
         if len(self._shares) != n_threads:
             longest = self._longest_alone(n_threads)
             together = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}

@@ -33,80 +33,53 @@ INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(11))
 
 
 class PairDocuments(NamedTuple):
-    """The documents of all queries.
+    """The documents of all queries."""
 
-    Attributes:
-        order: the rows of each query in the canonical order; a document's place is its number there.
-        offsets: where each query begins.
-        ranked: the places of each query's documents by rank, as the last round left them.
-        labels, roots: by place; the roots are those of document weights.
-        query_weights: of each query.
-
-    """
-
-    order: Ints
-    offsets: Ints
-    ranked: Int32s
+    order: Ints  # the rows of each query in the canonical order; a document's place is its number there
+    offsets: Ints  # where each query begins
+    ranked: Int32s  # the places of each query's documents by rank, as the last round left them
+    # labels, roots: by place; the roots are those of document weights
     labels: Float32s
     roots: Float32s
-    query_weights: Floats
+    query_weights: Floats  # of each query
 
 
 class RankedQuery(NamedTuple):
-    """One query.
+    """One query."""
 
-    Attributes:
-        n, start: its documents have the places start … start + n − 1 of all.
-        ranked: by rank the document's place in the query.
-        scores: by rank; a vector more than there are.
-        norm: of the measure.
-
-    """
-
+    # n, start: its documents have the places start … start + n − 1 of all
     n: Any
     start: Any
-    ranked: Any
-    scores: Any
-    norm: Any
+    ranked: Any  # by rank the document's place in the query
+    scores: Any  # by rank; a vector more than there are
+    norm: Any  # of the measure
 
 
 class PairScratch(NamedTuple):
-    """What the kernel writes into, for the largest query. Between queries all sums of λ and w in the tiles are 0.
+    """What the kernel writes into, for the largest query. Between queries all sums of λ and w in the tiles are 0."""
 
-    Attributes:
-        buffer: the tiles. Ranks and discounts are the same for every query, and filled in at first.
-        vectors: for each list (ALL, MIXED) and tile the vectors in it.
-        n_vectors: how many these are.
-        common: the one label in all vectors that are not in the list MIXED.
-        columns: what swap deltas need of each rank (`podium.measures.family_kernels`).
-        scores, spare_scores, spare_places: for sorting.
-        powers, bits: e^{σs}, and the same memory as integers.
-        gradients, hessians: sums in double precision, by rank.
-        row_sums: λ and w of each of `FLUSH` rows, from one tile.
-        row_totals: Σ |λ_ij| of each of `FLUSH` rows and each tile.
-        total: the sum of those of all rows.
-
-    """
-
-    buffer: Float32s
-    vectors: Ints
-    n_vectors: Ints
-    common: Float32s
-    columns: Floats
+    buffer: Float32s  # the tiles. Ranks and discounts are the same for every query, and filled in at first
+    vectors: Ints  # for each list (ALL, MIXED) and tile the vectors in it
+    n_vectors: Ints  # how many these are
+    common: Float32s  # the one label in all vectors that are not in the list MIXED
+    columns: Floats  # what swap deltas need of each rank (`podium.measures.family_kernels`)
+    # scores, spare_scores, spare_places: for sorting
     scores: Floats
     spare_scores: Floats
     spare_places: Int32s
+    # powers, bits: e^{σs}, and the same memory as integers
     powers: Floats
     bits: Ints
+    # gradients, hessians: sums in double precision, by rank
     gradients: Floats
     hessians: Floats
-    row_sums: Float32s
-    row_totals: Floats
-    total: Floats
+    row_sums: Float32s  # λ and w of each of `FLUSH` rows, from one tile
+    row_totals: Floats  # Σ |λ_ij| of each of `FLUSH` rows and each tile
+    total: Floats  # the sum of those of all rows
 
 
 def scratch_for(largest: int, discounts: Floats) -> PairScratch:
-    """For queries of at most so many documents."""
+    """For queries of at most `largest` documents."""
     n_tiles = -(-largest // TILE)
     padded = n_tiles * TILE + LANES
     buffer = aligned_zeros(n_tiles * N_FIELDS * FIELD, np.float32)

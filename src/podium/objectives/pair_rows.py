@@ -12,13 +12,7 @@ from podium.core.intrinsics import inlined, not_inlined
 from podium.core.simd import LANES, absolute, all_lanes, choose_lanes, load_lanes, store_lanes, sum_lanes
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, Span
 from podium.measures.family_kernels import write_deltas
-from podium.objectives.links import (
-    cross_entropy_lanes,
-    cross_entropy_number,
-    link_constant,
-    link_lanes,
-    link_number,
-)
+from podium.objectives.links import cross_entropy_lanes, cross_entropy_number, link_constant, link_lanes, link_number
 from podium.objectives.pair_layout import (
     ALL,
     DELTA,
@@ -59,7 +53,7 @@ def lambdaloss_deltas(i: Int, tile: Span, columns: Floats, buffer: Float32s) -> 
     at = i // TILE * N_FIELDS * FIELD + i % TILE
     gain_i, discount_i = buffer[at + GAIN * FIELD], buffer[at + DISCOUNT * FIELD]
     gain, discount, delta = U(tile.at + GAIN * FIELD), U(tile.at + DISCOUNT * FIELD), U(tile.at + DELTA * FIELD)
-    distance = tile.first - i + LANES  # where the distance to the tile's first document stands in the column
+    distance = tile.first - i + LANES  # the place in the column of the distance to the tile's first document
     for j in range(tile.a, tile.b):
         k = U(j)
         change = abs(discount_i - buffer[discount + k]) + f32(columns[U(0), U(distance + j)])
@@ -70,27 +64,19 @@ GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is d
 
 
 class PairSettings(NamedTuple):
-    """What kind of pairs these are: numbers only, so that they cost nothing to hand on.
+    """What kind of pairs these are: numbers only, so that they cost nothing to hand on."""
 
-    Attributes:
-        family: of the measure (`podium.measures.families`).
-        link, parameter, sigma: the link's code, its centre or margin, and σ.
-        weighted: whether any document weight is not 1.
-        has_groups, has_trusts: whether pairs count within groups only; whether better documents have weights.
-        normalize: divide each pair by 0.01 + |s_i − s_j|.
-        has_totals: whether anybody asks for Σ |λ_ij|.
-
-    """
-
-    family: Any
+    family: Any  # of the measure (`podium.measures.families`)
+    # link, parameter, sigma: the link's code, its centre or margin, and σ
     link: Any
     parameter: Any
     sigma: Any
-    weighted: Any
+    weighted: Any  # whether any document weight is not 1
+    # has_groups, has_trusts: whether pairs count within groups only; whether better documents have weights
     has_groups: Any
     has_trusts: Any
-    normalize: Any
-    has_totals: Any
+    normalize: Any  # divide each pair by 0.01 + |s_i − s_j|
+    has_totals: Any  # whether Σ |λ_ij| is needed
 
 
 class Swaps(NamedTuple):
@@ -105,18 +91,13 @@ class Swaps(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """The ranks first … last − 1 as rows with one tile, the `number`-th of `n_tiles`.
-
-    Attributes:
-        common: the one label in the vectors that are not listed as `MIXED`.
-
-    """
+    """The ranks first … last − 1 as rows with one tile, the `number`-th of `n_tiles`."""
 
     first: Any
     last: Any
     number: Any
     n_tiles: Any
-    common: Any
+    common: Any  # the one label in the vectors that are not listed as `MIXED`
 
 
 class Visited(NamedTuple):
@@ -254,7 +235,7 @@ def pair_rows(
     for i in range(rows.first, rows.last):
         at = i // TILE * N_FIELDS * FIELD + i % TILE
         label = buffer[U(at + LABEL * FIELD)]
-        above = max((i + 1 - first) // LANES, 0)  # so many vectors are
+        above = max((i + 1 - first) // LANES, 0)  # vectors above the row
         while mixed < n_mixed and vectors[U(MIXED), U(listed + mixed)] < above:
             mixed += 1
         is_common = not (label > rows.common or label < rows.common)

@@ -20,13 +20,7 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures import LookupTables, Measure, Ranking, as_measure
 from podium.measures.families import BY_SWAPS, DISCOUNTED, ONES, lookup_tables
-from podium.objectives.base import (
-    BoundObjective,
-    Objective,
-    labels_of,
-    query_weights_of,
-    require_labels,
-)
+from podium.objectives.base import BoundObjective, Objective, labels_of, query_weights_of, require_labels
 from podium.objectives.links import CROSS_ENTROPY, Link
 from podium.objectives.pair_kernel import Gradients, Meeting, PairTask, ThreadShares, Work, lambda_gradients, pair_task
 from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments, PairScratch
@@ -60,7 +54,30 @@ class PairFilter:
     trusts: Float32s | None = None
 
 
-class PairTerm(Objective):
+class LinkedObjective(Objective):
+    """A sum over pairs, whose link decides on the hessian and on the unit of scores."""
+
+    link: Link
+    works_in_parts = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.link, Link):
+            raise DataError(f"link must be a link such as CrossEntropy() or Hinge(), not {self.link!r}")
+
+    @property
+    def has_hessian(self) -> bool:  # type: ignore[override]
+        return self.link.has_hessian
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        return 1.0 / self.link.sigma
+
+    @property
+    def no_hessian_because(self) -> str:  # type: ignore[override]
+        return f"the hessian of {self.link} is zero or changes its sign"
+
+
+class PairTerm(LinkedObjective):
     """A sum over pairs i ▷ j of one query: |ΔZ_ij| · C(s_i − s_j), the ranks, and with them |ΔZ|, held fixed.
 
     λ_ij = −|ΔZ_ij| C′ is added to i and taken from j; w_ij = |ΔZ_ij| C″ is added to both. With weights a pair counts
@@ -83,10 +100,8 @@ class PairTerm(Objective):
 
     """
 
-    link: Link
     labels: str
     normalize: bool = False
-    works_in_parts = True
 
     def trained_measure(self) -> Measure | None:
         """The measure whose swap deltas weight the pairs; None where all pairs weigh 1."""
@@ -101,28 +116,12 @@ class PairTerm(Objective):
         return lookup_tables(BY_SWAPS, np.zeros(len(labels)), ones) if tables is None else tables
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         require_labels(labels_of(data, self.labels, self), self.labels, self)
         return self.bind_among(data, PairFilter())
 
     def bind_among(self, data: RankingData, among: PairFilter) -> BoundObjective:
         """On some of the pairs of these documents."""
         return BoundPairs(self, data, among)
-
-    @property
-    def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether Newton's step is allowed."""
-        return self.link.has_hessian
-
-    @property
-    def score_unit(self) -> float:  # type: ignore[override]
-        """1/σ of the link."""
-        return 1.0 / self.link.sigma
-
-    @property
-    def no_hessian_because(self) -> str:  # type: ignore[override]
-        """Why not."""
-        return f"the hessian of {self.link} is zero or changes its sign"
 
 
 def require_flag(normalize: object) -> None:
@@ -167,7 +166,6 @@ class MeasuredTerm(PairTerm):
 
 
 def _have_pairs(labels: Float32s, offsets: Ints) -> Bools:
-    """Whether each query has two documents with different labels."""
     if len(offsets) < 2:
         return np.empty(0, bool)
     return np.fmax.reduceat(labels, offsets[:-1]) > np.fmin.reduceat(labels, offsets[:-1])
@@ -231,13 +229,12 @@ class BoundPairs(BoundObjective):
         return extras
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w; documents with equal scores stand in the canonical order."""
+        """λ and w; documents with equal scores are in the canonical order."""
         gradients, hessians = np.empty(len(self.data)), np.empty(len(self.data))
         self.fill(scores, iteration, gradients, hessians)
         return gradients, hessians
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """The same into arrays that are there."""
         if not (_is_plain(gradients) and _is_plain(hessians)):
             gradients[:], hessians[:] = self.gradients(scores, iteration)
             return
@@ -257,7 +254,6 @@ class BoundPairs(BoundObjective):
     def _fill_share(
         self, thread: int, shares: list[Work], meetings: list[list[Meeting]], scores: Floats, result: Gradients
     ) -> None:
-        """The part of one thread."""
         for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
             self._compute(part, scores, result, scratch, meeting)
 

@@ -10,16 +10,9 @@ import numpy as np
 from podium.core.array_types import Floats, Ints
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import (
-    BoundObjective,
-    Objective,
-    document_weights_of,
-    query_weights_of,
-    register,
-    require_source,
-)
+from podium.objectives.base import BoundObjective, document_weights_of, query_weights_of, register, require_source
 from podium.objectives.links import CrossEntropy, Link
-from podium.objectives.pair_terms import PairTerm, require_flag
+from podium.objectives.pair_terms import LinkedObjective, PairTerm, require_flag
 
 
 @register
@@ -46,15 +39,14 @@ class Pairwise(PairTerm):
     normalize: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.link, Link):
-            raise DataError(f"link must be a link such as CrossEntropy() or Hinge(), not {self.link!r}")
+        super().__post_init__()
         require_flag(self.normalize)
         require_source(self.labels)
 
 
 @register
 @dataclass(frozen=True)
-class Preferences(Objective):
+class Preferences(LinkedObjective):
     """RankNet on the data's `preferences` (i, j, P̄), contradictory ones included; no labels are needed ([B] §2).
 
     C = P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), P̄ the measured share of judges who put i above j. With cross-entropy
@@ -75,29 +67,8 @@ class Preferences(Objective):
     """
 
     link: Link = field(default_factory=CrossEntropy)
-    works_in_parts = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.link, Link):
-            raise DataError(f"link must be a link such as CrossEntropy() or Hinge(), not {self.link!r}")
-
-    @property
-    def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether the link is."""
-        return self.link.has_hessian
-
-    @property
-    def score_unit(self) -> float:  # type: ignore[override]
-        """1/σ of the link."""
-        return 1.0 / self.link.sigma
-
-    @property
-    def no_hessian_because(self) -> str:  # type: ignore[override]
-        """Why not."""
-        return f"the hessian of {self.link} is zero or changes its sign"
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         return BoundPreferences(self, data)
 
 
@@ -122,9 +93,7 @@ class BoundPreferences(BoundObjective):
         self.weights = queries * np.sqrt(weights[self.i] * weights[self.j])
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """One entry for each pair, summed in a fixed order."""
-        gap = scores[self.i] - scores[self.j]
-        for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)
+        gap, for_i, for_j = self._gaps_and_weights(scores)
         gradient = self.pair_lambdas(scores)[2]
         hessian = for_i * self.link.hessian(gap) + for_j * self.link.hessian(-gap)
         gradients: Any = np.bincount(self.i, gradient, self.n) - np.bincount(self.j, gradient, self.n)
@@ -133,6 +102,8 @@ class BoundPreferences(BoundObjective):
 
     def pair_lambdas(self, scores: Floats) -> tuple[Ints, Ints, Floats]:
         """The rows i and j of each pair, and λ_ij, which is added to i and taken from j."""
-        gap = scores[self.i] - scores[self.j]
-        for_i, for_j = self.weights * self.share, self.weights * (1.0 - self.share)
+        gap, for_i, for_j = self._gaps_and_weights(scores)
         return self.i, self.j, for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
+
+    def _gaps_and_weights(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        return scores[self.i] - scores[self.j], self.weights * self.share, self.weights * (1.0 - self.share)

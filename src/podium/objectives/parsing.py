@@ -61,13 +61,15 @@ def parse(text: str) -> Objective:
         raise DataError(f"{_short(text)} is an objective of another tool: use objective={meant!r}")
     reader = _ObjectiveReader(text)
     value = reader.value()
-    reader.expect_end()
+    kind, extra, at = reader.tokens[reader.index]
+    if kind != "end":
+        raise reader.error(f"{extra!r} is not expected here", at)
     if isinstance(value, type):
         value = reader.called(value, [], {}, 0)
     if not isinstance(value, Objective):
         is_measure = isinstance(value, Measure) or str(value).partition("@")[0] in registered()
         hint = f" but a measure: use lambda({text})" if is_measure else did_you_mean(text, _objectives())
-        raise DataError(f"{_short(text)} is no objective{hint}; there are {', '.join(_objectives())}")
+        raise DataError(f"{_short(text)} is not an objective{hint}; there are {', '.join(_objectives())}")
     return value
 
 
@@ -84,7 +86,6 @@ def _measures() -> dict[str, Callable[..., Any]]:
 
 
 def _short(text: str) -> str:
-    """A text for messages, cut where it is long."""
     return repr(text if len(text) <= 200 else f"{text[:200]}…")
 
 
@@ -99,7 +100,7 @@ class _ObjectiveReader:
         while at < end:
             match = _TOKEN.match(self.text, at)
             if match is None:
-                raise self.error("cannot be read (names of measures with settings stand in quotes)", at)
+                raise self.error("cannot be read (put names of measures with settings in quotes)", at)
             yield str(match.lastgroup), match.group().strip(), match.start(str(match.lastgroup))
             at = match.end()
         yield "end", "", end
@@ -118,11 +119,6 @@ class _ObjectiveReader:
     def expect(self, sign: str) -> None:
         if not self.take(sign):
             raise self.error(f"{sign!r} is expected here", self.tokens[self.index][2])
-
-    def expect_end(self) -> None:
-        kind, text, at = self.tokens[self.index]
-        if kind != "end":
-            raise self.error(f"{text!r} is not expected here", at)
 
     def value(self) -> Any:
         kind, text, at = self.tokens[self.index]
@@ -209,7 +205,7 @@ class _ObjectiveReader:
                 self.index += 2
                 named[text.lower()] = self.value()
             elif named:
-                raise self.error("values without a key stand before those with one", at)
+                raise self.error("values without a key must come before those with one", at)
             else:
                 values.append(self.value())
             if not self.take(","):

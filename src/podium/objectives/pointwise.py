@@ -62,11 +62,9 @@ class BoundPoints(BoundObjective):
         self.points, self.document_weights = points, points.document_weights()
 
     def facts(self) -> Any:
-        """Whether documents have weights, and what the loss asks for."""
         return Max(self.document_weights is not None), self.facts_of_points()
 
     def set_facts(self, facts: Any) -> None:
-        """As of all data."""
         has_weights, of_points = facts
         if has_weights and self.document_weights is None:
             self.document_weights = self.points.by_row(self.points.weights)
@@ -100,7 +98,6 @@ class Regression(Objective):
     score_unit = math.inf
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         return _BoundRegression(Points(data, self.labels, self))
 
 
@@ -165,7 +162,6 @@ class Logistic(Objective):
         return 1.0 / self.sigma
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         return _BoundLogistic(self, Points(data, self.labels, self))
 
     def fixed(self, data: RankingData) -> Self:
@@ -249,18 +245,11 @@ class Multiclass(Objective):
             raise DataError(f"expects must be 'relevance' or 'gain', not {self.expects!r}")
 
     def bind(self, data: RankingData) -> BoundMulticlass:
-        """On these documents."""
         return BoundMulticlass(self, Points(data, self.labels, self))
 
 
 class BoundMulticlass(BoundPoints):
-    """The classes of some data.
-
-    Attributes:
-        classes: the labels that occur, ascending.
-        worth: what each class counts in a score.
-
-    """
+    """The labels that occur in some data, ascending, and what each counts in a score: its `worth`."""
 
     def __init__(self, objective: Multiclass, points: Points) -> None:
         super().__init__(points)
@@ -269,11 +258,9 @@ class BoundMulticlass(BoundPoints):
             self._set_classes(self.classes)
 
     def facts_of_points(self) -> Any:
-        """The labels that occur."""
         return Union(lowest(self.classes, MOST_CLASSES + 1), MOST_CLASSES + 1)
 
     def set_facts_of_points(self, facts: Any) -> None:
-        """Those of all data."""
         self._set_classes(facts)
 
     def _set_classes(self, classes: Floats) -> None:
@@ -286,7 +273,6 @@ class BoundMulticlass(BoundPoints):
             raise DataError(f"the gain 2^{self.classes.max():g} − 1 overflows: use expects='relevance'")
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w, a row for each class."""
         p, n_classes = self.points, self.n_outputs
         y = (self.class_of == np.arange(n_classes)[:, None]) - softmax(scores[:, p.rows])
         size = np.abs(y)

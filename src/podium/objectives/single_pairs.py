@@ -1,13 +1,12 @@
 """λ of single pairs, which the pair kernel only adds up: for those who look into a model.
 
 The same formulas as in `pair_rows`, in double precision and one pair after the other; only the pairs of some documents
-are looked at. `podium.testing.objectives.slow_pairs` is the reference of both.
+are looked at. `tests/references/objectives.py` has a slow reference of both.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +39,7 @@ class WeightedPairs(NamedTuple):
 
 
 def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[WeightedPairs]:
-    """The sums over pairs of which λ is made; an objective that is no such sum is refused."""
+    """The sums over pairs of which λ is made; raise if the objective is not such a sum."""
     if isinstance(bound, BoundPairs | BoundPreferences):
         return [WeightedPairs(1.0, bound)]
     if isinstance(bound, BoundSum):
@@ -48,7 +47,7 @@ def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> lis
         inner = [(weight, parts_of(part, iteration, objective)) for weight, part in weighted if weight > 0]
         return [part._replace(weight=weight * part.weight) for weight, parts in inner for part in parts]
     raise DataError(
-        f"{objective} is no sum over pairs of documents, so its λ have no pairs behind them: give a pair term such as "
+        f"{objective} is not a sum over pairs of documents, so its λ have no pairs: give a pair term such as "
         "Lambda, Local, LambdaLoss or Pairwise, or tiers of them"
     )
 
@@ -95,16 +94,8 @@ def sums_by_class(parts: list[WeightedPairs], scores: Floats, slots: Ints, class
     Of several parts the pairs of each count on their own. What `normalize` multiplies all pairs of a query by is left
     out: shares do not depend on it.
 
-    Args:
-        parts: of the objective.
-        scores: by row.
-        slots: for each document in the canonical order its row of the result, −1 for those left out.
-        classes: of each document in the canonical order, −1 for none.
-        n_classes: how many there are.
-
-    Returns:
-        An array (documents, classes, 2).
-
+    The result is an array (documents, classes, 2). For each document in the canonical order, `slots` has its row of the
+    result, −1 for those left out, and `classes` its class, −1 for none.
     """
     total = np.zeros((int(slots.max(initial=-1)) + 1, n_classes, 2))
     for part in parts:
@@ -115,7 +106,10 @@ def sums_by_class(parts: list[WeightedPairs], scores: Floats, slots: Ints, class
             for q in range(part.bound.data.n_queries):
                 _sum_pairs(part, scores, q, q + 1, slots, classes, sums)
         else:
-            work = partial(_sum_queries, part, scores, slots, classes, sums)
+
+            def work(_: Ints, queries: slice, part: WeightedPairs = part, sums: Floats = sums) -> None:
+                _sum_pairs(part, scores, queries.start, queries.stop, slots, classes, sums)  # no thread shares a sum
+
             for_queries(part.bound.data.offsets, work, amount=float(part.bound.shares.work.sum()))
         total += part.weight * sums
     return total
@@ -133,13 +127,6 @@ def _sum_preferences(part: WeightedPairs, scores: Floats, slots: Ints, classes: 
         cells = np.ravel_multi_index((slot[counts], kind[counts]), sums.shape[:2])
         for which, values in enumerate((pushes[counts], np.abs(pushes[counts]))):
             sums[:, :, which] += np.bincount(cells, values, sums[:, :, which].size).reshape(sums.shape[:2])
-
-
-def _sum_queries(
-    part: WeightedPairs, scores: Floats, slots: Ints, classes: Ints, sums: Floats, _: Ints, queries: slice
-) -> None:
-    """The pairs of some queries: no two threads write into the same sums."""
-    _sum_pairs(part, scores, queries.start, queries.stop, slots, classes, sums)
 
 
 def _sum_pairs(
@@ -164,7 +151,7 @@ SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)  # number
 
 
 class _PairDocument(NamedTuple):
-    """What a pair needs of one of its documents, beside |ΔZ|."""
+    """What a pair needs of one of its documents, in addition to |ΔZ|."""
 
     score: Any
     label: Any
@@ -203,7 +190,7 @@ def _fill_deltas(i: Int, n: Int, family: Int, norm: float, ranks: Floats, row: F
 def _pair_lambda(
     upper: _PairDocument, lower: _PairDocument, delta: float, settings: PairSettings, normalize: bool
 ) -> Any:
-    """λ of a pair, which lifts the upper document where it is above 0; 0 where the two are no pair."""
+    """λ of a pair, which lifts the upper document where it is above 0; 0 if the two are not a pair."""
     if not (upper.label > lower.label or upper.label < lower.label):
         return 0.0
     if settings.has_groups and not upper.group == lower.group:
@@ -240,7 +227,7 @@ def add_pairs(
         first, last: the queries.
         scores: by row.
         deltas: |ΔZ| of all pairs of ranks of the one query, for measures without a family.
-        slots: for each document in the canonical order where its sums stand, −1 for those left out.
+        slots: for each document in the canonical order where its sums are, −1 for those left out.
         classes: of each document in the canonical order, −1 for none.
         sums: what is added to.
 

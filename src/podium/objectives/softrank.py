@@ -103,7 +103,7 @@ class SoftRank(ListLoss):
         """σ."""
         return self.sigma
 
-    def prepare(self, lists: Lists) -> None:  # noqa: D102
+    def prepare(self, lists: Lists) -> None:
         self._measure.gains(lists.labels)
 
     def is_random(self, lists: Lists) -> bool:
@@ -111,11 +111,10 @@ class SoftRank(ListLoss):
         return not self._is_exact(lists).all()
 
     def _is_exact(self, lists: Lists) -> Bools:
-        """Whether the λ of each list are exact."""
         depth = lists.sizes if self._measure.cutoff is None else np.minimum(lists.sizes, self._measure.cutoff)
         return np.asarray(lists.sizes * depth <= self.exact_limit**2)
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:  # noqa: D102
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         gradients, _ = self._soft(lists, scores, iteration, lists.weights)
         return gradients, np.zeros(len(scores))
 
@@ -178,7 +177,7 @@ def soft_lists(
             n_others, n_above = uncertain_others(scores, unit, start, end, j, others, chances)
             below = discounts[n_above:]  # by the number of uncertain documents that beat j
             if len(below) < 2:
-                continue  # it stands below the cutoff
+                continue  # it ranks below the cutoff
             if is_exact[q]:
                 expected = exact_slopes(chances[:n_others], below, states, ahead, slopes)
             else:
@@ -194,7 +193,7 @@ def soft_lists(
 
 @helper
 def uncertain_others(scores: Floats, unit: Any, start: Any, end: Any, j: Any, others: Ints, chances: Floats) -> Any:
-    """Write which documents may stand above or below j, and π_ij of each; their number, and that of certain winners."""
+    """Write which documents may rank above or below j, and π_ij of each; their number, and that of certain winners."""
     n_others = n_above = 0
     for i in range(start, end):
         gap = (scores[i] - scores[j]) / unit

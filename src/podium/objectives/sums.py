@@ -13,6 +13,7 @@ from podium.core.array_types import Float32s, Floats
 from podium.core.validation import numbers_of
 from podium.data import RankingData
 from podium.errors import DataError
+from podium.measures import Measure
 from podium.objectives.base import (
     BoundInParts,
     BoundObjective,
@@ -22,7 +23,9 @@ from podium.objectives.base import (
     register,
     require_one_output,
 )
-from podium.objectives.pair_terms import PairFilter, PairTerm
+from podium.objectives.lambda_ import Lambda
+from podium.objectives.listwise import QueryRegression
+from podium.objectives.pair_terms import PairFilter, PairTerm, measure_in_training
 from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
 
 
@@ -50,11 +53,9 @@ class BoundSum(BoundInParts):
         self.base_score = math.fsum(weight * part.base_score for weight, part in weighted)
 
     def facts(self) -> Any:
-        """Those of the parts."""
         return [part.facts() for part in self.parts]
 
     def set_facts(self, facts: Any) -> None:
-        """Likewise."""
         for part, of_part in zip(self.parts, facts, strict=True):
             part.set_facts(of_part)
         self.changes = self.changes or any(part.changes for part in self.parts)
@@ -63,7 +64,6 @@ class BoundSum(BoundInParts):
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """Write the weighted sums of λ and w."""
         gradients[:], hessians[:] = 0.0, 0.0
         of_part = np.empty(len(scores)), np.empty(len(scores))
         for part, weight in zip(self.parts, self.weights(iteration), strict=True):
@@ -78,7 +78,6 @@ class BoundSum(BoundInParts):
         return {f"{k}/{name}": value for k, part in enumerate(self.parts) for name, value in part.state().items()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
-        """Take over what `state` gave."""
         for k, part in enumerate(self.parts):
             prefix = f"{k}/"
             part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
@@ -90,7 +89,7 @@ class Sum(CompositeObjective):
     """A weighted sum of objectives: λ = Σ_k w_k λ^(k), the hessian alike.
 
     One model then learns what each of them sees: λ of a measure the top of the lists, query regression (CatBoost's
-    QueryRMSE) how labels differ at all. Objectives have units of their own: the hessian of query regression is 1 for
+    QueryRMSE) how labels differ at all. Objectives differ in their units: the hessian of query regression is 1 for
     each document, that of λ is some hundredth, so equal weights are mostly query regression. Label sources in order of
     trust are `Tiers`, which leave out pairs that a source before has decided.
 
@@ -117,7 +116,6 @@ class Sum(CompositeObjective):
         object.__setattr__(self, "weights", weights_of("parts", weights, len(parts)))
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         bound = [part.bind(data) for part in self.parts]
         for part in bound:
             require_one_output(part, "Sum")
@@ -164,7 +162,6 @@ class Tiers(CompositeObjective):
         object.__setattr__(self, "nonzero", leaves_out)
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
         bound, groups = [], None
         for tier, nonzero in zip(self.tiers, self.nonzero, strict=True):
             bound.append(tier.bind_among(data, PairFilter(groups, nonzero)))
@@ -212,8 +209,6 @@ class Anneal(CompositeObjective):
         weight_at(self.schedule, 0)
 
     def bind(self, data: RankingData) -> BoundObjective:
-        """On these documents."""
-
         def weights(iteration: int) -> tuple[float, float]:
             weight = weight_at(self.schedule, iteration)
             return 1.0 - weight, weight
@@ -222,3 +217,29 @@ class Anneal(CompositeObjective):
         for part in parts:
             require_one_output(part, "Anneal")
         return BoundSum(parts, weights, changes=True)
+
+
+TREES = 100  # until λ alone is left, at the learning rate 0.05; the faster the learning, the fewer
+LEARNING_RATE = 0.05
+
+
+def default_objective(measure: Measure, learning_rate: float = LEARNING_RATE) -> Objective:
+    """From query regression to λ of a measure, on the same labels, within the first hundred trees or so.
+
+    Query regression (CatBoost's QueryRMSE) learns from all documents how labels differ, λ then puts the top in order.
+
+    Args:
+        measure: whose λ is trained on.
+        learning_rate: of the trees: with twice the rate the change takes half as many trees.
+
+    Example:
+        >>> from podium.measures import NDCG
+        >>> from podium.objectives import default_objective
+        >>> objective = default_objective(NDCG(10))
+        >>> [round(objective.schedule(tree), 2) for tree in (0, 50, 100)]  # the share of λ
+        [0.0, 0.5, 1.0]
+
+    """
+    growth = round(learning_rate / (LEARNING_RATE * TREES), 12)
+    after = Lambda(measure_in_training(measure, None))
+    return Anneal(QueryRegression(measure.labels), after, LinearGrowth(0.0, growth))

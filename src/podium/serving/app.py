@@ -21,11 +21,13 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Receive, Scope, Send
 
 from podium import __version__
-from podium.serving.bodies import ErrorAnswer, Explained, Ranking, Rankings, Refused
+from podium.serving.bodies import ErrorAnswer, Explained, RankAnswer, RankAnswers, Refused
+from podium.serving.clicking import Accepted, Clicks
 from podium.serving.describing import (
     DOCS_PAGE,
     PAGE,
     REASONS,
+    SEARCH_PAGE,
     Description,
     Health,
     Ready,
@@ -36,17 +38,19 @@ from podium.serving.describing import (
 from podium.serving.models import Registry, watched
 from podium.serving.monitoring import Metrics, log
 from podium.serving.ranking import QueryRanker
+from podium.serving.searching import PipelineRegistry, SearchAnswer, SearchRequests
 from podium.serving.settings import Settings
 
 JSON = "application/json"
 IN_THREAD = 1 << 20  # bytes: larger bodies are ranked in a thread, so that they do not hold up other requests
-OPEN = frozenset({"/", "/docs", "/health", "/ready"})  # paths that need no token
-PATHS = OPEN | {"/rank", "/explain", "/models", "/metrics", "/openapi.json"}
+OPEN = frozenset({"/", "/ranking", "/docs", "/health", "/ready"})  # paths that need no token
+PATHS = OPEN | {"/rank", "/explain", "/search", "/events", "/models", "/metrics", "/openapi.json"}
 SENTENCES = {
     404: "there is nothing at this path; GET /openapi.json lists all paths",
     405: "this path does not take this method",
     413: "the request is too large",
 }
+NO_SNIFFING = {"x-content-type-options": "nosniff"}  # answers hold text of documents, which may look like a page
 AnyRequest = Request[Any, Any, Any]
 
 
@@ -56,15 +60,21 @@ class Service:
     Attributes:
         settings: of the service.
         registry: the models.
+        pipelines: the search pipelines.
         metrics: what is counted.
-        ranker: makes the answers.
+        clicks: the click log, if there is one.
+        ranker: makes the answers to rank and explain.
+        searcher: makes the answers to search.
 
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.registry = Registry(settings, self._tell)
-        self.ranker = QueryRanker(settings, self.registry, self.metrics)
+        self.pipelines = PipelineRegistry(settings, self._tell)
+        self.clicks = None if settings.clicks is None else Clicks(settings, self.registry.models.values())
+        self.ranker = QueryRanker(settings, self.registry, self.metrics, self.clicks)
+        self.searcher = SearchRequests(self.pipelines, self.metrics)
         self._token = None if settings.token is None else b"Bearer " + settings.token.encode()
         self._app = Litestar(
             _handlers(self),
@@ -111,6 +121,11 @@ class Service:
         """Return the OpenAPI document, exact for the models that are served now."""
         return openapi(self._paths, self.settings, self.registry)
 
+    def reload(self, everything: bool = False) -> None:
+        """Load models and pipelines whose files have changed, or all."""
+        self.registry.reload(everything)
+        self.pipelines.reload(everything)
+
     @cached_property
     def _paths(self) -> dict[str, Any]:
         return self._app.openapi_schema.to_schema()
@@ -152,10 +167,14 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
-        async with watched(self.registry, self.settings.watch_seconds):
+        async with watched(self, self.settings.watch_seconds):
             models = {name: model.digest for name, model in self.registry.models.items()}
-            log("ready", pid=os.getpid(), models=models, refused=sorted(self.registry.refused) or None)
+            pipelines = sorted(self.pipelines.pipelines) or None
+            refused = sorted(self.registry.refused) or None
+            log("ready", pid=os.getpid(), models=models, pipelines=pipelines, refused=refused)
             yield
+        if self.clicks is not None:
+            self.clicks.live.close()
         log("end", pid=os.getpid())
 
 
@@ -167,7 +186,7 @@ def _handlers(service: Service) -> list[Any]:
     for_bodies = for_guarded | _errors(400, 404, 408, 413, 415, 422, 503)
 
     @post("/rank", status_code=200, summary="Rank documents", responses=for_bodies, **guarded)
-    async def rank(request: AnyRequest) -> Response[Ranking | Rankings]:
+    async def rank(request: AnyRequest) -> Response[RankAnswer | RankAnswers]:
         body = await service.body_of(request)
         if len(body) > IN_THREAD:
             answer, scored = await service.in_time(service.ranker.rank, body)
@@ -182,9 +201,15 @@ def _handlers(service: Service) -> list[Any]:
         explained: Explained = await service.in_time(service.ranker.explain, await service.body_of(request))
         return explained
 
+    @post("/events", status_code=200, summary="Add events to the click log", responses=for_bodies, **guarded)
+    async def events(request: AnyRequest) -> Accepted:
+        assert service.clicks is not None
+        accepted: Accepted = await service.in_time(service.clicks.add, await service.body_of(request))
+        return accepted
+
     @get("/models", summary="Describe the models", responses=for_guarded, **guarded)
     async def models() -> Description:
-        return description(settings, registry)
+        return description(settings, registry, service.pipelines)
 
     @get("/health", summary="Say that the process answers", responses=for_all)
     async def health() -> Health:
@@ -202,11 +227,40 @@ def _handlers(service: Service) -> list[Any]:
     async def document() -> dict[str, Any]:
         return service.document()
 
+    has_search = bool(service.pipelines.pipelines)
+    first_page = SEARCH_PAGE if has_search else PAGE
+
     @get("/", include_in_schema=False)
     async def page() -> Response[bytes]:
+        return Response(first_page, media_type=MediaType.HTML, headers=page_headers(first_page))
+
+    @get("/ranking", include_in_schema=False)
+    async def ranking_page() -> Response[bytes]:
         return Response(PAGE, media_type=MediaType.HTML, headers=page_headers(PAGE))
 
-    return [rank, explain, models, health, ready, metrics, document, page]
+    paths = [rank, explain, models, health, ready, metrics, document, page, ranking_page]
+    if service.clicks is not None:
+        paths.append(events)
+    return [*paths, *_search_handlers(service, for_guarded, for_bodies, guarded)] if has_search else paths
+
+
+def _search_handlers(service: Service, for_guarded: Any, for_bodies: Any, guarded: dict[str, Any]) -> list[Any]:
+    """Make the functions that search."""
+
+    @post("/search", status_code=200, summary="Search documents", responses=for_bodies, **guarded)
+    async def search(request: AnyRequest) -> Response[SearchAnswer]:
+        answer = await service.in_time(service.searcher.of_body, await service.body_of(request))
+        return Response(answer, headers=NO_SNIFFING)
+
+    @get(
+        "/search", summary="Search documents by parameters", responses=for_guarded | _errors(400, 404, 422, 503),
+        **guarded,
+    )  # fmt: skip
+    async def search_by_parameters(request: AnyRequest) -> Response[SearchAnswer]:
+        parameters = list(request.query_params.multi_items())
+        return Response(await service.in_time(service.searcher.of_parameters, parameters), headers=NO_SNIFFING)
+
+    return [search, search_by_parameters]
 
 
 def _errors(*statuses: int) -> dict[int, ResponseSpec]:

@@ -56,6 +56,8 @@ class _Options(Struct, forbid_unknown_fields=True):
     k: Rank | None = None
     model: str | None = None
     query: Identifier | None = None
+    user: Annotated[str, Meta(max_length=512)] | None = None
+    session: Annotated[str, Meta(max_length=512)] | None = None
 
 
 class Query(_Options, Generic[V], kw_only=True):
@@ -77,25 +79,26 @@ class ExplainBody(Query[Value], kw_only=True):
     pair: Annotated[list[Index], Meta(min_length=2, max_length=2)] | None = None
 
 
-class Ranked(Struct, omit_defaults=True):
+class RankedDocument(Struct, omit_defaults=True):
     """A document in its place."""
 
     index: int
     score: float
-    id: str | int | float | None = None
+    id: str | float | None = None  # a whole number stays one
 
 
-class Ranking(Struct):
-    """The answer to a query."""
+class RankAnswer(Struct, omit_defaults=True):
+    """The answer to a query; with a click log, `id` is what clicks on the ranking refer to."""
 
     model: str
-    ranking: list[Ranked]
+    ranking: list[RankedDocument]
+    id: str | None = None
 
 
-class Rankings(Struct):
+class RankAnswers(Struct):
     """The answers to several queries, in their order."""
 
-    queries: list[Ranking]
+    queries: list[RankAnswer]
 
 
 class ExplainedDocument(Struct, omit_defaults=True):
@@ -104,7 +107,7 @@ class ExplainedDocument(Struct, omit_defaults=True):
     index: int
     score: float
     contributions: list[float]
-    id: str | int | float | None = None
+    id: str | float | None = None  # a whole number stays one
 
 
 class FeatureOfPair(Struct):
@@ -136,15 +139,16 @@ class Explained(Struct, omit_defaults=True):
     why: Why | None = None
 
 
+OPTIONS = ("ids", "k", "model", "query", "user", "session")
 _NUMBERS, _VALUES = msgspec.json.Decoder(RankBody[Number]), msgspec.json.Decoder(RankBody[Value])
 _EXPLAINED = msgspec.json.Decoder(ExplainBody)
 
 
 def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]], bool]:
     """Return the queries of a request to rank, and whether the request has a list of queries."""
-    request: RankBody[Any] = _decode(_VALUES if has_categories else _NUMBERS, body)
+    request: RankBody[Any] = decode(_VALUES if has_categories else _NUMBERS, body)
     if request.queries is not UNSET:
-        extra = [name for name in ("ids", "k", "model", "query") if getattr(request, name) is not None]
+        extra = [name for name in OPTIONS if getattr(request, name) is not None]
         if request.documents is not UNSET:
             raise Refused(400, "the body has both documents and queries: give one of them")
         if extra:
@@ -152,16 +156,18 @@ def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]],
         return request.queries, True
     if request.documents is UNSET:
         raise Refused(400, "the body has neither documents nor queries")
-    return [Query(request.ids, request.k, request.model, request.query, documents=request.documents)], False
+    options = {name: getattr(request, name) for name in OPTIONS}
+    return [Query(**options, documents=request.documents)], False
 
 
 def decode_explain(body: bytes) -> ExplainBody:
     """Return the query of a request to explain."""
-    request: ExplainBody = _decode(_EXPLAINED, body)
+    request: ExplainBody = decode(_EXPLAINED, body)
     return request
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """Decode a body, or refuse it with the reason."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:  # says what was expected, what came and where, never a value

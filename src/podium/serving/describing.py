@@ -15,15 +15,17 @@ from msgspec import Struct
 
 from podium.core.pages import base_style
 from podium.data.schema import Schema
-from podium.serving.bodies import Identifier, Rank
+from podium.serving.bodies import OPTIONS, Identifier, Rank
+from podium.serving.clicking import EventsBody, click_features
 from podium.serving.models import Registry, ServedModel
+from podium.serving.searching import PARAMETERS, PipelineDescription, PipelineRegistry, SearchBody
 from podium.serving.settings import Settings
 
 LARGEST = float(np.finfo(np.float32).max)
 REASONS = {
-    400: "The body is not JSON, or does not have the form described here.",
+    400: "The body is not JSON, or the body or the parameters do not have the form described here.",
     401: "The token is missing or wrong.",
-    404: "There is no such model.",
+    404: "There is no such model or pipeline.",
     405: "The path does not take this method.",
     408: "The body did not arrive in time.",
     413: "The body, or the number of documents, is above the limit.",
@@ -36,9 +38,20 @@ FIELDS = {
     "ids": "An id for each document; the answer repeats it.",
     "k": "Return only the top documents.",
     "model": "The model; the default, or the query's model in the split, if it is left out.",
-    "query": "The id of the query; it decides the model if there is a split.",
+    "query": "The query, or its id; it decides the model if there is a split.",
+    "user": "Who asks, for click features.",
+    "session": "The session, for click features.",
     "pair": "The indices of two documents: also say why the first is above the second.",
     "queries": "Several queries, in place of all other fields.",
+}
+SEARCH_FIELDS = {
+    "query": "The text of the query.",
+    "q": "The text of the query.",
+    "k": "How many documents to return, at most.",
+    "pipeline": "The search pipeline; the first if it is left out.",
+    "features": "Also return the features of the documents.",
+    "compare": "Also return the ranking before the model, by the retrieval alone.",
+    "pair": "The ids of two documents: also say why the first is above the second.",
 }
 Json = dict[str, Any]
 
@@ -71,19 +84,23 @@ class ModelDescription(Struct):
 
 
 class Description(Struct):
-    """All models, and which of them answer a request that names none."""
+    """All models, and which of them answer a request that names none; and the search pipelines."""
 
     default: str
     split: dict[str, float]
     shadow: str | None
     refused: list[str]
     models: list[ModelDescription]
+    pipelines: list[PipelineDescription]
 
 
-def description(settings: Settings, registry: Registry) -> Description:
-    """Return what clients may know about the models."""
+def description(settings: Settings, registry: Registry, pipelines: PipelineRegistry) -> Description:
+    """Return what clients may know about the models and pipelines."""
     models = [_described(model) for model in registry.models.values()]
-    return Description(settings.default, dict(settings.split), settings.shadow, sorted(registry.refused), models)
+    return Description(
+        settings.default, dict(settings.split), settings.shadow, sorted(registry.refused), models,
+        [pipeline.description() for pipeline in pipelines.pipelines.values()],
+    )  # fmt: skip
 
 
 def _described(served: ServedModel) -> ModelDescription:
@@ -100,7 +117,7 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     document = deepcopy(document)
     limits, models = settings.limits, registry.models.values()
     queries: Json = {"description": FIELDS["queries"], "type": "array", "items": _ref("Query")}
-    nothing = {name: {"type": "null"} for name in ("ids", "k", "model", "query")}
+    nothing: Json = {name: {"type": "null"} for name in OPTIONS}
     several = _object({"queries": queries} | nothing, ["queries"])
     pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 0}}
     explained = min(limits.documents, limits.explained)
@@ -111,35 +128,78 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     }
     served = registry.models.get(settings.default) or next(iter(models))
     for path, body in (("/rank", "RankRequest"), ("/explain", "ExplainRequest")):
-        content = {"application/json": {"schema": _ref(body), "example": _example(served)}}
+        content = {"application/json": {"schema": _ref(body), "example": _example(served, settings)}}
         document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
+    if settings.clicks is not None:
+        _describe_events(document)
+    if "/search" in document["paths"]:
+        _describe_search(document)
     return document
 
 
-def _example(served: ServedModel) -> Json:
+def _describe_events(document: Json) -> None:
+    """Add the body of /events."""
+    _, schemas = msgspec.json.schema_components([EventsBody], ref_template="#/components/schemas/{name}")
+    document["components"]["schemas"] |= schemas
+    example = {"events": [{"event": "interaction", "type": "click", "ranking": "…", "item": "document 0"}]}
+    content = {"application/json": {"schema": _ref("EventsBody"), "example": example}}
+    document["paths"]["/events"]["post"]["requestBody"] = {"required": True, "content": content}
+
+
+def _describe_search(document: Json) -> None:
+    """Add the body and the parameters of /search."""
+    _, components = msgspec.json.schema_components([SearchBody], ref_template="#/components/schemas/{name}")
+    body = components["SearchBody"]
+    for name, schema in body["properties"].items():
+        schema["description"] = SEARCH_FIELDS[name]
+    document["components"]["schemas"]["SearchBody"] = body
+    content = {"application/json": {"schema": _ref("SearchBody"), "example": {"query": "red shoes", "k": 10}}}
+    document["paths"]["/search"]["post"]["requestBody"] = {"required": True, "content": content}
+    document["paths"]["/search"]["get"]["parameters"] = [
+        {
+            "name": name, "in": "query", "required": name == "q", "description": SEARCH_FIELDS[name],
+            "schema": body["properties"]["query" if name == "q" else name],
+        }
+        for name in PARAMETERS
+    ]  # fmt: skip
+
+
+def _example(served: ServedModel, settings: Settings) -> Json:
     names, rows = served.model.feature_names, served.example()
-    documents = rows if names is None else [dict(zip(names, row, strict=True)) for row in rows]
+    documents: list[Any] = rows
+    if names is not None:
+        computed = _computed(served, settings)
+        named = [dict(zip(names, row, strict=True)) for row in rows]
+        documents = [{name: value for name, value in one.items() if name not in computed} for one in named]
     return {"documents": documents, "ids": [f"document {k}" for k in range(len(rows))], "model": served.name}
+
+
+def _computed(served: ServedModel, settings: Settings) -> list[str]:
+    """Return the features that the service computes, and clients leave out."""
+    return [] if settings.clicks is None else click_features(served.model.feature_names)
 
 
 def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) -> Json:
     """Describe a query for one model; only requests to the default model may leave out its name."""
     (identifier, rank), _ = msgspec.json.schema_components([Identifier, Rank])
     is_default = served.name == settings.default or served.name in settings.split
+    computed = _computed(served, settings)
     properties = {
-        "documents": {"type": "array", "maxItems": limit, "items": _document(served.model.schema)},
+        "documents": {"type": "array", "maxItems": limit, "items": _document(served.model.schema, computed)},
         "ids": _or_null({"type": "array", "maxItems": limit, "items": identifier}),
         "k": _or_null(rank),
         "model": {"enum": [served.name, None]} if is_default else {"const": served.name},
         "query": _or_null(identifier),
+        "user": _or_null({"type": "string", "maxLength": 512}),
+        "session": _or_null({"type": "string", "maxLength": 512}),
     }
     described = {name: {"description": FIELDS[name]} | schema for name, schema in (properties | more).items()}
     query = _object(described, ["documents"] if is_default else ["documents", "model"])
     return {"title": f"A query for the model {served.name!r}"} | query
 
 
-def _document(schema: Schema) -> Json:
-    """Describe a document of a model: a list of values, or values by name."""
+def _document(schema: Schema, computed: list[str]) -> Json:
+    """Describe a document of a model: a list of values, or values by name without those that the service computes."""
     number: Json = {"type": ["number", "boolean", "null"], "minimum": -LARGEST, "maximum": LARGEST}
     category: Json = {"type": ["string", "number", "boolean", "null"]}
     n, categories = schema.n_features, schema.encoding.categories
@@ -150,8 +210,11 @@ def _document(schema: Schema) -> Json:
         values["items"] = number
     if schema.names is None:
         return values
-    properties = {name: category if k in categories else number for k, name in enumerate(schema.names)}
-    return _any([values, _object(properties, list(schema.names))])
+    properties = {
+        name: category if k in categories else number for k, name in enumerate(schema.names) if name not in computed
+    }
+    named = _object(properties, list(properties))
+    return named if computed else _any([values, named])
 
 
 def _object(properties: Json, required: list[str]) -> Json:
@@ -190,4 +253,4 @@ def page_headers(page: bytes) -> dict[str, str]:
     }
 
 
-PAGE, DOCS_PAGE = _page("page.html"), _page("docs.html")
+PAGE, DOCS_PAGE, SEARCH_PAGE = (_page(name) for name in ("page.html", "docs.html", "search.html"))

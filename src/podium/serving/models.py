@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -182,8 +182,11 @@ class Registry:
         """Load the files that have changed since the last look, or all files."""
         with self._loading:
             files = dict(self._settings.models)
+            pipelines = self._settings.pipelines
             for folder in self._settings.folders:
-                files = files_in(folder) | files
+                with suppress(PodiumError):  # a damaged pipeline, which its own registry reports
+                    found = files_in(folder)
+                    files = files | found if folder in pipelines.values() else found | files
             for name, path in files.items():
                 signature = _signature(path)
                 if signature is None:  # deleted, perhaps just before its replacement: the old model stays
@@ -266,9 +269,16 @@ def _signature(path: Path) -> Signature | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+class Reloadable(Protocol):
+    """What looks for changed files when it is told to."""
+
+    def reload(self, everything: bool = False) -> None:
+        """Load what has changed, or everything."""
+
+
 @asynccontextmanager
-async def watched(registry: Registry, seconds: float) -> AsyncIterator[None]:
-    """Load changed files every few seconds, and all files on SIGHUP, in a thread while requests are answered."""
+async def watched(registry: Reloadable, seconds: float) -> AsyncIterator[None]:
+    """Reload a registry every few seconds, and wholly on SIGHUP, in a thread while requests are answered."""
     loop = asyncio.get_running_loop()
     hangup = asyncio.Event()
 

@@ -16,14 +16,15 @@ from podium.serving.bodies import (
     ExplainedDocument,
     FeatureOfPair,
     Query,
-    Ranked,
-    Ranking,
-    Rankings,
+    RankAnswer,
+    RankAnswers,
+    RankedDocument,
     Refused,
     Why,
     decode_explain,
     decode_queries,
 )
+from podium.serving.clicking import Clicks
 from podium.serving.models import Registry, ServedModel
 from podium.serving.monitoring import Metrics
 from podium.serving.settings import Settings
@@ -31,31 +32,23 @@ from podium.serving.settings import Settings
 
 @dataclass
 class ScoredQuery:
-    """A query with its scores.
+    """A query with its scores."""
 
-    Attributes:
-        query: as it came.
-        model: the model that scored it.
-        rows: its documents as the model takes them.
-        scores: of the documents.
-        order: the indices of the documents, best first; equal scores keep the order of the request.
-
-    """
-
-    query: Query[Any]
-    model: ServedModel
-    rows: Float32s
-    scores: Floats
-    order: Ints
+    query: Query[Any]  # as it came
+    model: ServedModel  # the model that scored it
+    rows: Float32s  # its documents as the model takes them
+    scores: Floats  # of the documents
+    order: Ints  # the indices of the documents, best first; equal scores keep the order of the request
+    ranking_id: str | None = None  # what events refer to; None without a click log
 
 
 class QueryRanker:
     """Ranks queries with the models of a registry, and explains the rankings."""
 
-    def __init__(self, settings: Settings, registry: Registry, metrics: Metrics) -> None:
-        self._settings, self._registry, self._metrics = settings, registry, metrics
+    def __init__(self, settings: Settings, registry: Registry, metrics: Metrics, clicks: Clicks | None = None) -> None:
+        self._settings, self._registry, self._metrics, self._clicks = settings, registry, metrics, clicks
 
-    def rank(self, body: bytes) -> tuple[Ranking | Rankings, list[ScoredQuery]]:
+    def rank(self, body: bytes) -> tuple[RankAnswer | RankAnswers, list[ScoredQuery]]:
         """Return the answer to a request, and the scored queries that it was made of."""
         has_text = self._registry.has_categories
         queries, is_list = decode_queries(body, has_text)
@@ -63,15 +56,15 @@ class QueryRanker:
         if n_documents > limit:
             raise Refused(413, f"the request has {n_documents} documents, and the limit is {limit}")
         if not is_list:
-            scored = [self._scored(queries[0], has_text)]
+            scored = [self._shown(queries[0], has_text)]
             return _answer(scored[0]), scored
         scored = []
         for number, query in enumerate(queries):
             try:
-                scored.append(self._scored(query, has_text))
+                scored.append(self._shown(query, has_text))
             except Refused as refused:
                 raise Refused(refused.status, f"query {number}: {refused.sentence}") from None
-        return Rankings([_answer(query) for query in scored]), scored
+        return RankAnswers([_answer(query) for query in scored]), scored
 
     def explain(self, body: bytes) -> Explained:
         """Return the answer to a request to explain."""
@@ -79,7 +72,7 @@ class QueryRanker:
         n_documents, limits = len(query.documents), self._settings.limits
         if n_documents > (limit := min(limits.explained, limits.documents)):
             raise Refused(413, f"the request has {n_documents} documents to explain, and the limit is {limit}")
-        scored = self._scored(query, True)
+        scored = self._shown(query, True, is_logged=False)
         model = scored.model
         if model.why_not_explained is not None:
             raise Refused(422, f"the model {model.name!r} cannot be explained: {model.why_not_explained}")
@@ -107,11 +100,23 @@ class QueryRanker:
             differs = not np.array_equal(order[:k], scored.order[:k])
             self._metrics.shadow.labels(scored.model.name, "yes" if differs else "no").inc()
 
-    def _scored(self, query: Query[Any], has_text: bool) -> ScoredQuery:
+    def _shown(self, query: Query[Any], has_text: bool, *, is_logged: bool = True) -> ScoredQuery:
+        """Score a query; with a click log, add click features and log the ranking, with no event in between."""
         model, n_documents = self._registry.choose(query.model, query.query), len(query.documents)
         if query.ids is not None and len(query.ids) != n_documents:
             raise Refused(422, f"there are {n_documents} documents and {len(query.ids)} ids: give an id for each")
-        rows = model.matcher.rows(query.documents, has_text=has_text)
+        if self._clicks is None:
+            return self._scored(query, model, query.documents, has_text)
+        with self._clicks.live.moment() as now:
+            documents = self._clicks.completed(now, query, model)
+            scored = self._scored(query, model, documents, has_text)
+            if is_logged:
+                scored.ranking_id = self._clicks.show(now, query, model, documents, scored.scores, scored.order)
+        return scored
+
+    def _scored(self, query: Query[Any], model: ServedModel, documents: list[Any], has_text: bool) -> ScoredQuery:
+        n_documents = len(documents)
+        rows = model.matcher.rows(documents, has_text=has_text)
         started = time.perf_counter()
         scores = model.scores(rows)
         self._metrics.scoring_seconds.labels(model.name).observe(time.perf_counter() - started)
@@ -122,16 +127,15 @@ class QueryRanker:
         return ScoredQuery(query, model, rows, scores, np.argsort(-scores, kind="stable"))
 
 
-def _answer(scored: ScoredQuery) -> Ranking:
+def _answer(scored: ScoredQuery) -> RankAnswer:
     k = len(scored.order) if scored.query.k is None else int(scored.query.k)
     order = scored.order[:k].tolist()
     scores = scored.scores[order].tolist() if order else []
     ids = scored.query.ids
     if ids is None:
-        return Ranking(scored.model.name, list(starmap(Ranked, zip(order, scores, strict=True))))
-    return Ranking(
-        scored.model.name, [Ranked(index, score, ids[index]) for index, score in zip(order, scores, strict=True)]
-    )
+        return RankAnswer(scored.model.name, list(starmap(RankedDocument, zip(order, scores, strict=True))))
+    ranked = [RankedDocument(index, score, ids[index]) for index, score in zip(order, scores, strict=True)]
+    return RankAnswer(scored.model.name, ranked, scored.ranking_id)
 
 
 def _why(explanation: Explanation, above: int, below: int) -> Why:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.core.interrupts import Stopped
-from podium.errors import MissingExtraError, PodiumError
+from podium.errors import DataError, MissingExtraError, PodiumError
 from podium.serving.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def require_extra() -> None:
 
 def run_service(settings: Settings, host: str, port: int, n_workers: int = 1) -> None:
     """Serve until SIGINT or SIGTERM, and finish the requests that have begun. SIGHUP loads all models again."""
+    if settings.clicks is not None and n_workers > 1:
+        raise DataError("click features are the state of one process: serve a click log with one worker")
     with suppress(Stopped):  # uvicorn raises the signal again once it has shut down: the service did as it was told
         if n_workers == 1:
             from podium.serving.app import Service

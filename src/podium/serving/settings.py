@@ -50,7 +50,8 @@ class Settings:
 
     Attributes:
         models: the file of each model, by name; the first is the default.
-        folders: folders whose model files are served too, each under its name without the suffix.
+        folders: folders whose model files are served too, each under its name without the suffix; and saved search
+            pipelines, each under the name of its folder.
         split: the share of queries of each model, for requests that name no model.
         shadow: a model that scores every query after the answer; differences in the top documents are counted.
         shadow_k: how many top documents are compared if a request has no `k`.
@@ -58,6 +59,8 @@ class Settings:
         limits: the limits of requests.
         watch_seconds: the time between two looks for changed model files; 0 for none (only SIGHUP).
         log_requests: whether each request is logged.
+        clicks: the folder of the click log; None for none. With a log, the service computes click features, logs what
+            it shows and takes events.
         good_files: a folder in which workers keep copies of the models that they loaded, for a worker that starts
             while a file is bad.
 
@@ -76,6 +79,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     watch_seconds: float = 1.0
     log_requests: bool = True
+    clicks: Path | None = None
     good_files: Path | None = None
 
     def __post_init__(self) -> None:
@@ -94,6 +98,15 @@ class Settings:
         require_number("watch_seconds", self.watch_seconds, least=0)
 
     @property
+    def pipelines(self) -> dict[str, Path]:
+        """The folders of search pipelines, by name."""
+        if not self.folders:
+            return {}
+        from podium.features.pipeline import is_pipeline
+
+        return {pipeline_name(folder): folder for folder in self.folders if is_pipeline(folder)}
+
+    @property
     def default(self) -> str:
         """The model that answers requests that name none."""
         return next(iter(self.split or self.models))
@@ -101,6 +114,8 @@ class Settings:
 
 def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]]:
     """Return the model files by name, and the folders, of arguments such as `name=file`, a file, or a folder.
+
+    The model of a search pipeline is named after the folder of the pipeline.
 
     >>> model_files(["web=models/web-7.podium", "news.podium"])[0]
     {'web': PosixPath('models/web-7.podium'), 'news': PosixPath('news.podium')}
@@ -128,8 +143,17 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
 
 def files_in(folder: Path) -> dict[str, Path]:
     """Return the model files of a folder, by name."""
+    from podium.features.pipeline import is_pipeline, model_file
+
+    if is_pipeline(folder):
+        return {pipeline_name(folder): model_file(folder)}
     paths = [path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")]
     return {_shown(path.stem): path for path in paths}
+
+
+def pipeline_name(folder: Path) -> str:
+    """Return the name of a search pipeline: that of its folder."""
+    return _shown(folder.resolve().name)
 
 
 def _shown(name: str) -> str:

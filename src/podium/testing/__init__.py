@@ -1,4 +1,4 @@
-"""Slow, obvious references for what Podium does fast; for its own tests and for those of others."""
+"""A contract for measures, and a slow, obvious reference for scores: for tests of your own."""
 
 from podium.testing.measures import check_measure
 from podium.testing.models import score_slowly

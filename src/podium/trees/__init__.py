@@ -6,13 +6,4 @@ from podium.trees.grown_tree import GrownTree
 from podium.trees.parameters import GrowthParameters
 from podium.trees.tree import Tree
 
-__all__ = [
-    "BinnedFeatures",
-    "Bins",
-    "Grower",
-    "GrownTree",
-    "GrowthParameters",
-    "Tree",
-    "bin_features",
-    "find_bins",
-]
+__all__ = ["BinnedFeatures", "Bins", "Grower", "GrownTree", "GrowthParameters", "Tree", "bin_features", "find_bins"]

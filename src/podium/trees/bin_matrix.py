@@ -53,51 +53,33 @@ def _in_memory(name: str, size: int, dtype: Any) -> NDArray[Any]:
 
 
 class BinMatrix(NamedTuple):
-    """The bins of all rows.
+    """The bins of all rows."""
 
-    Attributes:
-        columns: `columns[feature * n_rows + row]`.
-        n_rows: how many there are.
-        rows, width: `rows[row * width + place]`, of the dense features; the cell of each bin among its feature's.
-        entries: the cells that each row is counted in, of the sparse features,
-        starts: row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's.
-
-    """
-
-    columns: Bytes
-    n_rows: Int
+    columns: Bytes  # `columns[feature * n_rows + row]`
+    n_rows: Int  # how many there are
+    # rows, width: `rows[row * width + place]`, of the dense features; the cell of each bin among its feature's
     rows: Bytes
     width: Int
-    entries: UInt32s
-    starts: Ints
+    entries: UInt32s  # the cells that each row is counted in, of the sparse features,
+    starts: Ints  # row k of group g has those from `starts[g * (n_rows + 1) + k]` on, up to the next row's
 
 
 @dataclass(frozen=True)
 class FeatureLayout:
-    """The place of each feature in rows and histograms.
+    """The place of each feature in rows and histograms."""
 
-    Attributes:
-        dense: the features with a byte in each row, by place; those with most bins first.
-        sparse: the others, those of a group together.
-        groups: where each group of sparse features begins, and the end.
-        first_cell, n_cells: of each feature.
-        common: the bin of each sparse feature that is not counted; −1 for dense ones.
-        block_cells, block_strides: of each 16 dense features the first cell, and the cells from one to the next.
-        ends: for each unit of work the dense places, the groups and the cells up to its end.
-        costs: of each unit of work, cumulated.
-
-    """
-
-    dense: Ints
-    sparse: Ints
-    groups: Ints
+    dense: Ints  # the features with a byte in each row, by place; those with most bins first
+    sparse: Ints  # the others, those of a group together
+    groups: Ints  # where each group of sparse features begins, and the end
+    # first_cell, n_cells: of each feature
     first_cell: Ints
     n_cells: Ints
-    common: Ints
+    common: Ints  # the bin of each sparse feature that is not counted; −1 for dense ones
+    # block_cells, block_strides: of each 16 dense features the first cell, and the cells from one to the next
     block_cells: Ints
     block_strides: Ints
-    ends: Ints
-    costs: Floats
+    ends: Ints  # for each unit of work the dense places, the groups and the cells up to its end
+    costs: Floats  # of each unit of work, cumulated
 
     @property
     def common_cell(self) -> Ints:

@@ -286,21 +286,14 @@ def bin_features(
 
 
 class BinSearches(NamedTuple):
-    """For each feature the search for values among its cuts or categories.
+    """For each feature the search for values among its cuts or categories."""
 
-    Attributes:
-        pivots: those of a feature begin at `table`, as `podium.core.bitwise.find_ranks` reads them.
-        table, n_levels: of each feature.
-        category: the row of `categories` of each feature, −1 for none.
-        categories: the known ones, ascending, then NaN, which no value equals.
-
-    """
-
-    pivots: Float32s
+    pivots: Float32s  # those of a feature begin at `table`, as `podium.core.bitwise.find_ranks` reads them
+    # table, n_levels: of each feature
     table: Ints
     n_levels: Ints
-    category: Ints
-    categories: Float32s
+    category: Ints  # the row of `categories` of each feature, −1 for none
+    categories: Float32s  # the known ones, ascending, then NaN, which no value equals
 
 
 def _searches(bins: Bins) -> BinSearches:
@@ -319,19 +312,13 @@ def _searches(bins: Bins) -> BinSearches:
 
 
 class CutTable(NamedTuple):
-    """The cuts or known categories of all features, for a search value by value.
+    """The cuts or known categories of all features, for a search value by value."""
 
-    Attributes:
-        cuts: 256 of each feature; behind the cuts follow infinities, which no value exceeds, behind the categories NaN,
-            which no value equals.
-        pivots: the last of each 16 cuts.
-        is_category: of each feature.
-
-    """
-
+    # 256 of each feature; behind the cuts follow infinities, which no value exceeds, behind the categories NaN, which
+    # no value equals
     cuts: Float32s
-    pivots: Float32s
-    is_category: Bools
+    pivots: Float32s  # the last of each 16 cuts
+    is_category: Bools  # of each feature
 
 
 def _cut_table(bins: Bins) -> CutTable:

@@ -214,19 +214,13 @@ SHIFT_BITS = 5  # of a number of bits
 
 
 class Buckets(NamedTuple):
-    """Memory for the buckets of a column.
+    """Memory for the buckets of a column."""
 
-    Attributes:
-        ranges: for each range of keys the number of its first bucket, and in the lower `SHIFT_BITS` bits how many bits
-            of a key do not matter for its bucket.
-        ends: of each bucket where its keys end, once they are brought together.
-        digits: counts, to sort by.
-
-    """
-
+    # for each range of keys the number of its first bucket, and in the lower `SHIFT_BITS` bits how many bits of a key
+    # do not matter for its bucket
     ranges: UInt32s
-    ends: UInt32s
-    digits: UInt32s
+    ends: UInt32s  # of each bucket where its keys end, once they are brought together
+    digits: UInt32s  # counts, to sort by
 
 
 class KeyScale(NamedTuple):

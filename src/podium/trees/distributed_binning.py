@@ -50,69 +50,41 @@ NONE = np.empty(0, np.int64)
 
 
 class Intervals(NamedTuple):
-    """Ranges of keys to look up; each lies within a bucket.
+    """Ranges of keys to look up; each lies within a bucket."""
 
-    Attributes:
-        starts: the intervals of feature f are those from `starts[f]` on, ascending.
-        lows, highs: the keys with low < key ≤ high.
-        is_wide: whether it is cut into pieces; of others, with `FEW` values at most, all are listed.
-
-    """
-
-    starts: Ints
+    starts: Ints  # the intervals of feature f are those from `starts[f]` on, ascending
+    # lows, highs: the keys with low < key ≤ high
     lows: Ints
     highs: Ints
-    is_wide: Bytes
+    is_wide: Bytes  # whether it is cut into pieces; of others, with `FEW` values at most, all are listed
 
 
 class IntervalContents(NamedTuple):
-    """The values of a part in some intervals.
+    """The values of a part in some intervals."""
 
-    Attributes:
-        pieces: of each wide interval, how many values are up to the end of each piece but the last.
-        keys, times: different values and how often each occurs; those of an interval together, ascending.
-        n_listed: of each interval; of a wide one at most `SOME`.
-        horizons: of each interval the key up to which all are listed.
-
-    """
-
-    pieces: Int32s
+    pieces: Int32s  # of each wide interval, how many values are up to the end of each piece but the last
+    # keys, times: different values and how often each occurs; those of an interval together, ascending
     keys: UInt32s
     times: Ints
-    n_listed: Ints
-    horizons: Ints
+    n_listed: Ints  # of each interval; of a wide one at most `SOME`
+    horizons: Ints  # of each interval the key up to which all are listed
 
 
 class BucketedKeys(NamedTuple):
-    """The keys of some features by bucket.
+    """The keys of some features by bucket."""
 
-    Attributes:
-        keys, starts: those of column c begin at `starts[c]`; zero has one key, whatever its number.
-        n_zeros: how often each column is 0.
-        ends: of each bucket of each column where its keys end, from the start of the column on.
-        first_bucket: of each column among all buckets.
-        ranges: of each column, see `cuts.Buckets`.
-        is_sorted: of each bucket.
-
-    """
-
+    # keys, starts: those of column c begin at `starts[c]`; zero has one key, whatever its number
     keys: UInt32s
     starts: Ints
-    n_zeros: Ints
-    ends: UInt32s
-    first_bucket: Ints
-    ranges: UInt32s
-    is_sorted: Bytes
+    n_zeros: Ints  # how often each column is 0
+    ends: UInt32s  # of each bucket of each column where its keys end, from the start of the column on
+    first_bucket: Ints  # of each column among all buckets
+    ranges: UInt32s  # of each column, see `cuts.Buckets`
+    is_sorted: Bytes  # of each bucket
 
 
 class PartKeys:
-    """The keys of all features of a part.
-
-    Args:
-        columns: of some features each, in order.
-        n_threads: that may be used.
-
-    """
+    """The keys of all features of a part."""
 
     def __init__(self, columns: list[KeyColumns], n_threads: int | None) -> None:
         self.columns, self.n_threads = columns, n_threads

@@ -44,13 +44,7 @@ from podium.trees.histograms import fill_histograms
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import Partition, compiled_scatter, partition
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, total_of
-from podium.trees.splitting import (
-    choose_for_new_leaves,
-    choose_split,
-    scan_feature,
-    score_features,
-    score_leaf,
-)
+from podium.trees.splitting import choose_for_new_leaves, choose_split, scan_feature, score_features, score_leaf
 
 NONE = np.empty(0, np.int64)
 ROOM = 4  # times the number of leaves of a tree: how many may be split on trial
@@ -58,37 +52,24 @@ LEAST_SHARE = 0.6  # of the gain of the next split, for a leaf to be split along
 
 
 class Expansion(NamedTuple):
-    """A leaf to split.
+    """A leaf to split."""
 
-    Attributes:
-        leaf, left, right: the numbers of the leaf and its children.
-        feature: the feature to split by.
-        goes_left: 1 for each bin that goes left.
-        is_counted: whether the children need histograms.
-
-    """
-
+    # leaf, left, right: the numbers of the leaf and its children
     leaf: int
     left: int
     right: int
-    feature: int
-    goes_left: Bytes
-    is_counted: bool
+    feature: int  # the feature to split by
+    goes_left: Bytes  # 1 for each bin that goes left
+    is_counted: bool  # whether the children need histograms
 
 
 class GrowthRequest(NamedTuple):
-    """A request to all parts.
+    """A request to all parts."""
 
-    Attributes:
-        expansions: leaves to split; the answer is the number of documents and the histogram of each left child.
-        counts: leaves and features; the answer is the number of documents in each bin.
-        released: leaves whose histograms are no longer needed.
-
-    """
-
+    # leaves to split; the answer is the number of documents and the histogram of each left child
     expansions: Sequence[Expansion]
-    counts: Sequence[tuple[int, int]]
-    released: Sequence[int]
+    counts: Sequence[tuple[int, int]]  # leaves and features; the answer is the number of documents in each bin
+    released: Sequence[int]  # leaves whose histograms are no longer needed
 
 
 class _Ranges(NamedTuple):
@@ -105,11 +86,6 @@ class PartLeaves:
 
     The coordinator numbers the leaves. The documents of a leaf lie in two ranges: those of the sample that splits are
     searched on, and the others. A split reorders both ranges in place, so the leaf can still be split another way.
-
-    Args:
-        binned: the documents of the part, in the layout that all parts share.
-        team: threads.
-
     """
 
     def __init__(self, binned: BinnedFeatures, team: Team) -> None:
@@ -308,16 +284,10 @@ class DistributedGrower(Grower):
 
 @dataclass(frozen=True)
 class DistributedTree(GrownTree):
-    """A tree whose documents are on other machines.
+    """A tree whose documents are on other machines."""
 
-    Attributes:
-        leaf_numbers: the numbers of the leaves in `PartLeaves`.
-        whole_sums: see `DistributedGrower`.
-
-    """
-
-    leaf_numbers: list[int] = field(default_factory=list)
-    whole_sums: WholeSums | None = None
+    leaf_numbers: list[int] = field(default_factory=list)  # the numbers of the leaves in `PartLeaves`
+    whole_sums: WholeSums | None = None  # see `DistributedGrower`
 
     def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
         """Return the sums over all parts."""

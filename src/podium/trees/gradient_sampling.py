@@ -38,21 +38,14 @@ NEGATIVE, UNDEFINED = -1, -2  # in place of the size of a sample: a weight is ne
 
 
 class SamplingInputs(NamedTuple):
-    """Everything that the probability of a document and its share of a sum depend on.
+    """Everything that the probability of a document and its share of a sum depend on."""
 
-    Attributes:
-        gradients, weights: of each document.
-        counting: whether every document weighs 1 instead.
-        importances: u of each document.
-        threshold: μ.
-
-    """
-
+    # gradients, weights: of each document
     gradients: Floats
     weights: Floats
-    counting: bool
-    importances: Float32s
-    threshold: float
+    counting: bool  # whether every document weighs 1 instead
+    importances: Float32s  # u of each document
+    threshold: float  # μ
 
 
 class GradientSampler:

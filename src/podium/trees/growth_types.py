@@ -90,25 +90,16 @@ SCRATCH = np.dtype(
 
 
 class Member(NamedTuple):
-    """A thread of a team, and the arrays that threads share.
+    """A thread of a team, and the arrays that threads share."""
 
-    Attributes:
-        thread, n_threads: its number, and the number of threads.
-        shares: where the share of each thread begins, see `FeatureLayout.shares`.
-        event: of the team.
-        barrier: see `wait_at_barrier`.
-        totals: counts or sums of each thread; a cache line for each thread.
-        partial_histograms: of all threads but the first, for leaves whose rows threads share.
-
-    """
-
+    # thread, n_threads: its number, and the number of threads
     thread: Int
     n_threads: Int
-    shares: Ints
-    event: Ints
-    barrier: Ints
-    totals: Ints
-    partial_histograms: Ints
+    shares: Ints  # where the share of each thread begins, see `FeatureLayout.shares`
+    event: Ints  # of the team
+    barrier: Ints  # see `wait_at_barrier`
+    totals: Ints  # counts or sums of each thread; a cache line for each thread
+    partial_histograms: Ints  # of all threads but the first, for leaves whose rows threads share
 
 
 class PackedGradients(NamedTuple):
@@ -120,29 +111,20 @@ class PackedGradients(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """The features that may be split on, and properties of every feature.
+    """The features that may be split on, and properties of every feature."""
 
-    Attributes:
-        candidates: the features that may be split on, ascending.
-        scanned: the same in the order of their cells.
-        n_bins: without that of missing values.
-        first_cell, n_cells, common_cell: see `FeatureLayout`.
-        block_cells, block_strides: of each 16 dense features, see there.
-        is_categorical: None if none is, so that no code for categories is compiled.
-        monotone: +1, −1 or 0.
-
-    """
-
-    candidates: Ints
-    scanned: Ints
-    n_bins: Ints
+    candidates: Ints  # the features that may be split on, ascending
+    scanned: Ints  # the same in the order of their cells
+    n_bins: Ints  # without that of missing values
+    # first_cell, n_cells, common_cell: see `FeatureLayout`
     first_cell: Ints
     n_cells: Ints
     common_cell: Ints
+    # block_cells, block_strides: of each 16 dense features, see there
     block_cells: Ints
     block_strides: Ints
-    is_categorical: Bools | None
-    monotone: Ints
+    is_categorical: Bools | None  # None if none is, so that no code for categories is compiled
+    monotone: Ints  # +1, −1 or 0
 
 
 class GrowthLimits(NamedTuple):
@@ -156,44 +138,28 @@ class GrowthLimits(NamedTuple):
 
 
 class GrowingTree(NamedTuple):
-    """A growing tree, shared by all threads.
+    """A growing tree, shared by all threads."""
 
-    Attributes:
-        leaves: `LEAF` records; the first ones are in use.
-        documents: the rows to grow on, grouped by leaf.
-        histograms: of all features, for each leaf.
-        splits: `SPLIT` records of all features, for the smaller and the larger of the two newest leaves.
-
-    """
-
-    leaves: Records
-    documents: Int32s
-    histograms: Ints
-    splits: Records
+    leaves: Records  # `LEAF` records; the first ones are in use
+    documents: Int32s  # the rows to grow on, grouped by leaf
+    histograms: Ints  # of all features, for each leaf
+    splits: Records  # `SPLIT` records of all features, for the smaller and the larger of the two newest leaves
 
 
 class TreeBuffers(NamedTuple):
-    """A grown tree as flat arrays, with room for as many nodes and leaves as it may have.
+    """A grown tree as flat arrays, with room for as many nodes and leaves as it may have."""
 
-    Attributes:
-        cuts, first_cut: those of all features, one after the other, and where the cuts of each begin.
-        gain_unit: the value of one unit of a gain.
-        numbers: of each node the rows `FEATURE`, `CATEGORY` (0 for a category, else −1), `LEFT` and `RIGHT`.
-        threshold, missing_left, gain: of each node, see `podium.trees.Tree`.
-        goes_left: for each node and bin whether it goes left.
-        counts: the rows `COUNT` of each node, `START` and `END` of the documents of each leaf.
-
-    """
-
+    # cuts, first_cut: those of all features, one after the other, and where the cuts of each begin
     cuts: Float32s
     first_cut: Ints
-    gain_unit: float
-    numbers: Int32s
+    gain_unit: float  # the value of one unit of a gain
+    numbers: Int32s  # of each node the rows `FEATURE`, `CATEGORY` (0 for a category, else −1), `LEFT` and `RIGHT`
+    # threshold, missing_left, gain: of each node, see `podium.trees.Tree`
     threshold: Float32s
     missing_left: Bools
     gain: Floats
-    goes_left: Bools
-    counts: Ints
+    goes_left: Bools  # for each node and bin whether it goes left
+    counts: Ints  # the rows `COUNT` of each node, `START` and `END` of the documents of each leaf
 
 
 class LeafRule(NamedTuple):
@@ -205,30 +171,20 @@ class LeafRule(NamedTuple):
 
 
 class LeafSums(NamedTuple):
-    """Inputs and outputs of the sums over the documents of each leaf of a grown tree.
+    """Inputs and outputs of the sums over the documents of each leaf of a grown tree."""
 
-    Attributes:
-        gradients, hessians: of each row.
-        gradient_scale, hessian_scale: their scales before rounding.
-        leaf_of_row: output: the leaf of each row.
-        parts: for each thread, `SUMS_AT_ONCE` sums of each leaf, which rows use in turn.
-        totals: output: the sums of each thread.
-        rule: the formula of leaf values.
-        values: output: leaf values.
-        scores: of each row; values are added to them. Empty: no values are computed.
-
-    """
-
+    # gradients, hessians: of each row
     gradients: Floats
     hessians: Floats
+    # gradient_scale, hessian_scale: their scales before rounding
     gradient_scale: float
     hessian_scale: float
-    leaf_of_row: Bytes
-    parts: Ints
-    totals: Ints
-    rule: LeafRule
-    values: Floats
-    scores: Floats
+    leaf_of_row: Bytes  # output: the leaf of each row
+    parts: Ints  # for each thread, `SUMS_AT_ONCE` sums of each leaf, which rows use in turn
+    totals: Ints  # output: the sums of each thread
+    rule: LeafRule  # the formula of leaf values
+    values: Floats  # output: leaf values
+    scores: Floats  # of each row; values are added to them. Empty: no values are computed
 
 
 class NewLeaves(NamedTuple):
@@ -240,21 +196,17 @@ class NewLeaves(NamedTuple):
 
 
 class FeatureShare(NamedTuple):
-    """The features of one thread.
+    """The features of one thread."""
 
-    Attributes:
-        begin, end: the dense features that it counts, by place; multiples of 4.
-        first_group, last_group: the groups of sparse features that it counts.
-        first_cell, last_cell: the cells of both.
-        first, last: it scans the features `FeatureTable.scanned[first:last]`.
-
-    """
-
+    # begin, end: the dense features that it counts, by place; multiples of 4
     begin: Int
     end: Int
+    # first_group, last_group: the groups of sparse features that it counts
     first_group: Int
     last_group: Int
+    # first_cell, last_cell: the cells of both
     first_cell: Int
     last_cell: Int
+    # first, last: it scans the features `FeatureTable.scanned[first:last]`
     first: Int
     last: Int

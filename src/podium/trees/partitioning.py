@@ -17,22 +17,13 @@ WORDS_PER_THREAD = 8  # of `Member.totals`: a cache line, so that threads do not
 
 
 class Partition(NamedTuple):
-    """The borders of the two sides of a leaf.
+    """The borders of the two sides of a leaf."""
 
-    Attributes:
-        left_sample_end: where the sample of the left side ends.
-        middle: where the left side ends and the right side begins.
-        right_sample_end: where the sample of the right side ends.
-        is_left_small: whether the left side has at most half of the sample.
-        is_enough: whether both sides have enough documents; if not, the documents stay as they are.
-
-    """
-
-    left_sample_end: Any
-    middle: Any
-    right_sample_end: Any
-    is_left_small: Any
-    is_enough: Any
+    left_sample_end: Any  # where the sample of the left side ends
+    middle: Any  # where the left side ends and the right side begins
+    right_sample_end: Any  # where the sample of the right side ends
+    is_left_small: Any  # whether the left side has at most half of the sample
+    is_enough: Any  # whether both sides have enough documents; if not, the documents stay as they are
 
 
 @helper

@@ -32,18 +32,13 @@ TINY = 1e-290  # a sum below this counts as 0; its inverse would overflow
 
 @dataclass(frozen=True)
 class BoundedGradients:
-    """Gradients and hessians of all documents, and the bounds that set the scale of integers.
+    """Gradients and hessians of all documents, and the bounds that set the scale of integers."""
 
-    Attributes:
-        gradients, hessians: λ and w of each document.
-        largest: the largest |gradient| and |hessian|.
-        sum_bounds: tight upper bounds of the sums of absolute values, independent of the order of documents.
-
-    """
-
+    # gradients, hessians: λ and w of each document
     gradients: Floats
     hessians: Floats
-    largest: tuple[float, float]
+    largest: tuple[float, float]  # the largest |gradient| and |hessian|
+    # tight upper bounds of the sums of absolute values, independent of the order of documents
     sum_bounds: tuple[float, float]
 
     @classmethod
@@ -104,24 +99,16 @@ def bound_of(largest: float, whole_sum: int, exponent: int, n: int) -> float:
 
 @dataclass(frozen=True)
 class QuantizedGradients:
-    """Gradients and weights as packed integers.
+    """Gradients and weights as packed integers."""
 
-    Attributes:
-        words: gradient · 2^32 + weight of each document; only those of the sample where there is one.
-        gradient_unit, weight_unit: what one unit of each integer is worth.
-        largest_weight: as an integer.
-        counts_documents: whether every weight is 1, so that their sums count documents.
-        source: the gradients before rounding.
-        sampled, unsampled: the rows on which splits are searched, and the others; None without a sample.
-
-    """
-
-    words: Ints
+    words: Ints  # gradient · 2^32 + weight of each document; only those of the sample where there is one
+    # gradient_unit, weight_unit: what one unit of each integer is worth
     gradient_unit: float
     weight_unit: float
-    largest_weight: int
-    counts_documents: bool
-    source: BoundedGradients
+    largest_weight: int  # as an integer
+    counts_documents: bool  # whether every weight is 1, so that their sums count documents
+    source: BoundedGradients  # the gradients before rounding
+    # sampled, unsampled: the rows on which splits are searched, and the others; None without a sample
     sampled: Int32s | None = None
     unsampled: Int32s | None = None
 

@@ -119,24 +119,17 @@ def bound_numbers(
 
 
 class SplitRules(NamedTuple):
-    """The parameters by which the splits of one feature are scored.
+    """The parameters by which the splits of one feature are scored."""
 
-    Attributes:
-        precision: BOUNDED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`.
-        total, n_documents: of the leaf.
-        minimum: the least number of documents on a side if COUNTED, else the least weight.
-        l2: added to the weight of each side.
-        direction: +1 or −1 for a monotone feature, else 0.
-        low, high: bounds of the leaf's value.
-
-    """
-
+    # BOUNDED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`
     precision: Int
+    # total, n_documents: of the leaf
     total: Int
     n_documents: Int
-    minimum: Int
-    l2: float
-    direction: Int
+    minimum: Int  # the least number of documents on a side if COUNTED, else the least weight
+    l2: float  # added to the weight of each side
+    direction: Int  # +1 or −1 for a monotone feature, else 0
+    # low, high: bounds of the leaf's value
     low: float
     high: float
 

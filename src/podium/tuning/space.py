@@ -25,7 +25,7 @@ class Between:
 
     Example:
         >>> import podium
-        >>> podium.Between(4, 64, log=True).is_whole, podium.Between(0.5, 1.0).is_whole
+        >>> podium.tuning.Between(4, 64, log=True).is_whole, podium.tuning.Between(0.5, 1.0).is_whole
         (True, False)
 
     """
@@ -68,7 +68,7 @@ OBJECTIVES: list[Value] = [None, "lambdaloss(ndcg)", "queryregression", "xendcg"
 
 
 def default_space(estimator: Any) -> Checked:
-    """What is searched where nothing else is said."""
+    """Return what is searched where nothing else is said."""
     known = parameters(type(estimator))
     space = {name: over for name, over in (TREES if "n_leaves" in known else NETS).items() if name in known}
     if "feature_fraction" in space and estimator.feature_fraction is None:
@@ -81,7 +81,7 @@ def default_space(estimator: Any) -> Checked:
 
 
 def checked_space(space: Space | None, estimator: Any) -> Checked:
-    """The space that was asked for, every name and range checked."""
+    """Return the space that was asked for, every name and range checked."""
     if space is None:
         return default_space(estimator)
     known, checked = parameters(type(estimator)), Checked()

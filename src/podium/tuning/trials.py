@@ -1,4 +1,4 @@
-"""Settings that are proposed and judged: Optuna's study, in batches that do not depend on the number of threads."""
+"""Settings that are proposed and evaluated: Optuna's study, in batches that do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podium.tuning.space import Between, Checked, Value
 
 BATCH = 8  # settings that are proposed at a time, from the trials before them
 RANDOM_TRIALS = 16  # before proposals follow the trials
-WORSE_THAN = 75.0  # a trial is pruned where so many percent of the others were better at the same step
+WORSE_THAN = 75.0  # percent: a trial is pruned if this share of the others was better at the same step
 NAME = "podium"
 
 
@@ -48,10 +48,10 @@ class Trial:
 
 
 class Study:
-    """A search in progress: proposes settings, and is told what came of them.
+    """A search in progress: proposes settings and records their outcomes.
 
-    All that it proposes follows from the seed and the trials before the batch, so a search that was broken off goes on
-    to the same end, and the number of threads plays no part.
+    Proposals depend only on the seed and the trials before the batch. An interrupted search that is resumed therefore
+    gives the same result, for any number of threads.
 
     Args:
         space: what is searched.
@@ -69,8 +69,9 @@ class Study:
         pruner = self.optuna.pruners.PercentilePruner(100 - WORSE_THAN, n_startup_trials=BATCH)
         try:
             with _quiet(self.optuna):
+                self.storage = _storage(path)
                 self.study = self.optuna.create_study(
-                    direction="maximize", storage=_storage(path), study_name=NAME, load_if_exists=True, pruner=pruner
+                    direction="maximize", storage=self.storage, study_name=NAME, load_if_exists=True, pruner=pruner
                 )
         except (ValueError, KeyError, TypeError) as error:
             if path is None:
@@ -88,7 +89,7 @@ class Study:
 
     @property
     def trials(self) -> list[Trial]:
-        """Those that have ended."""
+        """The trials that have ended."""
         states = self.optuna.trial.TrialState
         return [
             self._shown(trial)
@@ -104,18 +105,24 @@ class Study:
         return Trial(trial.number, values, state, kept.get("means", {}), kept.get("rounds"), kept.get("seconds", 0.0))
 
     def batch(self, n_trials: int) -> list[Proposal]:
-        """The next settings to try, no more than so many: first those that a search before began and did not end."""
+        """Return the next settings to try, until `n_trials` are known: first those that an earlier search began."""
         states = self.optuna.trial.TrialState
         begun = self.study.get_trials(deepcopy=False, states=(states.RUNNING,))
         known = len(self.trials)
         if begun:
-            return [self._proposal(self.optuna.trial.Trial(self.study, trial._trial_id)) for trial in begun]
+            return [self._proposal(self._resumed(trial.number)) for trial in begun]
         with warnings.catch_warnings(), _quiet(self.optuna):
             warnings.simplefilter("ignore", self.optuna.exceptions.ExperimentalWarning)
             self.study.sampler = self.optuna.samplers.TPESampler(
                 seed=int(seed_of(self.seed, known)) % 2**32, constant_liar=True, n_startup_trials=RANDOM_TRIALS
             )
             return [self._proposal(self.study.ask()) for _ in range(min(BATCH, n_trials - known))]
+
+    def _resumed(self, number: int) -> Any:
+        """Return the trial of this number, which an earlier search began and did not end."""
+        study_id = self.storage.get_study_id_from_name(NAME)
+        trial_id = self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        return self.optuna.trial.Trial(self.study, trial_id)
 
     def _proposal(self, trial: Any) -> Proposal:
         values: dict[str, Value] = {}
@@ -128,7 +135,7 @@ class Study:
         return Proposal(trial, values)
 
     def tell(self, proposal: Proposal, outcome: Trial) -> None:
-        """Note what came of a proposal."""
+        """Record the outcome of a proposal."""
         for name in ("means", "rounds", "seconds"):
             proposal.trial.set_user_attr(name, getattr(outcome, name))
         with _quiet(self.optuna):
@@ -138,7 +145,7 @@ class Study:
                 self.study.tell(proposal.trial.number, next(iter(outcome.means.values())))
 
     def importance(self) -> dict[str, float]:
-        """How much of the spread of the first measure each parameter explains (fANOVA); nothing where few are known."""
+        """Return the share of the first measure's spread that each parameter explains (fANOVA), if trials suffice."""
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if len(complete) < BATCH or len({next(iter(trial.means.values())) for trial in complete}) == 1:
             return {}
@@ -149,45 +156,40 @@ class Study:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Settings to try.
+    """Settings to try."""
 
-    Attributes:
-        trial: Optuna's.
-        values: of the parameters that are searched.
-
-    """
-
-    trial: Any
-    values: dict[str, Value]
+    trial: Any  # Optuna's
+    values: dict[str, Value]  # of the parameters that are searched
 
     def is_worse_than_most(self, step: int, value: float) -> bool:
-        """Note a value on the way; whether most trials before had a better one at this step."""
+        """Record an intermediate value; return whether most earlier trials had a better one at this step."""
         self.trial.report(value, step)
         return bool(self.trial.should_prune())
 
 
 def _shown_choice(value: Value) -> str:
-    """A choice as text, in which 1 and True and '1' differ."""
+    """Return a choice as text, in which 1, True and '1' differ."""
     return json.dumps(value)
 
 
 def _listed(over: Between | list[Value], value: Value) -> Any:
-    """A value as Optuna has it."""
+    """Return a value as Optuna keeps it."""
     return value if isinstance(over, Between) else _shown_choice(value)
 
 
 def _value(over: Between | list[Value], value: Any) -> Value:
-    """A value as the estimator takes it."""
+    """Return a value as the estimator takes it."""
     known: Value = value if isinstance(over, Between) else json.loads(value)
     return known
 
 
 def _storage(path: Path | None) -> Any:
-    """Where trials are kept: a file of JSON lines, or memory."""
-    if path is None:
-        return None
-    from optuna.storages import JournalStorage
+    """Return where trials are kept: a file of JSON lines, or memory."""
+    from optuna.storages import InMemoryStorage, JournalStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    if path is None:
+        return InMemoryStorage()
 
     path.parent.mkdir(parents=True, exist_ok=True)
     return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
@@ -203,7 +205,7 @@ def _optuna() -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Without Optuna's own lines."""
+    """Silence Optuna's log."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -23,7 +22,7 @@ from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.canonical import digest_of
 from podium.data.schema import as_data
-from podium.data.subsets import fold_of_queries
+from podium.data.subsets import fold_of_queries, require_weight_outside
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, require_ranker
 from podium.evaluation.tables import Table
@@ -75,7 +74,7 @@ class Tuning:
         return self.study.importance()
 
     def table(self) -> Table:
-        """A row for each trial, the best first; pruned ones last."""
+        """Return a row for each trial, the best first; pruned ones last."""
         measures = list(self.best.means)
         first = measures[0]
         ranked = sorted(self.trials, key=lambda t: (t is not self.best, t.state != "complete", -t.means[first]))
@@ -220,6 +219,7 @@ def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> lis
     if train.n_queries < n_folds:
         raise DataError(f"{train.n_queries} queries are too few for {n_folds} folds: each needs one to test")
     fold = fold_of_queries(train.query_ids, n_folds, seed)
+    require_weight_outside(train, fold)
 
     def of(k: int) -> _Judge:
         return _Judge(lambda: (train.select(fold != k), {"valid": train.select(fold == k)}), int((fold == k).sum()))
@@ -228,19 +228,11 @@ def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> lis
 
 
 class _Trials:
-    """What tries settings.
-
-    Args:
-        estimator: with all parameters that are not searched.
-        judges: what it is trained on and judged by.
-        selection: the measures.
-
-    """
+    """What tries settings."""
 
     def __init__(self, estimator: Any, judges: list[_Judge], selection: Measure | Graded) -> None:
         self.estimator, self.judges, self.measures = estimator, judges, selection.measures
-        takes_observers = "observers" in inspect.signature(estimator.fit).parameters
-        self.is_watched = takes_observers and len(judges) == 1
+        self.is_watched = "observers" in estimator._fit_options and len(judges) == 1
 
     @contextmanager
     def data_kept(self) -> Iterator[None]:
@@ -254,7 +246,7 @@ class _Trials:
                 judge.shared.close()
 
     def job(self, proposal: Proposal, n_threads: int) -> Callable[[], Trial]:
-        """What tries a proposal."""
+        """Return what tries a proposal."""
         for judge in self.judges:
             judge.shared.n_fits += 1
         return lambda: self._try(proposal, n_threads)
@@ -294,7 +286,7 @@ def _since(started: float) -> float:
 
 
 def _mean_rounds(best_iterations: list[int | None]) -> int | None:
-    """How many rounds are best, over the folds."""
+    """Return how many rounds are best, over the folds."""
     known = [iteration + 1 for iteration in best_iterations if iteration is not None]
     return max(1, round(sum(known) / len(known))) if known else None
 
@@ -326,7 +318,7 @@ class _Look:
 
 
 def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
-    """The estimator as trials train it: for the measure, quiet, and stopped where it does not become better."""
+    """Return the estimator as trials train it: for the measure, quiet, and stopped where it does not become better."""
     known, changed = parameters(type(estimator)), {"measure": selection, "verbose": 0}
     if "patience" in known and estimator.patience is None:
         changed["patience"] = DEFAULT_PATIENCE
@@ -337,7 +329,7 @@ def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
 def _tuned(estimator: Any, best: Trial, measure: Measure | Graded | str | None) -> Any:
     """Return the estimator with the best settings; its number of rounds is fixed unless it chooses one itself."""
     known, values = parameters(type(estimator)), dict(best.parameters)
-    if best.rounds is not None and not estimator._stops_without_validation:
+    if best.rounds is not None and "n_folds" not in known:
         fixed = {**dict.fromkeys(ROUNDS, best.rounds), "patience": None}
         values |= {name: value for name, value in fixed.items() if name in known}
     if measure is not None and "measure" in known:
@@ -355,7 +347,7 @@ def _fingerprint(
     estimator: Any, selection: Measure | Graded, space: Checked, train: RankingData, valid: Any, folds: int | None,
     seed: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """What a search depends on; the order of rows does not matter."""
+    """Return what a search depends on; the order of rows does not matter."""
     ignored = {"n_threads", "verbose", *space}
     own = {name: content_hash(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored}
     return {

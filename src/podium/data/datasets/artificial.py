@@ -128,13 +128,7 @@ def _shifted(permutation: Ints, shift: float, key: np.uint64) -> Ints:
 
 
 @kernel
-def cubic_terms(
-    features: Float32s,
-    linear: Floats,
-    second: Ints,
-    third: Ints,
-    terms: Floats,
-) -> None:
+def cubic_terms(features: Float32s, linear: Floats, second: Ints, third: Ints, terms: Floats) -> None:
     """u·x, Σ x_i x_Q(i) and Σ x_i x_Q(i) x_R(i) for each row."""
     for row in range(features.shape[0]):
         one, two, three = 0.0, 0.0, 0.0
@@ -186,7 +180,6 @@ def artificial_web(
 
 
 def _features_and_scores(query: Ints, features: int, domain: tuple[object, ...], part: str) -> tuple[Float32s, Floats]:
-    """The features of each row and the score behind its label."""
     weights = normal_values(features * LATENT, seed_of(*domain, "weights")).reshape(features, -1)
     is_chosen = uniform_matrix(features, LATENT, seed_of(*domain, "chosen")) < -0.5  # a quarter
     offsets = normal_values(features, seed_of(*domain, "offsets"))
@@ -212,13 +205,7 @@ def growth(x: float) -> float:
 
 @kernel
 def fill_web_like(
-    key: np.uint64,
-    first_row: int,
-    query: Ints,
-    weights: Floats,
-    offsets: Floats,
-    features: Float32s,
-    scores: Floats,
+    key: np.uint64, first_row: int, query: Ints, weights: Floats, offsets: Floats, features: Float32s, scores: Floats
 ) -> None:
     """Web-like features (counts with many zeros, heavy tails, continuous) and the score behind labels."""
     width = features.shape[1]

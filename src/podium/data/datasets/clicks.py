@@ -19,20 +19,12 @@ SIMILAR_SPREAD = 0.15  # how much the attraction of a document differs between s
 
 
 class Users(NamedTuple):
-    """How the simulated users of a query behave.
+    """How the simulated users of a query behave."""
 
-    Attributes:
-        n_users: per query, and per similar query.
-        examination: the probability that a user looks at each rank.
-        noise: the share of clicks that a coin decides.
-        disorder: standard deviation of the noise on the scores that documents are shown by.
-
-    """
-
-    n_users: int
-    examination: Floats
-    noise: float
-    disorder: float
+    n_users: int  # per query, and per similar query
+    examination: Floats  # the probability that a user looks at each rank
+    noise: float  # the share of clicks that a coin decides
+    disorder: float  # standard deviation of the noise on the scores that documents are shown by
 
 
 def simulate_clicks(
@@ -57,7 +49,7 @@ def simulate_clicks(
 
     Args:
         data: needs relevance labels, unless `attraction` is passed.
-        attraction: of each document, between 0 and 1; by default as ERR has it, (2^l − 1) / 2^{l_max}.
+        attraction: of each document, between 0 and 1; by default that of ERR, (2^l − 1) / 2^{l_max}.
         shown_by: scores of the ranker that puts the documents in order; by default the attraction.
         users: per query, and per similar query.
         depth: the number of documents shown.
@@ -73,7 +65,7 @@ def simulate_clicks(
 
     Example:
         >>> import podium
-        >>> data = podium.simulate_clicks(podium.artificial(5, documents=12, features=4), depth=10)
+        >>> data = podium.data.datasets.simulate_clicks(podium.artificial(5, documents=12, features=4), depth=10)
         >>> data
         RankingData(60 documents in 5 queries, 4 features, labels: relevance, clicks, positions)
         >>> int((data.positions > 0).sum())
@@ -83,8 +75,14 @@ def simulate_clicks(
     data = as_data(data)
     attraction = _attraction_of_labels(data) if attraction is None else np.asarray(attraction, np.float64)
     shown_by = None if shown_by is None else np.asarray(shown_by, np.float64)
-    _check_counts(users=(users, 1), depth=(depth, 1), similar_queries=(similar_queries, 0))
-    _check_rates(position_bias, disorder, noise)
+    for name, count, least in (("users", users, 1), ("depth", depth, 1), ("similar_queries", similar_queries, 0)):
+        if count < least:
+            raise DataError(f"{name} must be at least {least}, but is {count}")
+    for name, amount in (("position_bias", position_bias), ("disorder", disorder)):
+        if not amount >= 0:
+            raise DataError(f"{name} must not be negative, but is {amount}")
+    if not 0 <= noise <= 1:
+        raise DataError(f"noise must be between 0 and 1, but is {noise}")
     _check_columns(data, attraction, shown_by)
     if label in data.labels:
         raise DataError(f"the data has labels {label!r} already; name others with label=…")
@@ -104,21 +102,6 @@ def simulate_clicks(
             advance(1)
     rates /= np.float32(users * (similar_queries + 1))
     return data.replace(labels=dict(data.labels) | {label: rates}, positions=positions)
-
-
-def _check_counts(**counts: tuple[int, int]) -> None:
-    """Each count, given with its least value."""
-    for name, (value, least) in counts.items():
-        if value < least:
-            raise DataError(f"{name} must be at least {least}, but is {value}")
-
-
-def _check_rates(position_bias: float, disorder: float, noise: float) -> None:
-    for name, amount in (("position_bias", position_bias), ("disorder", disorder)):
-        if not amount >= 0:
-            raise DataError(f"{name} must not be negative, but is {amount}")
-    if not 0 <= noise <= 1:
-        raise DataError(f"noise must be between 0 and 1, but is {noise}")
 
 
 def _check_columns(data: RankingData, attraction: Floats, shown_by: Floats | None) -> None:
@@ -144,7 +127,6 @@ def _examination(depth: int, position_bias: float) -> Floats:
 def _sessions(
     key: np.uint64, attraction: Floats, shown_by: Floats | None, is_similar: bool, users: Users
 ) -> tuple[Ints, Ints]:
-    """Which documents are shown, from the top, and how many users made their last click on each."""
     noise = np.empty(2 * len(attraction))
     fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, noise)
     if is_similar:  # another query: somewhat different documents please
@@ -159,12 +141,7 @@ def _sessions(
 
 @kernel
 def count_last_clicks(
-    key: np.uint64,
-    examination: Floats,
-    attraction: Floats,
-    noise: float,
-    n_users: int,
-    last_clicks: Ints,
+    key: np.uint64, examination: Floats, attraction: Floats, noise: float, n_users: int, last_clicks: Ints
 ) -> None:
     """Count last clicks of users on documents in the order shown.
 

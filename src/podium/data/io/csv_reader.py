@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core.array_types import Bytes, Float32s, Floats, Ints
 from podium.core.threads import map_threads
@@ -32,12 +31,11 @@ _WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a gr
 _EXACT_FLOAT32 = 2**24  # float32 holds all whole numbers up to here
 _BEYOND_FLOAT32 = 2**128 - 2**103  # rounds to infinity
 _DIGITS = 18  # int64 holds them
+MOST_COLUMNS = 1 << 20  # names of more do not fit into a model file, and a header of more takes minutes to split
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where each column of the file goes."""
-
     delimiter: str
     names: list[str]
     features: list[str]
@@ -61,23 +59,13 @@ class _Layout:
 
 @dataclass
 class _CsvPart:
-    """What one block holds, apart from its numbers."""
-
     runs: list[QueryRun]
     texts: list[list[str]]  # of each text column
     overflows: int
 
 
 class CsvReader(TextReader):
-    """Reads CSV or TSV; all files must have one and the same header.
-
-    Args:
-        delimiter: between fields.
-        columns: the roles of columns by name, the feature columns, and those that hold categories.
-        *arguments: those of `TextReader`.
-        **others: the same.
-
-    """
+    """Reads CSV or TSV; all files must have one and the same header. `columns` are those of `Request`."""
 
     def __init__(
         self,
@@ -107,7 +95,6 @@ class CsvReader(TextReader):
             window *= 4
 
     def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
-        """The blocks of a file behind its header."""
         names, rest = _split_header(source, text_blocks(source, advance, self.budget), self.delimiter)
         self.header = self.header or names
         if names != self.header:
@@ -122,27 +109,22 @@ class CsvReader(TextReader):
         return _layout(source_name(self.sources[0]), self.delimiter, self.header, *self.columns)
 
     def look(self, items: list[Counted]) -> None:
-        """Parse a group for the facts alone."""
         _, _, _, texts = self._parse(items)
         for name in self.layout.categorical:
             self.categories.setdefault(name, set()).update(filter(None, texts[name]))
 
     def facts(self) -> Facts:
-        """What all groups so far tell."""
         categories = {name: names_of_categories(values) for name, values in self.categories.items()}
         return Facts(self.queries.are_integers, categories=categories)
 
     def feature_names(self) -> list[str]:
-        """The feature columns."""
         return self.layout.features
 
     def finish(self) -> None:
-        """Warn of what all rows together have lost."""
         super().finish()
         self.seen.warn()
 
     def arguments(self, items: list[Counted]) -> dict[str, Any]:
-        """The arguments of `RankingData` for a group."""
         layout = self.layout
         features, extras, runs, texts = self._parse(items)
         facts = self.known or self.facts()
@@ -204,9 +186,11 @@ class CsvReader(TextReader):
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
         overflows = self._look_at_texts(item, far) if far else 0
         query, *columns = (_trimmed(table.column(name)) for name in texts)
+        # Equal values are the same object.
+        values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
-        return _CsvPart(_runs(item, query), [_text_values(column).tolist() for column in columns], overflows)
+        return _CsvPart(_runs(item, query), values, overflows)
 
     def _look_at_large(self, feature: int, values: Floats) -> None:
         """Take note of the whole parts of a feature's numbers that float32 does not hold."""
@@ -255,7 +239,6 @@ def _lines(text: Bytes) -> tuple[Ints, Ints]:
 
 
 def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
-    """The names in the first line, and the blocks from the second line on."""
     first = next(blocks, None)
     if first is None:
         raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
@@ -331,7 +314,6 @@ def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
 
 
 def _to_numbers(texts: Any) -> Any:
-    """A column of text as float64."""
     pyarrow = import_pyarrow("CSV")
     from pyarrow import compute
 
@@ -348,12 +330,6 @@ def _trimmed(column: Any) -> Any:
     from pyarrow import compute
 
     return compute.utf8_trim(column, " ").combine_chunks().dictionary_encode()
-
-
-def _text_values(column: Any) -> NDArray[Any]:
-    """The values of a column with a dictionary; equal ones are the same object."""
-    values: NDArray[Any] = np.array(column.dictionary.to_pylist(), object)[column.indices.to_numpy()]
-    return values
 
 
 def _runs(item: Counted, query: Any) -> list[QueryRun]:
@@ -394,6 +370,14 @@ def header_names(block: Block, delimiter: str) -> list[str]:
     """The names of the columns in a block that is the header line."""
     check_bytes(block)
     line = block.text.tobytes().rstrip(b"\r\n")
+    n_columns = line.count(delimiter.encode()) + 1
+    if n_columns > MOST_COLUMNS:
+        raise FileFormatError(
+            block.file,
+            f"the header has {n_columns:_} columns, and Podium reads {MOST_COLUMNS:_} at most: write features that are "
+            "mostly zero as LETOR text, which has an entry for the others only",
+            line=1,
+        )
     names = [field.text for field in _fields(block, 0, line, delimiter)]
     if not any(names):
         raise FileFormatError(block.file, "expected a header line with column names", line=1)
@@ -403,7 +387,7 @@ def header_names(block: Block, delimiter: str) -> list[str]:
     return names
 
 
-def check_quotes(block: Block, layout: Any) -> None:
+def check_quotes(block: Block, layout: _Layout) -> None:
     """Raise where anything follows a closing quote in its field; pyarrow would join the two."""
     text, delimiter = block.text.tobytes(), re.escape(layout.delimiter.encode())
     if b'"' not in text:
@@ -413,26 +397,36 @@ def check_quotes(block: Block, layout: Any) -> None:
         check_lines(block, layout)
 
 
-def check_lines(block: Block, layout: Any) -> None:
+def check_lines(block: Block, layout: _Layout) -> None:
     """Raise the first problem of a block, if there is one."""
-    check_of = _checks(layout)
-    start = 0
+    start, n_columns = 0, len(layout.names)
     for line in block.text.tobytes().split(b"\n"):
         content = line.rstrip(b"\r")
-        if content:
-            _check_line(block, start, content, layout, check_of)
+        n_fields, at = 0, start
+        for n_fields, field in enumerate(_fields(block, start, content, layout.delimiter) if content else (), 1):
+            if n_fields <= n_columns:
+                _check_field(block, field, layout.names[n_fields - 1], layout)
+                at = field.end
+        if content and n_fields != n_columns:
+            raise block.error(at, f"expected {n_columns} fields as in the header, but this line has {n_fields}")
         start += len(line) + 1
 
 
-def _check_line(block: Block, start: int, line: bytes, layout: Any, check_of: list[Callable[..., None] | None]) -> None:
-    n_fields, at = 0, start
-    for n_fields, field in enumerate(_fields(block, start, line, layout.delimiter), 1):
-        if n_fields <= len(check_of):
-            check, at = check_of[n_fields - 1], field.end
-            if check is not None:
-                check(block, field)
-    if n_fields != len(check_of):
-        raise block.error(at, f"expected {len(check_of)} fields as in the header, but this line has {n_fields}")
+def _check_field(block: Block, field: _Field, name: str, layout: _Layout) -> None:
+    """Raise unless a query id is there, a number is one, and it is finite where it must be."""
+    if name == layout.qid and not field.text:
+        raise block.error(field.start, PROBLEMS[EMPTY_QID])
+    if name not in layout.numbers or field.text in (*MISSING, *TRUE, *FALSE):
+        return
+    token = field.text[:_SHOWN]
+    if not _NUMBER.fullmatch(field.text):
+        hint = f" in {name!r}; a column of categories is named in categorical=…"
+        raise block.error(field.start, PROBLEMS[VALUE].format(token=token) + hint)
+    is_feature = layout.numbers[name][1]
+    with np.errstate(over="ignore"):
+        if not is_feature and np.isinf(np.float32(float(field.text))):
+            problem = f"the number {token!r} is infinite; labels, weights and positions are finite"
+            raise block.error(field.start, problem)
 
 
 def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_Field]:
@@ -460,32 +454,3 @@ def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_
         if stop < 0:
             return
         at = stop + 1
-
-
-def _checks(layout: Any) -> list[Callable[..., None] | None]:
-    """What to check of each column: that a query id is there, that a number is one, and finite where it must be."""
-
-    def check_query(block: Block, field: _Field) -> None:
-        if not field.text:
-            raise block.error(field.start, PROBLEMS[EMPTY_QID])
-
-    def check_number(name: str, is_feature: bool) -> Callable[..., None]:
-        def check(block: Block, field: _Field) -> None:
-            if field.text in (*MISSING, *TRUE, *FALSE):
-                return
-            token = field.text[:_SHOWN]
-            if not _NUMBER.fullmatch(field.text):
-                hint = f" in {name!r}; a column of categories is named in categorical=…"
-                raise block.error(field.start, PROBLEMS[VALUE].format(token=token) + hint)
-            with np.errstate(over="ignore"):
-                if not is_feature and np.isinf(np.float32(float(field.text))):
-                    problem = f"the number {token!r} is infinite; labels, weights and positions are finite"
-                    raise block.error(field.start, problem)
-
-        return check
-
-    checks: dict[str, Callable[..., None]] = {
-        name: check_number(name, is_feature) for name, (_, is_feature) in layout.numbers.items()
-    }
-    checks[layout.qid] = check_query
-    return [checks.get(name) for name in layout.names]

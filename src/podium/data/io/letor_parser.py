@@ -51,7 +51,7 @@ PROBLEMS = {
         "the feature index of {token!r} is below {first}; indices count from {first} "
         "(pass first_index=0 for a file that counts from 0)"
     ),
-    REPEATED_INDEX: "the feature index of {token!r} stands twice on this line",
+    REPEATED_INDEX: "the feature index of {token!r} is repeated on this line",
     DESCENDING_INDEX: "the feature index of {token!r} is smaller than the one before it",
     LARGE_INDEX: "the feature index of {token!r} is larger than {last}{why_last}",
     VALUE: "expected a number, but found {token!r}",
@@ -63,49 +63,33 @@ PROBLEMS = {
 class ParseOutcome(NamedTuple):
     """What a parser counted, and the first problem.
 
-    Kernels have it as a record of the type `OUTCOME`, and write its fields while they go.
-
-    Attributes:
-        rows: documents.
-        runs, uncertain, large: entries of `Notes`.
-        run_start, run_end: the query id of the last run.
-        pairs: values of compressed sparse rows.
-        overflows: numbers in digits that are beyond float32.
-        fewest: the least number of features on a line.
-        problem: its code, or 0.
-        at: the byte where it is.
-
+    Kernels write it as a record of the type `OUTCOME`.
     """
 
-    rows: int = 0
+    rows: int = 0  # documents
+    # runs, uncertain, large: entries of `Notes`
     runs: int = 0
     uncertain: int = 0
     large: int = 0
+    # run_start, run_end: the query id of the last run
     run_start: int = 0
     run_end: int = -1
-    pairs: int = 0
-    overflows: int = 0
-    fewest: int = 2**62
-    problem: int = 0
-    at: int = 0
+    pairs: int = 0  # values of compressed sparse rows
+    overflows: int = 0  # numbers in digits that are beyond float32
+    fewest: int = 2**62  # the least number of features on a line
+    problem: int = 0  # its code, or 0
+    at: int = 0  # the byte where it is
 
 
 OUTCOME = np.dtype([(name, np.int64) for name in ParseOutcome._fields])
 
 
 class Notes(NamedTuple):
-    """What a parser leaves to Python, one row each.
+    """What a parser leaves to Python, one row each."""
 
-    Attributes:
-        runs: (row, line, start, end) of every query id that differs from the one before it.
-        uncertain: (row, slot, start, end) of numbers that Python has to read; the slot −1 is the label.
-        large: (column, digits) of whole numbers that float32 does not hold.
-
-    """
-
-    runs: Ints
-    uncertain: Ints
-    large: Ints
+    runs: Ints  # (row, line, start, end) of every query id that differs from the one before it
+    uncertain: Ints  # (row, slot, start, end) of numbers that Python has to read; the slot −1 is the label
+    large: Ints  # (column, digits) of whole numbers that float32 does not hold
 
 
 @helper
@@ -154,23 +138,15 @@ class Indices(NamedTuple):
 
 
 class ParsedRows(NamedTuple):
-    """Where the content of a block's rows goes.
+    """Where the content of a block's rows goes."""
 
-    Attributes:
-        features: values go to `features[row, index − first]`; or, where `columns` is not empty, one after the other to
-            `features[0, :]`: compressed sparse rows.
-        columns: the column of each value of sparse rows.
-        pairs_before: the number of such values in earlier rows.
-        labels: one a row, as float64, so that a warning can say what float32 loses.
-        comments: (start, end) of each row's comment.
-
-    """
-
+    # values go to `features[row, index − first]`; or, where `columns` is not empty, one after the other to `features[0,
+    # :]`: compressed sparse rows
     features: Float32s
-    columns: Int32s
-    pairs_before: Ints
-    labels: Floats
-    comments: Ints
+    columns: Int32s  # the column of each value of sparse rows
+    pairs_before: Ints  # the number of such values in earlier rows
+    labels: Floats  # one a row, as float64, so that a warning can say what float32 loses
+    comments: Ints  # (start, end) of each row's comment
 
 
 @kernel
@@ -270,7 +246,7 @@ def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, no
     while not ends_line(text, at) and text[at] != HASH:
         start = at
         index: Int = 0
-        digit = text[at] - np.uint8(ZERO)  # wraps: one comparison tells a digit
+        digit = text[at] - np.uint8(ZERO)  # wraps, so one comparison detects a digit
         while digit < 10:
             if index < _HUGE_INDEX:
                 index = index * 10 + np.int64(digit)
@@ -307,7 +283,7 @@ def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, no
 
 @helper
 def _index_problem(text: Bytes, start: Int, end: Int, index: Int, previous: Int, indices: Indices) -> Int:
-    """What is wrong with an index that is no number, out of range, or not above the one before."""
+    """What is wrong with an index that is not a number, out of range, or not above the one before."""
     if end == start or text[end] != COLON:
         is_negative = text[start] == MINUS and ZERO <= text[start + 1] <= NINE
         return NEGATIVE_INDEX if is_negative else PAIR

@@ -13,7 +13,6 @@ from podium.core.threads import map_threads
 from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
 from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.request import TextOptions
-from podium.data.io.text_blocks import Block
 from podium.data.io.text_reader import (
     OBJECT_BYTES,
     Counted,
@@ -29,14 +28,12 @@ from podium.data.io.text_reader import (
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
-NAME_BYTES = 64  # a feature's name, as Python has it
+NAME_BYTES = 64  # a feature's name as a Python object
 DENSE_WASTE = 64  # a dense array this many times the size of its text, and over 1 GiB, is a mistake
 
 
 @dataclass
 class _LetorPart:
-    """What one block holds."""
-
     runs: list[QueryRun]
     comments: list[str] | None
     overflows: int
@@ -60,7 +57,6 @@ class LetorReader(TextReader):
         self._parse(items, 0)
 
     def arguments(self, items: list[Counted]) -> dict[str, Any]:
-        """The arguments of `RankingData` for a group."""
         n_rows, n_bytes = sum(item.rows for item in items), sum(len(item.block.text) for item in items)
         width = self._width(max(item.largest_index for item in items))
         if self.known is None and self.like is None and not self._is_sparse(items):
@@ -79,20 +75,17 @@ class LetorReader(TextReader):
         }
 
     def facts(self) -> Facts:
-        """What all groups so far tell."""
         n_indices = self.largest + 1 - self.options.first_index
         n_features = max(0, n_indices) if self.options.n_features is None else self.options.n_features
         return Facts(self.queries.are_integers, n_features, self.fewest < n_indices, self.has_comments)
 
     def feature_names(self) -> list[str]:
-        """The names of the features in all groups so far: their numbers."""
         return self._names(self.facts().n_features)
 
     def _names(self, width: int) -> list[str]:
         return [str(self.options.first_index + k) for k in range(width)]
 
     def _width(self, largest: int) -> int:
-        """The number of features of a group whose largest index is this."""
         if self.known is not None:
             return self.known.n_features
         if self.options.n_features is not None:
@@ -148,12 +141,7 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
 
 
 def _parse(
-    item: Counted,
-    features: Float32s,
-    labels: Floats,
-    sparse: bool,
-    options: TextOptions,
-    merges: Merges,
+    item: Counted, features: Float32s, labels: Floats, sparse: bool, options: TextOptions, merges: Merges
 ) -> _LetorPart:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
@@ -179,21 +167,18 @@ def _parse(
             raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
         target.labels[row] = number
     merges.look(notes.large)
+    comments = None
+    if target.comments.any():
+        comments = [decoded(block, start, end, "comment").strip() for start, end in target.comments.tolist()]
     return _LetorPart(
         runs_of(item, notes.runs, lambda a, b: decoded(block, a, b, "query id")),
-        _comments(block, target.comments),
+        comments,
         outcome.overflows,
         outcome.fewest,
         target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32),
         target.columns[: outcome.pairs].copy(),
         target.pairs_before,
     )
-
-
-def _comments(block: Block, bounds: Ints) -> list[str] | None:
-    if not bounds.any():
-        return None
-    return [decoded(block, start, end, "comment").strip() for start, end in bounds.tolist()]
 
 
 def _document_ids(parts: list[_LetorPart], n_rows: int) -> NDArray[Any]:

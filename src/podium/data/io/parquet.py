@@ -99,7 +99,7 @@ def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str
 
 
 def without_text(table: Any, schemas: Sequence[Any], features: Sequence[str], categorical: Sequence[str]) -> Any:
-    """The table, with features of text refused; text is read as a dictionary, but is no category by its type."""
+    """The table, with features of text refused; text is read as a dictionary, but is not a category by its type."""
     pyarrow = import_pyarrow()
     for name in set(features).difference(categorical):
         column, dtype = table.column(name), schemas[0].field(name).type
@@ -209,7 +209,7 @@ def _position_of_digest(file: Any) -> int | None:
 
 
 def _digest(file: Any, position: int) -> bytes:
-    """The digest of a file whose digest stands, or will stand, at a position."""
+    """The digest of a file that holds it, or will hold it, at a position."""
     digest = hashlib.sha256()
     at, end = 0, file.seek(0, io.SEEK_END)
     while at < end:

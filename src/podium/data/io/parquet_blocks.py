@@ -1,4 +1,4 @@
-"""Parquet files in blocks of rows: what only whole columns tell is looked up first, a column at a time."""
+"""Parquet files in blocks of rows: anything that needs a whole column is computed first, a column at a time."""
 
 from __future__ import annotations
 
@@ -40,25 +40,17 @@ COLUMN_COPIES = 4  # of a column that is looked at whole: its values, sorted one
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What only whole columns tell.
+    """What depends on whole columns."""
 
-    Attributes:
-        encoding: of the features, by their numbers; where a model's is taken, without categories that it does not know.
-        wide: the features whose values are kept as they came.
-        losses: what the conversion to float32 lost, in words.
-
-    """
-
+    # of the features, by their numbers; where a model's is taken, without categories that it does not know
     encoding: Encoding
-    wide: frozenset[int]
-    losses: tuple[str, ...]
+    wide: frozenset[int]  # the features whose values are kept as they came
+    losses: tuple[str, ...]  # what the conversion to float32 lost, in words
 
 
 @contextmanager
 def opened_files(
-    sources: Sequence[Source],
-    columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
-    budget: Budget,
+    sources: Sequence[Source], columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]], budget: Budget
 ) -> Iterator[ParquetFiles]:
     """All files as one; `columns` as in `ParquetFiles`."""
     with ExitStack() as stack:
@@ -67,14 +59,9 @@ def opened_files(
 
 
 class ParquetFiles:
-    """Open Parquet files with the same columns, as one table that is read in parts.
+    """Open Parquet files (of pyarrow, with their schemas) with the same columns, as one table that is read in parts.
 
-    Args:
-        sources: what the files are.
-        files: of pyarrow, with their schemas.
-        columns: the roles of columns by name, the feature columns, and those that hold categories.
-        budget: of one block, and of one column.
-
+    The budget is that of one block, and of one column.
     """
 
     def __init__(
@@ -122,6 +109,10 @@ class ParquetFiles:
         features, series_of = self._assigned[1], frames.columns_by_name(self._empty)[1]
         losses, shifts, wide = Losses(), dict(self._described.shifts), set()
         categories = dict(self._described.categories)
+
+        def may_be_shifted(series: Any) -> bool:
+            return frames.holds_numbers(series) and not fits_float32(frames.values_of(series).dtype)
+
         is_named = self._description.get("features_are_named") is not False
         for k, name in enumerate(features):
             feature = -1 if like is None else like.feature_of(k, name if is_named else None)
@@ -132,7 +123,7 @@ class ParquetFiles:
                     categories[k] = names_of_categories(
                         value for part in self._parts(name) for value in frames.objects_of(part)
                     )  # fmt: skip
-            elif self._may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
+            elif may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
                 shift, is_wide = self._shift_of(name, losses)
                 if shift is not None and not self._described:
                     shifts[k] = shift
@@ -141,7 +132,7 @@ class ParquetFiles:
         return ColumnFacts(Encoding(categories, shifts), frozenset(wide), losses.words())
 
     def sizes_of_blocks(self, most_rows: int) -> list[int] | None:
-        """The rows of each block of whole queries; None where the rows of a query do not stand together."""
+        """The rows of each block of whole queries; None if the rows of a query are scattered."""
         blocks, before = QueryBlocks(most_rows), 0
         for part in self._parts(self._assigned[0]["qid"]):
             qid = to_query_ids(frames.values_of(part), len(part))
@@ -155,7 +146,7 @@ class ParquetFiles:
         return blocks.sizes(self.n_rows)
 
     def tables(self, sizes: Iterable[int], advance: Callable[[float], None]) -> Iterator[Any]:
-        """All columns, so many rows at a time."""
+        """Yield all columns, in tables of these sizes."""
         pyarrow = import_pyarrow()
         wanted = iter(sizes)
         held, n_held, size = [self._empty], 0, next(wanted)
@@ -196,9 +187,6 @@ class ParquetFiles:
         is_dictionary = import_pyarrow().types.is_dictionary
         return name in self.categorical or any(is_dictionary(schema.field(name).type) for schema in self.schemas)
 
-    def _may_be_shifted(self, series: Any) -> bool:
-        return frames.holds_numbers(series) and not fits_float32(frames.values_of(series).dtype)
-
     def _shift_of(self, name: str, losses: Losses) -> tuple[float | None, bool]:
         """The shift of a column, and whether its values are to be kept: the decision that reading it whole makes."""
         self.budget.hold("data", 8 * COLUMN_COPIES * self.n_rows, source_name(self.sources[0]))
@@ -210,7 +198,6 @@ class ParquetFiles:
         return builder.shifts.get(0), 0 in builder.wide
 
     def _parts(self, name: str) -> Iterator[Any]:
-        """The values of a column, some rows at a time."""
         pyarrow = import_pyarrow()
         empty = self._empty.select([name])
         for batch in self._batches([name], ROWS_AT_ONCE):

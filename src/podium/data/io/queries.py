@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.io.request import Returning
-from podium.errors import FileFormatError, PodiumWarning
+from podium.errors import FileFormatError, warn
 
 QUERY_BYTES = 128  # an id in a set, apart from its characters
 
@@ -19,7 +18,7 @@ QUERY_BYTES = 128  # an id in a set, apart from its characters
 class QueryBlocks:
     """Hears where queries begin, and says how many rows each block has.
 
-    A block has at most so many rows, or one query that has more.
+    A block has at most `most_rows` rows, or a single query that has more.
 
     Attributes:
         n_bytes: what the ids that are kept take in memory.
@@ -67,7 +66,7 @@ class QueryBlocks:
 
 @dataclass(frozen=True)
 class QueryRun:
-    """Consecutive rows with one query id: where they begin, and where that stands in the file."""
+    """Consecutive rows with one query id: where they begin, and the line of the file."""
 
     row: int
     query: str
@@ -76,24 +75,17 @@ class QueryRun:
 
 
 class QueryRuns:
-    """Hears the runs of all rows, group after group, and keeps what they say together.
-
-    Attributes:
-        blocks: where blocks end that hold whole queries.
-        are_integers: whether every id is written as an integer.
-        returned: the first run whose query comes back after other queries; where that is not asked for, None.
-
-    """
+    """Hears the runs of all rows, group after group, and keeps what they say together."""
 
     def __init__(self, returning: Returning, most_rows: int | None = None) -> None:
-        self.blocks = QueryBlocks(most_rows or 0)
-        self.are_integers = True
-        self.returned: QueryRun | None = None
+        self.blocks = QueryBlocks(most_rows or 0)  # where blocks end that hold whole queries
+        self.are_integers = True  # whether every id is written as an integer
+        self.returned: QueryRun | None = None  # the first run whose query comes back after others, if that is asked for
         self._returning = returning
         self._keeps_ids = returning != "merge" or most_rows is not None
 
     def hear(self, runs: Iterable[QueryRun], rows_before: int) -> None:
-        """Take note of the runs of a group of rows, which follow so many others."""
+        """Take note of the runs of a group that follows `rows_before` other rows."""
         for run in runs:
             self.are_integers = self.are_integers and _is_integer(run.query)
             if self._keeps_ids and self.blocks.begin(run.query, rows_before + run.row) and self.returned is None:
@@ -105,11 +97,9 @@ class QueryRuns:
         if self._returning == "error":
             raise FileFormatError(run.file, problem, line=run.line)
         if self._returning == "warn":
-            warnings.warn(
+            warn(
                 f"{run.file}, line {run.line}: {problem}; its documents are taken as one query "
-                "(returning_qid='merge' accepts that silently, 'error' refuses it)",
-                PodiumWarning,
-                stacklevel=2,
+                "(returning_qid='merge' accepts that silently, 'error' refuses it)"
             )
 
 
@@ -125,7 +115,6 @@ def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[A
 
 
 def _is_integer(text: str) -> bool:
-    """Whether an id is written as int64 is."""
     try:
         return str(int(text)) == text and -(2**63) <= int(text) < 2**63
     except ValueError:  # no number, or one of over 4300 digits

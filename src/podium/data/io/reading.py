@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
@@ -22,7 +21,7 @@ from podium.data.io.text_reader import TextReader
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema
-from podium.errors import FileFormatError, PodiumWarning
+from podium.errors import FileFormatError, warn
 
 ROWS = 1 << 15
 
@@ -55,7 +54,7 @@ def read(
 
     Args:
         source: a path, an open binary file, or several of them. Text may be compressed with gzip, bzip2
-            or xz, whatever its name.
+            or xz, under any name.
         format: `"letor"` (also SVMlight, LibSVM), `"csv"`, `"tsv"` or `"parquet"`; by default what the
             suffix says.
         n_features: LETOR: the number of features; by default the largest index met.
@@ -69,7 +68,7 @@ def read(
             CSV, TSV, Parquet: the columns that hold these; the defaults are those of `RankingData`.
         categorical: CSV, TSV, Parquet: features that hold categories, by name; text gives the names of categories.
             Columns of Parquet that hold categories need not be named.
-        unlabelled: a label value that stands for "not labelled".
+        unlabelled: a label value that means "not labelled".
         normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
         n_threads: threads to parse with; all cores by default. The result is the same.
         max_bytes: how many bytes of the text, and of its arrays, may be held in memory; by default half
@@ -103,7 +102,7 @@ def read_blocks(
     like: Schema | None = None,
     **options: Any,
 ) -> Iterator[RankingData]:
-    r"""Read ranking data block after block; memory is that of a block, whatever the size of the file.
+    r"""Read ranking data block after block; memory use is that of a block, for files of any size.
 
     Each block is what `read` would give for its rows: the same features, categories and kind of query id. Since the
     whole file decides these, it is read twice; `like` spares the first time. A stream cannot be read twice: without
@@ -114,7 +113,7 @@ def read_blocks(
         format: as for `read`.
         rows: of a block; the last one has what is left.
         whole_queries: let no block cut a query in two. A block then has up to `rows` rows, or one query that has more.
-            Where the rows of a query do not stand together, all rows are one block, with a warning. Preferences are
+            If the rows of a query are scattered, all rows are one block, with a warning. Preferences are
             given for whole queries only; `normalize` needs them, and has them always.
         like: the features of a model, `model.schema`, that is to score the blocks. LETOR text gets as many features as
             the model has, categories are numbered as the model's, and nobody looks whether a query id comes back. Of no
@@ -151,8 +150,6 @@ def request_for(source: Source | Sequence[Source], format: Format | None, option
 
 
 class _Blocks:
-    """What a caller of `read_blocks` asks for."""
-
     def __init__(self, request: Request, rows: int, whole_queries: bool, like: Schema | None) -> None:
         self.request, self.rows, self.whole_queries = request, rows, whole_queries
         self.like = None if whole_queries else like
@@ -175,7 +172,7 @@ class _Blocks:
     def _of_text(self) -> Iterator[RankingData]:
         request, n_passes = self.request, 2 if self.like is None else 1
         if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
-            # With whole queries a warning of its own follows; a model that sees no lists does not care.
+            # With whole queries another warning follows; a model that sees no lists does not depend on it.
             request = replace(request, options=replace(request.options, returning_qid="merge"))
         with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
             known, sizes = None, self._equal_sizes
@@ -190,12 +187,8 @@ class _Blocks:
                     data = request.data_of_text(reader.arguments(items), rows_before)
                     yield self._finished(data, rows_before)
                     del data
-                if first is not None and (first.n_rows, stamps) != (reader.n_rows, self._stamps()):
-                    raise FileFormatError(
-                        request.name,
-                        f"changed while it was read: it had {first.n_rows} rows, then {reader.n_rows}; the blocks "
-                        "so far may be incomplete. Read it again once nothing writes to it",
-                    )
+                if first is not None:
+                    self._require_unchanged(stamps, first.n_rows, reader.n_rows)
                 if self.like is not None:
                     reader.finish()
                     if request.format == "letor":
@@ -203,13 +196,28 @@ class _Blocks:
         if sizes is None:
             yield from self._all_at_once()
 
-    def _stamps(self) -> list[tuple[int, ...]]:
-        """Return the size and the time of the last change of each file."""
+    def _stamps(self) -> dict[str, tuple[int, int] | None]:
+        """Return the size and the time of the last change of each file, None if it is gone."""
         files = [Path(source) for source in self.request.sources if isinstance(source, str | os.PathLike)]
-        return [(file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()]
+        return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else None for file in files}
+
+    def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], n_rows: int, n_rows_now: int) -> None:
+        """Raise if a file is not the one that the first pass has read, and say what has changed."""
+        changed, now = self.request.name, self._stamps()
+        what = f"the first pass read {n_rows} rows, the second {n_rows_now}" if n_rows != n_rows_now else None
+        for file, before in stamps.items():
+            if before != now[file]:
+                changed, what = file, what or _difference(before, now[file])
+                break
+        if what is not None:
+            raise FileFormatError(
+                changed,
+                f"changed while it was read: {what}; the blocks so far may be wrong. Read it again once nothing "
+                "writes to it",
+            )
 
     def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
-        """A first pass over the text, for what only all of it tells."""
+        """A first pass over the text, for anything that needs all of it."""
         reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
         for items in reader.groups(advance, repeat(self.rows)):
             reader.look(items)
@@ -217,7 +225,7 @@ class _Blocks:
         return reader
 
     def _sizes(self, reader: TextReader) -> Iterable[int] | None:
-        """The rows of each block; None where the rows of a query do not stand together."""
+        """The rows of each block; None if the rows of a query are scattered."""
         if not self.whole_queries:
             return self._equal_sizes
         return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
@@ -249,16 +257,14 @@ class _Blocks:
             return self.request.finished(data)
 
     def _all_at_once(self) -> Iterator[RankingData]:
-        warnings.warn(
-            f"{self.request.name}: the rows of a query do not stand together, so all rows are read into memory: sort "
+        warn(
+            f"{self.request.name}: the rows of a query are scattered, so all rows are read into memory: sort "
             "them by query to have them in blocks",
-            PodiumWarning,
             stacklevel=3,
         )
         yield self.request.read()
 
     def _cut(self, data: RankingData) -> Iterator[RankingData]:
-        """Data that is in memory already, in blocks."""
         if not self.whole_queries:
             data = data.replace(preferences=None)
             ends = [*range(0, len(data), self.rows), len(data)]
@@ -280,3 +286,12 @@ def _check_features(reader: TextReader, like: Schema) -> None:
     absent_value = {"zero": 0.0, "missing": np.nan}[reader.options.absent] if reader.facts().is_sparse else None
     no_rows = {"features": np.empty((0, len(names)), np.float32), "qid": np.empty(0, np.int64), "feature_names": names}
     like.rows(RankingData._make(no_rows, {"absent_value": absent_value}))
+
+
+def _difference(before: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
+    """Say how two stamps of a file differ; None is one of a file that is not there."""
+    if before is None or now is None:
+        return "it was removed" if now is None else "it was created"
+    if before[0] != now[0]:
+        return f"it had {before[0]:,} bytes, then {now[0]:,}"
+    return "its size is the same, but it was written to (its time of modification is another)"

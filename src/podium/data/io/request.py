@@ -27,10 +27,26 @@ if TYPE_CHECKING:
 Format = Literal["letor", "csv", "tsv", "parquet"]
 
 COMPRESSED = (".gz", ".bz2", ".xz")
-SUFFIXES: dict[str, Format] = {
-    ".txt": "letor", ".letor": "letor", ".svm": "letor", ".svmlight": "letor", ".libsvm": "letor",
-    ".dat": "letor", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet",
-}  # fmt: skip
+
+
+class FormatFacts(NamedTuple):
+    """What is known of a format of data."""
+
+    suffixes: tuple[str, ...]
+    has_columns: bool  # whether its columns have names
+    delimiter: str = ""  # of delimited text
+
+
+FORMATS: dict[Format, FormatFacts] = {
+    "letor": FormatFacts((".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"), has_columns=False),
+    "csv": FormatFacts((".csv",), has_columns=True, delimiter=","),
+    "tsv": FormatFacts((".tsv",), has_columns=True, delimiter="\t"),
+    "parquet": FormatFacts((".parquet", ".pq"), has_columns=True),
+}
+SUFFIXES: dict[str, Format] = {suffix: name for name, facts in FORMATS.items() for suffix in facts.suffixes}
+
+
+_FORMAT_NAMES = ", ".join(map(repr, [*FORMATS][:-1])) + f" or {[*FORMATS][-1]!r}"
 
 
 def format_of(path: str | os.PathLike[str]) -> Format:
@@ -42,7 +58,7 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     if name is None:
         raise DataError(
             f"{os.fspath(path)}: the format is not clear from the name; end it in one of "
-            f"{', '.join(SUFFIXES)} (and .gz, .bz2 or .xz), or give format='letor', 'csv', 'tsv' or 'parquet'"
+            f"{', '.join(SUFFIXES)} (and .gz, .bz2 or .xz), or give format={_FORMAT_NAMES}"
         )
     return name
 
@@ -90,23 +106,16 @@ class TextOptions:
         return " (largest_index=… raises the bound)" if self.n_features is None else ", as n_features says"
 
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _ROLES = ("relevance", "qid", "labels", "document_weights", "query_weights", "positions", "document_ids")
 
 
 class Columns(NamedTuple):
-    """What the columns of a file with column names are.
+    """What the columns of a file with column names are."""
 
-    Attributes:
-        roles: by argument of `RankingData`, the name of a column, or None; for `labels` a dictionary of names.
-        feature_names: the columns that are features; None for all others.
-        categorical: the features that hold categories.
-
-    """
-
+    # by argument of `RankingData`, the name of a column, or None; for `labels` a dictionary of names
     roles: dict[str, Any]
-    feature_names: Sequence[str] | None
-    categorical: Sequence[str]
+    feature_names: Sequence[str] | None  # the columns that are features; None for all others
+    categorical: Sequence[str]  # the features that hold categories
 
 
 @dataclass(frozen=True)
@@ -146,12 +155,11 @@ class Request:
             return LetorReader(self.sources, self.options, budget, **others)
         from podium.data.io.csv_reader import CsvReader
 
-        return CsvReader(
-            _DELIMITERS[self.format], self.columns, self.sources, self.options, budget, **others
-        )  # fmt: skip
+        delimiter = FORMATS[self.format].delimiter
+        return CsvReader(delimiter, self.columns, self.sources, self.options, budget, **others)
 
     def data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
-        """The data that a reader of text gives the arguments of, for rows that follow so many others."""
+        """The data that a reader of text gives the arguments of, for rows that follow `rows_before` others."""
         categorical = self.columns.categorical
         reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
         if self.format == "letor":
@@ -199,69 +207,44 @@ def request_of(given: Mapping[str, Any]) -> Request:
     """The arguments of `read`, by name, as a request."""
     source = given["source"]
     sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]
-    name = _checked_format(given["format"], sources)
+    kind = _checked_format(given["format"], sources)
     options = TextOptions(**{option.name: given[option.name] for option in fields(TextOptions)})
-    roles = {role: given[role] for role in _ROLES} | {"labels": _columns_of_labels(given["labels"])}
-    columns = Columns(roles, given["feature_names"], given["categorical"])
-    _check_columns(name, options, columns)
-    columns = columns._replace(categorical=columns.categorical or ())
-    return Request(name, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
+    labels, feature_names, categorical = given["labels"], given["feature_names"], given["categorical"]
+    if labels is not None and not isinstance(labels, Mapping):
+        raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, not {labels!r:.60}")
+    roles = {role: given[role] for role in _ROLES} | {"labels": dict(labels or {})}
+    _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
+    for argument, names in (("feature_names", feature_names), ("categorical", categorical)):
+        is_list = isinstance(names, Sequence) and not isinstance(names, str)
+        if names is not None and not (is_list and all(isinstance(name, str) for name in names)):
+            raise DataError(f"{argument} must be a list of names of columns, not {names!r:.60}")
+    named = {role: column for role, column in roles.items() if role != "labels" and column is not None}
+    named |= {f"labels[{source!r}]": column for source, column in roles["labels"].items()}
+    for argument, column in named.items():
+        if not isinstance(column, str):
+            raise DataError(f"{argument} must be the name of a column, not {column!r:.60}")
+    columns = Columns(roles, feature_names, categorical or ())
+    return Request(kind, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
 
 
 def _checked_format(name: str | None, sources: Sequence[Source]) -> Format:
-    """The format that the caller names, or that the suffixes promise."""
     if not sources:
         raise DataError("there is no file to read")
-    chosen = name or _common_format(sources)
-    if chosen not in ("letor", "csv", "tsv", "parquet"):
-        raise DataError(f"format must be 'letor', 'csv', 'tsv' or 'parquet', not {chosen!r}")
-    return chosen  # type: ignore[return-value]
-
-
-def _check_columns(name: Format, options: TextOptions, columns: Columns) -> None:
-    """Refuse what is no name of a column, and what has no meaning for the format."""
-    roles, feature_names, categorical = columns
-    _refuse_unused(name, options, roles | {"feature_names": feature_names, "categorical": categorical})
-    _require_names("feature_names", feature_names)
-    _require_names("categorical", categorical)
-    _require_columns(roles)
-
-
-def _common_format(sources: Sequence[Source]) -> Format:
-    formats = set()
-    for source in sources:
-        if not isinstance(source, str | os.PathLike):
-            raise DataError("a stream has no suffix: give its format, as in read(stream, format='letor')")
-        formats.add(format_of(source))
+    if name:
+        if name not in FORMATS:
+            raise DataError(f"format must be {_FORMAT_NAMES}, not {name!r}")
+        return name
+    paths = [source for source in sources if isinstance(source, str | os.PathLike)]
+    if len(paths) < len(sources):
+        raise DataError("a stream has no suffix: give its format, as in read(stream, format='letor')")
+    formats = {format_of(path) for path in paths}
     if len(formats) > 1:
         raise DataError(f"files that are read as one must have one format, not {', '.join(sorted(formats))}")
     return formats.pop()
 
 
-def _columns_of_labels(labels: Any) -> dict[str, str]:
-    if labels is not None and not isinstance(labels, Mapping):
-        raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, not {labels!r:.60}")
-    return dict(labels or {})
-
-
-def _require_columns(roles: dict[str, Any]) -> None:
-    """Files have columns by name: nothing else can serve for a role."""
-    named = {name: value for name, value in roles.items() if name != "labels" and value is not None}
-    named |= {f"labels[{source!r}]": column for source, column in roles["labels"].items()}
-    wrong = next((name for name, column in named.items() if not isinstance(column, str)), None)
-    if wrong is not None:
-        raise DataError(f"{wrong} must be the name of a column, not {named[wrong]!r:.60}")
-
-
-def _require_names(argument: str, names: Any) -> None:
-    is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if names is not None and not (is_list and all(isinstance(name, str) for name in names)):
-        raise DataError(f"{argument} must be a list of names of columns, not {names!r:.60}")
-
-
-def _refuse_unused(kind: str, options: TextOptions, of_columns: dict[str, Any]) -> None:
-    """Nothing that the caller says is dropped in silence."""
-    if kind == "letor":
+def _refuse_unused(kind: Format, options: TextOptions, of_columns: dict[str, Any]) -> None:
+    if not FORMATS[kind].has_columns:
         unused = [name for name, value in of_columns.items() if value]
     else:
         default = TextOptions()

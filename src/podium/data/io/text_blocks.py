@@ -103,7 +103,6 @@ class _Decompressed(io.RawIOBase):
                 return len(text)
 
     def _more(self) -> bytes:
-        """Compressed bytes; none at the end of the stream."""
         if self._ahead:
             piece, self._ahead = self._ahead, b""
             return piece
@@ -169,7 +168,7 @@ class Block:
         return FileFormatError(self.file, problem, line=line, column=column)
 
     def token(self, at: int) -> str:
-        """What stands at a byte, up to a separator: the words an error message quotes."""
+        """The text from a byte up to a separator, as an error message quotes it."""
         end = at
         while self.text[end] not in b" \t\r\n#" and end - at < 40:
             end += 1
@@ -268,7 +267,7 @@ def opened(source: Source) -> Iterator[Any]:
     if isinstance(source, str | os.PathLike):
         path = to_path(source)
         if path.is_dir():
-            raise FileFormatError(path, "is a folder, not a file; podium.folds reads a folder of folds")
+            raise FileFormatError(path, "is a folder, not a file; podium.data.datasets.folds reads a folder of folds")
         try:
             stream = path.open("rb")
         except OSError as error:
@@ -307,7 +306,8 @@ class _Readable(io.RawIOBase):
         piece = self.source.read(len(buffer))
         if not isinstance(piece, bytes | bytearray | memoryview) or len(piece) > len(buffer):
             raise FileFormatError(
-                source_name(self.source), "is no binary stream: read(n) must return up to n bytes; open files with 'rb'"
+                source_name(self.source),
+                "is not a binary stream: read(n) must return up to n bytes; open files with 'rb'",
             )
         buffer[: len(piece)] = piece
         return len(piece)

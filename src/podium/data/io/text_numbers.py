@@ -24,13 +24,13 @@ def skip_blanks(text: Bytes, at: Int) -> Int:
 
 @helper
 def ends_line(text: Bytes, at: Int) -> Any:
-    """Whether a line feed stands here, or a carriage return before one."""
+    """Whether a line ends here, with a line feed or a carriage return before one."""
     return text[at] == LINE_FEED or (text[at] == RETURN and text[at + 1] == LINE_FEED)
 
 
 @helper
 def ends_token(text: Bytes, at: Int) -> Any:
-    """Whether a blank, a comment or a line end stands here."""
+    """Whether a token ends here: at a blank, a comment or a line end."""
     c = text[at]
     return c == SPACE or c == TAB or c == HASH or c == LINE_FEED or c == RETURN
 
@@ -82,7 +82,7 @@ def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]
 
 @helper
 def _is_word(text: Bytes, at: Int, first: Int, second: Int, third: Int) -> Any:
-    """Whether three letters, in either case, stand at `at`; stops early at the end of a line."""
+    """Whether three letters, in either case, are at `at`; stops early at the end of a line."""
     return (text[at] | 32) == first and (text[at + 1] | 32) == second and (text[at + 2] | 32) == third
 
 
@@ -144,7 +144,7 @@ def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
         at += 1
     first = at
     mantissa: Int = 0
-    digit = text[at] - np.uint8(ZERO)  # wraps: one comparison tells a digit
+    digit = text[at] - np.uint8(ZERO)  # wraps, so one comparison detects a digit
     while digit < 10:
         mantissa = mantissa * 10 + np.int64(digit)
         at += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.memory import Budget
 from podium.data.schema import Schema
-from podium.errors import FileFormatError, PodiumWarning
+from podium.errors import FileFormatError, warn
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
@@ -87,11 +86,9 @@ class Merges:
         """Say what was found, with the remedy."""
         if self.features:
             merged = listed("feature", [repr(names[feature]) for feature in sorted(self.features)])
-            warnings.warn(
+            warn(
                 f"{file}: different numbers became equal in float32 in {merged}. Subtract an offset from them, or read "
-                "the file as a frame with float64 columns: RankingData(frame) shifts such columns by itself",
-                PodiumWarning,
-                stacklevel=2,
+                "the file as a frame with float64 columns: RankingData(frame) shifts such columns by itself"
             )
 
 
@@ -145,33 +142,31 @@ def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> li
 
 @dataclass(frozen=True)
 class Facts:
-    """What only the whole text tells, and every block of it has to agree with.
+    """What depends on the whole text, and all of its blocks share."""
 
-    Attributes:
-        has_integer_ids: whether every query id is an integer.
-        n_features: LETOR: the number of features.
-        is_sparse: LETOR: whether a line leaves out a feature that the text has.
-        has_comments: LETOR: whether a line has a comment.
-        categories: CSV, TSV: the names of categories by column.
-
-    """
-
-    has_integer_ids: bool
-    n_features: int = 0
-    is_sparse: bool = False
-    has_comments: bool = False
+    has_integer_ids: bool  # whether every query id is an integer
+    n_features: int = 0  # of text without a header
+    is_sparse: bool = False  # LETOR: whether a line leaves out a feature that the text has
+    has_comments: bool = False  # LETOR: whether a line has a comment
+    # CSV, TSV: the names of categories by column
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class TextReader(ABC):
     """Reads text as one, or in groups of rows.
 
+    A subclass has a static method `scan(text, most_rows)`, which returns how many lines and rows a block has, its
+    largest feature index, and where the scan stopped; and `arguments(items)`, which parses blocks into arguments of
+    `RankingData`. It asks the budget before it allocates (`budget.hold`), passes the query ids of each block to
+    `queries.hear` in order, shows numbers that float32 may merge to `merges.look`, and takes `known` and `like` in
+    place of what it would find itself.
+
     Args:
         sources: files and streams, read as one.
         options: how to understand them.
         budget: of the whole, or of one group.
         known: what an earlier pass has found; without it, what this one has found so far.
-        like: features of a model, which take the place of what the whole text would tell of its features.
+        like: features of a model, which replace those of the whole text.
         most_rows: of blocks that hold whole queries, which this pass is to find.
 
     """
@@ -248,7 +243,7 @@ class TextReader(ABC):
 
     @abstractmethod
     def facts(self) -> Facts:
-        """What all groups so far tell."""
+        """Return the facts of all groups so far."""
 
     @abstractmethod
     def feature_names(self) -> Sequence[str]:
@@ -257,11 +252,7 @@ class TextReader(ABC):
     def finish(self) -> None:
         """Warn of what all rows together have lost."""
         if self.n_overflows:
-            warnings.warn(
-                f"{self.names}: {self.n_overflows} numbers beyond float32's range (3.4e38) were read as infinite",
-                PodiumWarning,
-                stacklevel=2,
-            )
+            warn(f"{self.names}: {self.n_overflows} numbers beyond float32's range (3.4e38) were read as infinite")
         self.merges.warn(self.names, self.feature_names())
 
     def hear(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:

@@ -59,8 +59,6 @@ def write(
 
         write_parquet(data, to_path(path))
     elif kind == "letor":
-        from podium.data.io.writing import write_letor
-
         write_letor(data, to_path(path), absent, lossy)
     else:
         raise DataError(f"{os.fspath(path)}: Podium writes 'letor' text and 'parquet', not {kind!r}")
@@ -77,24 +75,14 @@ class _Texts(NamedTuple):
 
 
 class _LetorLines(NamedTuple):
-    """What some lines hold.
+    """What some lines hold."""
 
-    Attributes:
-        features: one row a line.
-        numbers: the index of each feature, as written.
-        labels: one a line.
-        query: the number of each line's query.
-        queries: the query ids.
-        comments: one a line.
-
-    """
-
-    features: Float32s
-    numbers: Ints
-    labels: Float32s
-    query: Ints
-    queries: _Texts
-    comments: _Texts
+    features: Float32s  # one row a line
+    numbers: Ints  # the index of each feature, as written
+    labels: Float32s  # one a line
+    query: Ints  # the number of each line's query
+    queries: _Texts  # the query ids
+    comments: _Texts  # one a line
 
 
 class _Omitted(NamedTuple):
@@ -174,7 +162,6 @@ def _checked(text: str, what: str, forbidden: str) -> str:
 
 
 def _texts(texts: Sequence[str]) -> _Texts:
-    """Texts one after the other."""
     try:
         pieces = [text.encode() for text in texts]
     except UnicodeEncodeError as error:
@@ -217,7 +204,6 @@ def _format(buffer: Bytes, lines: _LetorLines, omitted: _Omitted) -> Int:
 
 @helper
 def _write_text(buffer: Bytes, at: Int, texts: _Texts, number: Int) -> Int:
-    """Write one of some texts; the place after it."""
     for k in range(texts.bounds[number], texts.bounds[number + 1]):
         buffer[at] = texts.text[k]
         at += 1

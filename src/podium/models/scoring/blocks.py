@@ -33,7 +33,7 @@ class BlockMemory(NamedTuple):
 
 
 class Blocks:
-    """Scores rows with a program, block by block. Threads may share it: each takes scratch memory of its own.
+    """Scores rows with a program, block by block. Threads may share it: each takes its own scratch memory.
 
     Choices and planes are no longer numbers of rows of words, but where these begin in a block of this size.
     """
@@ -105,7 +105,7 @@ def _rank(
 ) -> None:
     """The ranks of the values of 64 rows from `start` on, in each search; rows past the last are copies of it.
 
-    They stand at `place` among the `size` ranks of each search.
+    They are at `place` among the `size` ranks of each search.
     """
     not_inlined()
     columns = scratch.columns
@@ -155,7 +155,6 @@ def _look_up(
 
 @helper
 def _choose(groups: Groups, group: Int, scratch: BlockMemory, block: Any) -> None:
-    """The bits of the codes of a group's trees."""
     not_inlined()
     for choice in range(groups.choice_offsets[group], groups.choice_offsets[group + 1]):
         choose_words(groups.choices, choice, scratch.words, block)

@@ -28,23 +28,14 @@ TOO_DEEP = -1  # what `encode_trees` returns for trees that need more
 
 
 class EncodedTrees(NamedTuple):
-    """The choices and codes of some trees, each with temporary rows of its own, numbered from 0 after `temporary`.
+    """The choices and codes of some trees, each with temporary rows of its own, numbered from 0 after `temporary`."""
 
-    Attributes:
-        choices: rows of target, condition and the two to choose from, four for each choice.
-        choice_offsets: of each tree's choices.
-        planes: the rows of the bits of each tree's code.
-        plane_offsets: of each tree's bits.
-        n_temporary: the number of temporary rows of each tree.
-        leaf_code, leaf_care: of each leaf the code, and which of its bits matter.
-
-    """
-
-    choices: Int32s
-    choice_offsets: Ints
-    planes: Int32s
-    plane_offsets: Ints
-    n_temporary: Ints
+    choices: Int32s  # rows of target, condition and the two to choose from, four for each choice
+    choice_offsets: Ints  # of each tree's choices
+    planes: Int32s  # the rows of the bits of each tree's code
+    plane_offsets: Ints  # of each tree's bits
+    n_temporary: Ints  # the number of temporary rows of each tree
+    # leaf_code, leaf_care: of each leaf the code, and which of its bits matter
     leaf_code: Int32s
     leaf_care: Int32s
 
@@ -67,7 +58,7 @@ FRAME = np.dtype(
         ("root", np.int32),
         ("n_bits", np.int32),  # that its code may have
         ("stage", np.int32),
-        ("condition", np.int32),  # the row that tells the parts apart
+        ("condition", np.int32),  # the row that distinguishes the parts
         ("yes", np.int32),  # the part where its bits are set
         ("no", np.int32),
     ]
@@ -258,7 +249,7 @@ def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, c
 def _join_path(
     length: Int, holds_inside: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any
 ) -> Int:
-    """A row that tells who goes the whole way of a path: those whose bits are set, or those whose bits are not."""
+    """A row of the documents that follow the whole path: those whose bits are set, or those whose bits are not."""
     path = stacks.path
     condition = np.int64(nodes[path[length - 1]].row)
     others = np.int64(NO_BITS if holds_inside else ALL_BITS)  # what those get who leave the way before

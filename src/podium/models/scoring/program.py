@@ -2,7 +2,7 @@
 
 1. *Searches*: a feature's thresholds, ascending. The rank of a value among them, a byte, decides all comparisons with
    them. Features with missing values that go left somewhere and right elsewhere have two searches; so have those with
-   more thresholds than a byte tells.
+   more thresholds than a byte can number.
 2. *Comparisons*: of a rank with a bound. Equal comparisons of all trees are made once.
 3. *Choices* and *codes* (`podium.models.scoring.encoding`), in groups of as many trees as codes fit into 64 bits:
    eight codes of a byte, or four of two.
@@ -23,7 +23,7 @@ from podium.core.compiling import kernel
 from podium.models.scoring.encoding import COMPARISONS, EncodedTrees, encode_all
 from podium.models.scoring.traversal import TreeArrays
 
-MOST_ROWS = 1 << 15  # of words: so that in small blocks numbers of two bytes tell where they begin
+MOST_ROWS = 1 << 15  # of words: in small blocks two bytes are then enough to say where they begin
 MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # so that temporary rows have room
 MOST_NODES = 1 << 18  # of one program: beyond, building it would take too much memory at once
 MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # of a search
@@ -32,7 +32,7 @@ MISSING_LEFT, MISSING_RIGHT = -128, 127  # ranks below every bound, and below no
 
 
 class Searches(NamedTuple):
-    """Sorted by feature. A search's thresholds stand in `pivots` as `podium.core.bitwise.find_ranks` reads them."""
+    """Sorted by feature. A search's thresholds are in `pivots` as `podium.core.bitwise.find_ranks` reads them."""
 
     feature: Ints
     table: Ints
@@ -49,40 +49,29 @@ class Comparisons(NamedTuple):
 
 
 class Categories(NamedTuple):
-    """Features of categories: comparison k asks whether the index of a value is among its members.
+    """Features of categories: comparison k asks whether the index of a value is among its members."""
 
-    Attributes:
-        feature: sorted.
-        value_offsets, values: the categories of each feature that any node knows, ascending.
-        comparison_offsets: of each feature's comparisons.
-        member_offsets, members: of each comparison 1 or 0 for each category, and 0 for all other values.
-
-    """
-
-    feature: Ints
+    feature: Ints  # sorted
+    # value_offsets, values: the categories of each feature that any node knows, ascending
     value_offsets: Ints
     values: Float32s
-    comparison_offsets: Ints
+    comparison_offsets: Ints  # of each feature's comparisons
+    # member_offsets, members: of each comparison 1 or 0 for each category, and 0 for all other values
     member_offsets: Ints
     members: Bytes
 
 
 class Groups(NamedTuple):
-    """Trees in groups: entry g * 8 + k is of code k of group g, and of a tree where codes are of two bytes, k even.
+    """Trees in groups: entry g * 8 + k is of code k of group g, and of a tree where codes are of two bytes, k even."""
 
-    Attributes:
-        n_trees: of each group: 8, or 4 whose codes have two bytes.
-        choice_offsets, choices: of each group; numbers of rows of words.
-        plane_offsets, planes: of each code, likewise.
-        table, leaves: where the leaf values of the tree of a code begin.
-
-    """
-
-    n_trees: Ints
+    n_trees: Ints  # of each group: 8, or 4 whose codes have two bytes
+    # choice_offsets, choices: of each group; numbers of rows of words
     choice_offsets: Ints
     choices: NDArray[Any]
+    # plane_offsets, planes: of each code, likewise
     plane_offsets: Ints
     planes: NDArray[Any]
+    # table, leaves: where the leaf values of the tree of a code begin
     table: Ints
     leaves: Floats
 
@@ -98,16 +87,10 @@ class Program(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """The nodes of some trees that compare numbers, by feature, missing direction and threshold.
+    """The nodes of some trees that compare numbers, by feature, missing direction and threshold."""
 
-    Attributes:
-        order: their numbers.
-        is_new: where another comparison begins.
-
-    """
-
-    order: NDArray[np.intp]
-    is_new: Bools
+    order: NDArray[np.intp]  # their numbers
+    is_new: Bools  # where another comparison begins
 
 
 def make_programs(trees: TreeArrays) -> list[Program] | None:

@@ -89,7 +89,6 @@ def _find_leaves(features: Float32s, trees: TreeArrays, leaves: Int32s) -> None:
 
 @helper
 def _find_leaf(x: Float32s, tree: Int, trees: TreeArrays) -> Int:
-    """The leaf of one tree that a document falls into."""
     root = trees.node_offsets[tree]
     node = np.int64(0) if trees.node_offsets[tree + 1] > root else np.int64(-1)
     while node >= 0:
@@ -102,17 +101,11 @@ def _find_leaf(x: Float32s, tree: Int, trees: TreeArrays) -> Int:
 def goes_left(value: Any, node: Int, trees: TreeArrays) -> Any:
     """Whether a value of its feature sends a document to the left at a node, counted among those of all trees."""
     if trees.category[node] >= 0:
-        return _is_among(value, trees.category[node], trees.category_offsets, trees.category_values)
+        first, last = trees.category_offsets[trees.category[node]], trees.category_offsets[trees.category[node] + 1]
+        return index_among(value, trees.category_values, first, last) < last - first
     if np.isnan(value):
         return trees.missing_left[node]
     return value <= trees.threshold[node]
-
-
-@helper
-def _is_among(value: Any, entry: Int, offsets: Ints, values: Float32s) -> Any:
-    """Whether a value is among the ascending values of an entry."""
-    first, last = offsets[entry], offsets[entry + 1]
-    return index_among(value, values, first, last) < last - first
 
 
 @helper

@@ -18,7 +18,7 @@ from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks
 from podium.models.scoring.program import Program, make_programs
 from podium.models.scoring.traversal import Traversal
 
-ROWS_WORTH_A_PROGRAM = 1000  # walking so many takes as long as to make the program
+ROWS_WORTH_A_PROGRAM = 1000  # walking this many takes as long as making the program
 ROWS_WORTH_A_BLOCK = 8  # walking fewer is faster
 SPARSE_ROWS_AT_ONCE = 1 << 22  # values that are made dense, at most
 
@@ -68,7 +68,7 @@ class TreeScorer:
             self._traversal.add_scores(features, scores, first, last, n_threads)
 
     def _is_worth_it(self, n_rows: int) -> bool:
-        """Whether there is a program, now that so many rows are to be scored."""
+        """Whether there is a program, now that `n_rows` more rows are to be scored."""
         if not self._is_prepared:
             self._rows_walked += n_rows
             if self._rows_walked < ROWS_WORTH_A_PROGRAM:
@@ -90,8 +90,6 @@ class TreeScorer:
 
 
 class _ProgramBlocks:
-    """A program with scratch memory for blocks of both sizes."""
-
     def __init__(self, program: Program) -> None:
         self.small, self.large = Blocks(program, SMALL_BLOCK), Blocks(program, LARGE_BLOCK)
 

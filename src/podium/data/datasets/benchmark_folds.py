@@ -45,7 +45,7 @@ class Fold:
         >>> import pathlib, podium, tempfile
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> podium.artificial(2, features=4).write(folder / "train.txt")
-        >>> train, valid, test = podium.folds(folder)[0]
+        >>> train, valid, test = podium.data.datasets.folds(folder)[0]
         >>> train.n_queries, valid, test
         (2, None, None)
 
@@ -109,7 +109,7 @@ def folds(folder: str | os.PathLike[str], *, parts: Parts = "letor", **options: 
         >>> for k in (1, 2):
         ...     (folder / f"Fold{k}").mkdir()
         ...     podium.artificial(2, features=4, seed=k).write(folder / f"Fold{k}" / "train.txt")
-        >>> [fold.name for fold in podium.folds(folder)]
+        >>> [fold.name for fold in podium.data.datasets.folds(folder)]
         ['Fold1', 'Fold2']
 
     """
