@@ -31,20 +31,25 @@ settings.load_profile("default")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several processes each begins with its share of the long tests, so that none of them is left for the end.
 
-    Each process is given a part of the list, one after the other. Tests of a file stay together, for their fixtures;
-    but pages and whole runs of tests, which have none and take longest, are dealt out one by one.
+    Each process is given an equal part of the list, so the other tests fill the shares up to equal length. Long tests
+    of a file stay together, for their fixtures; but pages and whole runs of tests, which have none and take longest,
+    are dealt out one by one.
     """
     if not hasattr(config, "workerinput"):
         return
     n = config.workerinput["workercount"]
-    shares: list[list[pytest.Item]] = [[] for _ in range(2 * n)]  # for each process the long ones, then the others
-    for is_long in (True, False):
-        chosen = [item for item in items if (item.get_closest_marker("slow") is not None) == is_long]
-        groups = list(dict.fromkeys(_together(item) for item in chosen))
-        number = {group: k for k, group in enumerate(groups)}
-        for item in chosen:
-            shares[2 * (number[_together(item)] % n) + (not is_long)].append(item)
-    items[:] = [item for share in shares for item in share]
+    long = [item for item in items if item.get_closest_marker("slow") is not None]
+    others = [item for item in items if item.get_closest_marker("slow") is None]
+    number = {group: k for k, group in enumerate(dict.fromkeys(map(_together, long)))}
+    shares: list[list[pytest.Item]] = [[] for _ in range(n)]
+    for item in long:
+        shares[number[_together(item)] % n].append(item)
+    taken = 0
+    for k, share in enumerate(shares):
+        n_more = max(len(items) * (k + 1) // n - len(items) * k // n - len(share), 0)
+        share.extend(others[taken : taken + n_more])
+        taken += n_more
+    items[:] = [item for share in shares for item in share] + others[taken:]
 
 
 def _together(item: pytest.Item) -> str:

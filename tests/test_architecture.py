@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # Each layer may import from itself and from those before it (docs/architecture.md).
 LAYERS = [
     {"errors"}, {"core"}, {"data"}, {"measures", "trees"}, {"binned"}, {"objectives"}, {"combining"}, {"models"},
-    {"boosting", "linear"}, {"neural"}, {"evaluation"}, {"diagnostics", "explain", "formats", "features"},
+    {"boosting", "linear"}, {"neural"}, {"evaluation"}, {"diagnostics", "explain", "formats", "features"}, {"clicks"},
     {"estimators"}, {"distributed", "tuning"}, {"reports", "serving"}, {"cli", "demo"}, {"testing"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -78,25 +80,79 @@ def test_layers_above_are_named_only_where_they_are_listed(path):
 def test_only_the_core_imports_numba():
     users = {path for path in FILES if any(name.split(".")[0] == "numba" for name in imports_of(path))}
     assert {str(path.relative_to(SOURCE)) for path in users} == {
-        "core/compiling.py", "core/kernel_cache.py", "core/llvm.py", "core/llvm_bitwise.py",
+        "core/compiling.py", "core/kernel_cache.py", "core/llvm_bitwise.py", "core/llvm_check.py", "core/llvm_lanes.py",
+        "core/numba_extension.py",
     }  # fmt: skip
+
+
+def test_public_methods_are_documented_where_they_are_introduced():
+    """A method that overrides one of Podium's classes inherits its docstring."""
+    classes = [n for path in FILES for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)]
+    bases, methods = {}, {}
+    for node in classes:
+        bases.setdefault(node.name, set()).update(ast.unparse(base).partition("[")[0] for base in node.bases)
+        members = methods.setdefault(node.name, set())
+        members.update(m.name for m in node.body if isinstance(m, ast.FunctionDef))
+        members.update(ast.unparse(m.target) for m in node.body if isinstance(m, ast.AnnAssign))
+
+    def has_method(name, method):
+        return method in methods.get(name, ()) or any(has_method(base, method) for base in bases.get(name, ()))
+
+    for node in classes:
+        public = [m for m in node.body if isinstance(m, ast.FunctionDef) and not m.name.startswith("_")]
+        for method in public if not node.name.startswith("_") else ():
+            is_documented = ast.get_docstring(method) or any(has_method(b, method.name) for b in bases[node.name])
+            assert is_documented, f"{node.name}.{method.name} has no docstring"
 
 
 def test_every_package_has_a_layer():
     assert {package_of(path) for path in FILES} - {"__init__", "__main__"} <= set(LEVEL)
 
 
+def test_class_names_are_unique():
+    names = [node.name for path in FILES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    assert [name for name, count in Counter(names).items() if count > 1 and not name.startswith("_")] == []
+
+
 def test_the_public_map_is_complete_and_true():
     tree = ast.parse((SOURCE / "__init__.py").read_text())
     block = next(n for n in tree.body if isinstance(n, ast.If))
     typed = {alias.asname: node.module for node in block.body for alias in node.names}
-    assert typed == podium._HOMES
+    packages = {name for name, home in typed.items() if home == "podium"}
+    assert {name: home for name, home in typed.items() if home != "podium"} == podium._HOMES
+    public = {path.parent.name for path in SOURCE.glob("*/__init__.py") if "__all__" in path.read_text()}
+    assert packages == (public | {"errors"}) - {"cli", "serving", "trees"}
     for name in podium.__all__:
         value = getattr(podium, name)
         assert name == "__version__" or value.__doc__, f"{name} has no docstring"
     assert set(podium.__all__) <= set(dir(podium))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = podium.nonsense
+
+
+@pytest.mark.parametrize("package", podium._MOVED)
+def test_moved_names_work_and_name_their_new_place(package):
+    for name in podium._MOVED[package]:
+        with pytest.warns(DeprecationWarning, match=re.escape(f"use {package}.{name}")) as warned:
+            value = getattr(podium, name)
+        assert value is getattr(import_module(package), name)
+        assert warned[0].filename == __file__
+        assert name not in podium.__all__
+        assert name in import_module(package).__all__
+
+
+def test_the_new_places_need_no_further_import():
+    packages = sorted(podium._MOVED, key=lambda name: -name.count("."))  # inner ones before anything else loads them
+    done = python(f"import podium\nfor package in {packages}: print(eval(package).__name__)")
+    assert done.stdout.split() == packages, done.stderr
+
+
+def test_names_of_the_top_level_do_not_warn(recwarn):
+    for name in podium.__all__:
+        vars(podium).pop(name, None) if name != "__version__" else None
+        getattr(podium, name)
+    assert not [warning for warning in recwarn if issubclass(warning.category, DeprecationWarning | FutureWarning)]
+    assert len(podium.__all__) < 50
 
 
 def python(code, **options):
@@ -153,7 +209,7 @@ def test_kernels_stay_within_their_arrays(packages):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=few", *folders,
          "-m", "not slow", "-k", f"not ({WITHOUT_KERNELS})"],
-        env={**os.environ, "NUMBA_BOUNDSCHECK": "1"},
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0"},  # which compiles faster
         capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]

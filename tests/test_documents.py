@@ -46,8 +46,9 @@ def test_readme_shows_both_ways_and_both_commands():
 
 # Modules whose docstrings have examples; each module is one test.
 MODULES = sorted(
-    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
-    for path in (ROOT / "src").rglob("*.py")
+    ".".join(path.relative_to(root).with_suffix("").parts)
+    for root, folder in ((ROOT / "src", "podium"), (ROOT, "tests/references"))
+    for path in (root / folder).rglob("*.py")
     if ">>> " in path.read_text()
 )
 

@@ -345,5 +345,5 @@ def test_commands(files, tmp_path, monkeypatch):
     assert models[0].digest() == models[1].digest()
     assert models[0].model_.reading == models[1].model_.reading
     assert "--normalize sum is not how bins was binned" in podium_("describe", "bins", "--normalize", "sum", fails=True)
-    assert "stands alone" in podium_("describe", "bins", "valid", fails=True)
+    assert "must be the only source" in podium_("describe", "bins", "valid", fails=True)
     assert "is there already" in podium_("bin", files / "train.txt", "bins", fails=True)

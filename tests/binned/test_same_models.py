@@ -264,7 +264,7 @@ def test_missing_values_are_scored_by_bins(tmp_path):
     assert np.isinf(trees.arrays["threshold"]).any()
     base_scores = np.arange(float(len(data)))
     on_base_scores = podium.LambdaMART(**few, submodel=base_scores, submodel_scale=1.0).fit(data).model_
-    for model in (trees, podium.McRank(**few).fit(data).model_, podium.Combined((trees, trees), (1.0, 2.0))):
+    for model in (trees, podium.McRank(**few).fit(data).model_, podium.models.Combined((trees, trees), (1.0, 2.0))):
         assert np.array_equal(model.predict(binned), model.predict(data))
     options = {"base_scores": base_scores}
     assert np.array_equal(on_base_scores.predict(binned, **options), on_base_scores.predict(data, **options))

@@ -21,7 +21,7 @@ DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 def test_the_bias_of_simulated_users_is_found_again():
     data = podium.artificial(1500, documents=20, features=12, seed=7)
     poor = (data.features[:, 3] + data.features[:, 4]).astype(float)
-    log = podium.simulate_clicks(data, shown_by=poor, users=1, depth=20, disorder=0.5, noise=0.0, seed=3)
+    log = podium.data.datasets.simulate_clicks(data, shown_by=poor, users=1, depth=20, disorder=0.5, noise=0.0, seed=3)
     model = LambdaMART(60, objective=Debiased(Lambda("cndcg", normalize=False))).fit(log)
     found = model.position_bias_ - model.position_bias_[0]
     assert np.corrcoef(found[:10], np.log(1 / np.arange(1, 11)))[0, 1] > 0.95

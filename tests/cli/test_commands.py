@@ -271,11 +271,11 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
     (tmp_path / "odd.toml").write_text("colour = 3")
     (tmp_path / "read.toml").write_text("[reading]\ncolour = 3")
     cases = {
-        ("train", sample, "--config", tmp_path / "bad.toml"): "is no TOML file",
+        ("train", sample, "--config", tmp_path / "bad.toml"): "is not a TOML file",
         ("train", sample, "--config", tmp_path / "odd.toml"): "has no parameter 'colour'",
         ("train", sample, "--config", tmp_path / "read.toml"): "[reading] has no option 'colour'",
         ("train", sample, "--patience", 3): "patience needs validation data",
-        ("score", sample, sample): "is no model file",
+        ("score", sample, sample): "is not a model file",
         ("train", sample, "--checkpoint-every", 0): "every must be a whole number",
         ("inspect", tmp_path / "none"): "cannot be opened",
     }

@@ -6,7 +6,7 @@ import pytest
 
 import podium
 from podium import FileFormatError
-from podium.cli import config, reading
+from podium.cli import reading, runs
 from podium.cli.runs import RunFolder
 
 LEFT_OUT = dict.fromkeys([
@@ -44,7 +44,7 @@ def test_no_more_of_a_config_is_read_than_a_config_has(tmp_path):
     path = tmp_path / "endless.toml"
     path.write_bytes(b"#" * (2 << 20))
     with pytest.raises(FileFormatError, match="has over 1 MB"):
-        config.read_config(path)
+        runs.read_config(path)
 
 
 def test_a_folder_with_links_in_a_circle_holds_no_run(tmp_path):

@@ -1,7 +1,6 @@
 """`podium report` and `podium compare --html`."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -75,7 +74,7 @@ def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
     assert {row["data"] for row in page.table("Means over")} == {"valid", "train"}
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace("train.txt", "gone.txt"))
-    with pytest.warns(PodiumWarning, match=r"gone\.txt, which .*is not there any more: .* without the train data"):
+    with pytest.warns(PodiumWarning, match=r"gone\.txt, which .*does not exist any more: .* without the train data"):
         run("report", tmp_path / "run", "--queries", 1)
     (tmp_path / "run" / "run.json").write_text("[1]")
     with pytest.raises(FileFormatError, match="must hold texts by name"), pytest.warns(PodiumWarning):
@@ -108,16 +107,3 @@ def test_a_comparison_of_scores_becomes_a_page(files, tmp_path, trec, capsys):
         "comparison", "queries", "data",
     ]  # fmt: skip
     assert ("not ranked" in page.words("queries")) == trec
-
-
-@pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")  # ties, in so little data
-def test_the_demo_ends_with_a_report(tmp_path, capsys):
-    from podium.demo import main
-
-    main(tmp_path / "demo", queries=20, trees=5)
-    said = capsys.readouterr().out
-    assert "LambdaMART: " in said
-    page = Page((tmp_path / "demo" / "report.html").read_text())
-    shown = next(row for row in page.table("Means of each system") if row["system"] == "LambdaMART")
-    assert shown["ndcg@10"] in said
-    assert Path(tmp_path / "demo" / "model.podium").exists()

@@ -85,7 +85,7 @@ def models(folder):
         "parquet": trees.fit(frame).model_,
         "parquet-scaled": trees.fit(frame.normalized("zscore")).model_,
     }
-    return fitted | {"both": podium.Combined((fitted["csv"], fitted["parquet"]), (0.5, 2.0))}
+    return fitted | {"both": podium.models.Combined((fitted["csv"], fitted["parquet"]), (0.5, 2.0))}
 
 
 def score(*arguments):

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import Combined, DataError, RankingData, combine, refit_weights
+from podium import DataError, RankingData, combine
 from podium.combining import Sweep, deviation
 from podium.combining.mixing import best_mixture
-from podium.models import Ensemble, LinearModel
+from podium.models import Combined, Ensemble, LinearModel, refit_weights
 from podium.models.rankers import scores_of
 
 BOUNDS = [(0.0, 1.0), (0.0, 1e-6), (0.25, 0.75), (-1.0, 2.0), (0.5, 3.0), (-40.0, -0.1)]

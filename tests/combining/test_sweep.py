@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import Combined, DataError, LambdaMART, LinearRanker, RankingData, combine, refit_weights
+from podium import DataError, LambdaMART, LinearRanker, RankingData, combine
 from podium.boosting import LeafLineSearch, LineSearch, Newton
 from podium.combining import Sweep
+from podium.models import Combined, refit_weights
 
 MEASURES = ["accuracy", "ndcg", "ndcg@2", "dcg@3", "err", "err@2", "ap", "ap@2", "rr", "precision@2", "rbp", "recall@2"]
 TIES = ["expected", "stable", "jitter", 0]
@@ -465,5 +466,5 @@ def test_adaptation_interpolates_with_more_domains(parts):
     means = {name: one.means[measure] for name, one in found.comparison.evaluations.items()}
     assert means["interpolated"] >= max(means[name] for name in ("background", "linear", "in-domain")) - 1e-9
     assert len(found.interpolated.weights) == 3
-    with pytest.raises(DataError, match="must not be named"):
+    with pytest.raises(DataError, match="must not have the names"):
         podium.adapt(background, train, valid=valid, others={"adapted": other}, n_trees=5)

@@ -11,6 +11,7 @@ import pytest
 
 from podium.core import kernel_cache
 from podium.errors import PodiumWarning
+from podium.measures.ranking import rank_queries
 
 SOURCE = kernel_cache.PACKAGE
 RANK = (
@@ -174,3 +175,41 @@ def test_a_disabled_compiler_is_refused_with_the_reason(tmp_path):
     done = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 1
     assert "PodiumError: Podium needs Numba's compiler, but NUMBA_DISABLE_JIT is set: unset it" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("content", [b"", b"\x80\x04garbage"], ids=["empty", "garbage"])
+def test_damaged_kernels_are_compiled_again(tmp_path, suffix, content):
+    places = {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONWARNINGS": "error"}
+    assert python(RANK, SOURCE.parent, **places) == "[1, 2, 0]"
+    compiled = kernels_in(tmp_path)
+    damaged = [path for path in compiled if path.suffix == suffix]
+    for path in damaged:
+        path.write_bytes(content)
+    warned = "import warnings; warnings.simplefilter('always'); warnings.showwarning = lambda w, *_: print(w); "
+    shown = python(warned + RANK, SOURCE.parent, **places).splitlines()
+    assert len(shown) == 2
+    assert "are damaged" in shown[0]
+    assert shown[1] == "[1, 2, 0]"
+    assert all(path.read_bytes() != content for path in damaged)
+    assert python(RANK, SOURCE.parent, **places) == "[1, 2, 0]"
+    assert kernels_in(tmp_path) == compiled
+
+
+def test_a_kernel_that_cannot_be_kept_still_runs(tmp_path):
+    refused = (
+        "import warnings; warnings.simplefilter('always'); warnings.showwarning = lambda w, *_: print(w)\n"
+        "from numba.core import caching\n"
+        "def full(*_): raise OSError(28, 'No space left on device')\n"
+        "caching.IndexDataCacheFile.save = full\n"
+    )
+    shown = python(refused + RANK, SOURCE.parent, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    assert "cannot be kept" in shown[0]
+    assert "No space left" in shown[0]
+    assert shown[-1] == "[1, 2, 0]"
+
+
+def test_errors_of_a_kernel_are_not_taken_for_those_of_the_cache(tmp_path):
+    with pytest.raises(TypeError) as raised:
+        rank_queries("text")
+    assert not kernel_cache.repair(raised.value, tmp_path)

@@ -1,7 +1,6 @@
-"""The operations that stand on Numba's inner parts, each alone: a new version of Numba shows here what it broke.
+"""Each operation that is compiled from LLVM code, compared with the Python body that states what it does.
 
-Each is compiled from its LLVM code (`podium.core.llvm`) and compared with the Python body that says what it means. If
-a test fails after an upgrade of Numba or llvmlite, mend that one operation in `podium.core.llvm`; until then
+If a test fails after an upgrade of Numba or llvmlite, mend that operation in `podium.core.llvm_lanes`. Until then
 PODIUM_PLAIN_KERNELS=1 gives the same models without it.
 """
 
@@ -50,7 +49,6 @@ OPERATIONS = {
     "inlined": "inlined()\n    out[0] = 1.0",
     "add_atomically": "out.view(np.int64)[1] = add_atomically(out.view(np.int64), 0, 5)",
     "read_atomically": "out.view(np.int64)[1] = read_atomically(out.view(np.int64), 0)",
-    "write_atomically": "write_atomically(out.view(np.int64), 1, 5)",
     "yield_thread": "yield_thread()\n    out[0] = 1.0",
     **{f"operator {sign}": f"store_lanes(out, 0, load_lanes(a, 0) {sign} load_lanes(b, 0))" for sign in "+-*/"},
     **{
@@ -126,3 +124,32 @@ def test_plain_kernels_give_the_same_models():
         printed.append(done.stdout.split())
     assert printed[0] == printed[1]
     assert len(set(printed[0])) == 4
+
+
+def test_operations_that_do_not_work_are_replaced_with_a_warning(tmp_path):
+    """A version of llvmlite without what the operations need: Podium compiles the Python bodies by itself."""
+    (tmp_path / "sitecustomize.py").write_text("from llvmlite import ir\ndel ir.IRBuilder.shuffle_vector\n")
+    (tmp_path / "work.py").write_text(
+        "import warnings\n"
+        "import numpy as np\n"
+        "from podium.core.compiling import kernel\n"
+        "from podium.core.simd import load_lanes, sum_lanes\n"
+        "from podium.core.team import Team\n"
+        "@kernel\n"
+        "def total(values):\n"
+        "    return sum_lanes(load_lanes(values, 0))\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    assert total(np.ones(16, np.float32)) == 16\n"
+        "    assert Team(4).n_threads == 1\n"
+        "print(*(warning.message for warning in caught))\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    environment = os.environ | {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment.pop("PODIUM_PLAIN_KERNELS", None)
+    command = [sys.executable, str(tmp_path / "work.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Podium's vector operations do not work with the installed versions of Numba")
+    assert done.stdout.count("vector operations") == 1
+    assert "shuffle_vector" in done.stdout  # the reason

@@ -6,10 +6,12 @@ import time
 import numpy as np
 import pytest
 
-from podium.core.compiling import kernel
+from podium.core.compiling import kernel, uses_llvm
 from podium.core.intrinsics import add_atomically
+from podium.core.jobs import run_jobs
 from podium.core.team import LOOKS, Team, leave, set_event
-from podium.core.threads import USES_LLVM
+from podium.core.threads import map_threads
+from podium.errors import PodiumError
 
 
 @kernel
@@ -21,7 +23,7 @@ def add_together(thread, n_threads, event, barrier, sums):
     return sums[0]
 
 
-@pytest.mark.skipif(not USES_LLVM, reason="threads that wait for each other need atomic operations")
+@pytest.mark.skipif(not uses_llvm(), reason="threads that wait for each other need atomic operations")
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
     barrier, sums = np.zeros(16, np.int64), np.zeros(1, np.int64)
@@ -50,3 +52,41 @@ def test_a_team_that_sleeps_ends():
     team.close()
     Team(2).close()
     assert threading.active_count() == before
+
+
+@pytest.mark.skipif(not uses_llvm(), reason="kernels run on one thread")
+@pytest.mark.parametrize("n_allowed", [0, 1, 2])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: Team(4),
+        lambda: list(map_threads(lambda k: time.sleep(0.01), range(9), 4)),
+        lambda: list(run_jobs([lambda: time.sleep(0.01)] * 9, 9, 4)),
+    ],
+    ids=["team", "map_threads", "run_jobs"],
+)
+def test_threads_that_the_system_refuses_are_an_error_with_a_remedy(work, n_allowed, monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def limited(thread):
+        if len(started) >= n_allowed:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(PodiumError, match=r"refuses to start another thread.*smaller n_threads"):
+        work()
+    assert len(started) == n_allowed
+    for thread in started:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_other_errors_of_a_function_stay_as_they_are():
+    def fails(k):
+        raise RuntimeError("can't start new thread, says the function")
+
+    with pytest.raises(RuntimeError, match="says the function") as raised:
+        list(map_threads(fails, range(9), 4))
+    assert not isinstance(raised.value, PodiumError)

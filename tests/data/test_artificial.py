@@ -144,7 +144,7 @@ def test_parameters_that_make_no_sense(wrong):
 
 @pytest.fixture(scope="module")
 def clicked():
-    return podium.simulate_clicks(podium.artificial(300), users=300)
+    return podium.data.datasets.simulate_clicks(podium.artificial(300), users=300)
 
 
 def test_clicks_are_rates_of_last_clicks(clicked):
@@ -170,7 +170,7 @@ def test_clicks_follow_relevance_and_position(clicked):
     relevant = labels >= 2
     top, low = rates[relevant & (positions == 1)].mean(), rates[relevant & (positions == 9)].mean()
     assert top > 1.5 * low
-    unbiased = podium.simulate_clicks(podium.artificial(300), users=300, position_bias=0.0, disorder=9.0)
+    unbiased = podium.data.datasets.simulate_clicks(podium.artificial(300), users=300, position_bias=0.0, disorder=9.0)
     rates, positions = unbiased.labels["clicks"], unbiased.positions
     assert rates[positions == 9].mean() > 0.5 * rates[positions == 1].mean()
 
@@ -179,7 +179,7 @@ def test_clicks_do_not_depend_on_the_order_of_rows(clicked):
     plain = podium.artificial(300)
     shuffle = np.random.default_rng(0).permutation(plain.n_documents)
     shuffled = RankingData(plain.features[shuffle], plain.relevance[shuffle], qid=plain.qid[shuffle])
-    again = podium.simulate_clicks(shuffled, users=300)
+    again = podium.data.datasets.simulate_clicks(shuffled, users=300)
     assert np.array_equal(again.labels["clicks"], clicked.labels["clicks"][shuffle])
     assert np.array_equal(again.positions, clicked.positions[shuffle])
 
@@ -205,9 +205,9 @@ def test_clicks_of_artificial_data_know_more_than_the_label():
 )  # fmt: skip
 def test_click_parameters_that_make_no_sense(wrong):
     with pytest.raises(DataError):
-        podium.simulate_clicks(podium.artificial(2, features=2), **wrong)
+        podium.data.datasets.simulate_clicks(podium.artificial(2, features=2), **wrong)
 
 
 def test_clicks_need_sensible_labels():
     with pytest.raises(DataError, match="between 0 and 50"):
-        podium.simulate_clicks(RankingData([[1]], [-1], qid=[1]))
+        podium.data.datasets.simulate_clicks(RankingData([[1]], [-1], qid=[1]))

@@ -38,7 +38,7 @@ def test_paths_that_no_file_has(path, tmp_path):
         lambda: read_run(path),
         lambda: read_qrels(path),
         lambda: read_scores(path),
-        lambda: podium.folds(path),
+        lambda: podium.data.datasets.folds(path),
         lambda: small().write(path),
         lambda: write_run(small(), [1, 2], path),
         lambda: write_qrels(small(), path),

@@ -176,3 +176,11 @@ def test_truth_values_are_read_as_in_frames():
     assert np.array_equal(data.features[:, 0], [1, np.nan, 0], equal_nan=True)
     with pytest.raises(FileFormatError, match=r"line 3, column 5: expected a number, but found 'yes' in 'new'"):
         read("qid,label,new\n1,1,True\n1,0,yes\n")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_header_of_millions_of_columns_is_refused_before_it_is_split(suffix, tmp_path):
+    path = tmp_path / f"wide.{suffix}"
+    path.write_bytes((b"," if suffix == "csv" else b"\t") * 5_000_000)
+    with pytest.raises(FileFormatError, match=r"line 1: the header has 5_000_001 columns, .* 1_048_576 at most"):
+        podium.read(path)

@@ -3,6 +3,8 @@
 import io
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -184,6 +186,45 @@ def test_whole_numbers_near_2_60_are_shifted_exactly(given):
 def test_whole_numbers_that_float64_merges_are_reported(given):
     with pytest.warns(PodiumWarning, match=r"became equal: float64 holds every whole number up to 2\^53 only"):
         RankingData(given, qid=[1, 1, 2, 2, 2])
+
+
+EXTENDED = np.longdouble(1) + np.arange(N).astype(np.longdouble) * np.longdouble(2) ** -60
+has_extended_precision = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant <= 52, reason="np.longdouble is float64 on this machine"
+)
+
+
+@has_extended_precision
+@pytest.mark.parametrize(
+    "given",
+    [
+        EXTENDED[:, None],
+        np.array([[value] for value in EXTENDED], object),
+        np.ma.masked_array(EXTENDED[:, None], [[k == 3] for k in range(N)]),
+        csr_array(EXTENDED[:, None]),
+        EXTENDED[:, None] * np.longdouble(10) ** 400,
+        EXTENDED[:, None] * np.longdouble(10) ** -400,
+    ],
+    ids=["array", "objects", "masked", "sparse", "huge", "tiny"],
+)
+def test_numbers_of_extended_precision_that_merge_are_reported(given):
+    with pytest.warns(PodiumWarning, match="became equal|became infinite"):
+        RankingData(given, qid=QID)
+
+
+@pytest.mark.parametrize("kind", [Decimal, Fraction])
+def test_decimals_and_fractions_that_merge_are_reported(kind):
+    values = np.array([[1 + kind(k) / 2**60] for k in range(N)], object)
+    with pytest.warns(PodiumWarning, match="became equal: float64"):
+        RankingData(values, qid=QID)
+
+
+@has_extended_precision
+def test_a_model_trained_on_extended_precision_is_saved(times, tmp_path):
+    y = np.arange(N) % 3
+    model = LambdaMART(n_trees=2).fit(columns(times).astype(np.longdouble), y, qid=QID)
+    model.save(tmp_path / "model.podium")
+    assert model.digest() == LambdaMART(n_trees=2).fit(columns(times), y, qid=QID).digest()
 
 
 def test_labels_that_float32_blurs_are_reported():

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import podium
-from podium.testing.readers import Rejected, number, read_delimited_slowly, read_letor_slowly
+from tests.references.readers import Rejected, number, read_delimited_slowly, read_letor_slowly
 
 digits = st.text("0123456789", min_size=1, max_size=25)
 decimals = st.builds(

@@ -89,7 +89,7 @@ def test_the_last_line_may_lack_its_end():
         ("0 qid: 1:1", 1, 7, "query id is empty"),
         ("0 qid:1 0:1", 1, 9, "'0:1' is below 1.*first_index=0"),
         ("0 qid:1 -2:1", 1, 9, "'-2:1' is negative"),
-        ("0 qid:1 2:1 2:1", 1, 13, "stands twice"),
+        ("0 qid:1 2:1 2:1", 1, 13, "is repeated on this line"),
         ("0 qid:1 3:1 2:1", 1, 13, "smaller than the one before"),
         ("0 qid:1 3:1 99999999999999999999:1", 1, 13, "larger than 1000000.*largest_index"),
         ("0 qid:1 1:x", 1, 11, "expected a number, but found 'x'"),
@@ -148,7 +148,7 @@ def test_files_that_cannot_be_read_are_named(content, words, tmp_path):
 def test_paths_that_lead_nowhere(tmp_path):
     with pytest.raises(FileFormatError, match="cannot be opened: No such file"):
         podium.read(tmp_path / "none.txt")
-    with pytest.raises(FileFormatError, match=r"is a folder.*podium\.folds"):
+    with pytest.raises(FileFormatError, match=r"is a folder.*podium\.data\.datasets\.folds"):
         podium.read(tmp_path, "letor")
     with pytest.raises(DataError, match="format is not clear"):
         podium.read(tmp_path / "data.xyz")

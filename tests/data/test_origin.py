@@ -93,7 +93,7 @@ def test_data_knows_how_it_was_read(tmp_path):
 def test_parts_of_a_fold_keep_names_and_origin(tmp_path):
     (tmp_path / "train.txt").write_bytes(b"1 qid:1 1:5 3:7\n0 qid:1 1:5\n")
     (tmp_path / "test.txt").write_bytes(b"1 qid:1 1:5 2:7\n0 qid:1 1:5\n")
-    (fold,) = podium.folds(tmp_path)
+    (fold,) = podium.data.datasets.folds(tmp_path)
     assert fold.test.feature_names == fold.train.feature_names == ("1", "2", "3")
     assert fold.test.absent_value == 0.0
     assert fold.test.reading["absent"] == "zero"

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 import podium
-from podium import DataError, FileFormatError, MissingExtraError, RankingData
+from podium import DataError, FileFormatError, RankingData
+from podium.errors import MissingExtraError
 
 from .same import assert_same
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import warnings
 
 import numpy as np
@@ -153,7 +154,7 @@ def test_queries_whose_rows_are_apart_make_one_block_with_a_warning(suffix, tmp_
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         (block,) = podium.read_blocks(path, rows=2, normalize="minmax")
-    assert any("do not stand together" in str(one.message) and "sort them by query" in str(one.message) for one in told)
+    assert any("are scattered" in str(one.message) and "sort them by query" in str(one.message) for one in told)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.testing.assert_array_equal(block.features, podium.read(path, normalize="minmax").features)
@@ -295,5 +296,26 @@ def test_a_file_that_changes_between_the_passes_is_refused(tmp_path, change, who
     next(blocks)
     path.write_text("".join(texts[change]))
     with pytest.raises(FileFormatError, match="changed while it was read"):
+        for _ in blocks:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: os.utime(path, ns=(0, 0)), "size is the same, but it was written to"),
+        (lambda path: path.unlink(), "it was removed"),
+        (lambda path: path.write_text(path.read_text().replace(" 1:7\n", " 1:7.0\n")), r"it had [\d,]+ bytes, then"),
+    ],
+    ids=["touched", "removed", "longer line"],
+)
+def test_the_error_of_a_file_that_changes_says_what_changed(tmp_path, change, message):
+    path, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    for number, file in enumerate((path, other)):
+        file.write_text("".join(f"1 qid:{number}{k // 10} 1:{k}\n" for k in range(2000)))
+    blocks = podium.read_blocks([path, other], rows=1000, whole_queries=True)
+    next(blocks)
+    change(other)
+    with pytest.raises(FileFormatError, match=rf"b\.txt.*changed while it was read: .*{message}|b\.txt.*cannot be"):
         for _ in blocks:
             pass

@@ -7,12 +7,12 @@ import podium
 from podium import DataError
 from podium.diagnostics import lambda_arrows
 from podium.objectives import Debiased, Lambda, ListNet
-from podium.testing.objectives import slow_pairs
+from tests.references.objectives import slow_pairs
 
 
 @pytest.fixture(scope="module")
 def data():
-    return podium.simulate_clicks(podium.artificial(12, documents=20, features=4))
+    return podium.data.datasets.simulate_clicks(podium.artificial(12, documents=20, features=4))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_what_cannot_be_shown_is_refused(data, model):
     with pytest.raises(DataError, match="learns while it trains"):
         lambda_arrows(model, data, query, (Debiased(Lambda("ndcg")),))
     arrows = lambda_arrows(model, data, query, ("listnet", "pairwise"))
-    with pytest.raises(DataError, match="no sum over pairs of documents"):
+    with pytest.raises(DataError, match="not a sum over pairs of documents"):
         arrows.pairs_behind(1, "listnet")
     with pytest.raises(DataError, match="objective must be one of 'listnet', 'pairwise'"):
         arrows.pairs_behind(1, "lambda(ndcg)")

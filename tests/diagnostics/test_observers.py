@@ -17,7 +17,7 @@ from podium.diagnostics import (
 )
 from podium.measures import Ranking
 from podium.objectives import Debiased, Lambda, PairFilter, Pairwise
-from podium.testing.objectives import slow_pairs, slow_single_pairs
+from tests.references.objectives import slow_pairs, slow_single_pairs
 
 LAMBDA = "lambda(ndcg)"
 TRAINED = Lambda("ndcg", normalize=True)  # what LambdaMART trains on
@@ -25,7 +25,7 @@ TRAINED = Lambda("ndcg", normalize=True)  # what LambdaMART trains on
 
 @pytest.fixture(scope="module")
 def data():
-    return podium.simulate_clicks(podium.artificial(15, documents=12, features=4, seed=3))
+    return podium.data.datasets.simulate_clicks(podium.artificial(15, documents=12, features=4, seed=3))
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def test_what_makes_no_sense_is_refused(data):
     for observer, problem, ranker in (
         (WatchTopLabels(labels="stars"), "labels: the data has no labels 'stars'", LambdaMART(1)),
         (WatchLambdaShares(of_labels=[9]), "of_labels: no document has a label 9.0; there are 0, 1", LambdaMART(1)),
-        (WatchLambdaShares(), "no sum over pairs", MART(1)),
+        (WatchLambdaShares(), "not a sum over pairs", MART(1)),
         (WatchAgreement("pairwise"), "both objectives have the labels 'relevance'", LambdaMART(1)),
         (WatchLambdaShares(), "learns while it trains", LambdaMART(1, objective=debiased)),
         (WatchLambdaShares(), "has no objective: give one", LinearRanker(method="ascent", n_iterations=1)),

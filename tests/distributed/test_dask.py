@@ -89,7 +89,7 @@ def test_a_frame_gives_the_local_model_and_lazy_scores(client, frames):
     assert other.digest() == one.digest()
     assert other.history_ == one.history_
     assert np.array_equal(other.position_bias_, one.position_bias_)
-    assert isinstance(other.model_, podium.Ensemble)
+    assert isinstance(other.model_, podium.models.Ensemble)
     assert list(other.feature_names_in_) == list(one.feature_names_in_)
     scores = other.predict(dd.from_pandas(frames[1], npartitions=3))
     assert not isinstance(scores, np.ndarray)

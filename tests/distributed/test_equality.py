@@ -20,7 +20,6 @@ from podium.boosting import (
 from podium.boosting.training import run_training
 from podium.distributed import DaskOrdinalMART
 from podium.distributed.documents import ClusterDocuments
-from podium.distributed.engine import InProcess
 from podium.distributed.holder import TRAIN, goes_left_of
 from podium.distributed.sources import DerivedSource, pieces_of
 from podium.distributed.training import ClusterTrainer
@@ -45,6 +44,7 @@ from podium.objectives import (
     Tiers,
 )
 from podium.trees import GrowthParameters
+from tests.distributed.in_process import InProcess
 
 SMALL = GrowthParameters(n_leaves=8, min_documents_in_leaf=5, l2=0.0)
 LEAST_SQUARES = GrowthParameters(n_leaves=8, min_documents_in_leaf=1, split="least-squares")

@@ -9,12 +9,13 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 import podium
-from podium import MART, AdditiveGroves, DataError, Ensemble, PodiumWarning, RankingData
+from podium import MART, AdditiveGroves, DataError, PodiumWarning, RankingData
 from podium.boosting import Boosting, GrovesTraining, groves
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.groves import Backfitting, Bootstrap, shares_down_to, sizes_up_to
 from podium.core.sums import total
 from podium.core.team import Team
+from podium.models import Ensemble
 from podium.objectives import Regression
 
 FEW = {"n_groves": 3, "n_trees_in_grove": 2, "alpha": 0.1, "n_threads": 1}

@@ -90,7 +90,7 @@ def test_equal_scores_stand_in_the_canonical_order(data):
 
 
 def test_folds_of_files(folder):
-    folds = podium.folds(folder)
+    folds = podium.data.datasets.folds(folder)
     models = {"lambdamart": LambdaMART(**FEW), "linear": LinearRanker(n_iterations=3)}
     result = podium.cross_validate(models, folds, measures="ndcg@5", return_estimator=True)
     assert result.fold_names == ("Fold1", "Fold2", "Fold3", "Fold4", "Fold5")
@@ -121,7 +121,7 @@ def test_what_is_shown(data):
 
 def test_what_cannot_be_right(data, folder):
     relevant_in_one = data.replace(relevance=np.where(data.query_of_row == 0, 1, 0))
-    folds, model = podium.folds(folder), LambdaMART(**FEW)
+    folds, model = podium.data.datasets.folds(folder), LambdaMART(**FEW)
     for estimators, given, options, words in (
         (model, data.select([0, 1, 2]), {}, "3 queries are too few for 5 folds"),
         (model, data, {"folds": 1}, "folds must be a whole number from 2"),
@@ -130,7 +130,7 @@ def test_what_cannot_be_right(data, folder):
         (model, data, {"valid": 1.5}, "valid"), (model, [], {}, "a list of folds"),
         (model, [data], {}, "a list of folds"),
         (model, [folds[0], folds[0]], {}, "would count twice"), ({}, data, {}, "no estimator"),
-        ({"a": 5}, data, {}, "estimators of Podium's"), (model, data, {"measures": "ndgc"}, "ndgc"),
+        ({"a": 5}, data, {}, "takes Podium estimators"), (model, data, {"measures": "ndgc"}, "ndgc"),
         (LambdaMART(patience=3), data, {}, r"LambdaMART on fold 1, LambdaMART\(patience=3\): patience needs"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
@@ -148,4 +148,4 @@ def test_folds_that_test_what_they_train_on_or_nothing(tmp_path, data):
         for role, part in parts.items():
             part.write(tmp_path / name / f"{role}.txt")
         with pytest.raises(DataError, match=words):
-            podium.cross_validate(LambdaMART(**FEW), podium.folds(tmp_path / name))
+            podium.cross_validate(LambdaMART(**FEW), podium.data.datasets.folds(tmp_path / name))

@@ -118,7 +118,7 @@ STEEP = {
     "adapt": lambda data: podium.adapt({0: 1.0}, data, n_trees=2),
     "combine": lambda data: podium.combine(data.feature(0), data.feature(1), data),
     "combine several": lambda data: podium.combine(*(data.feature(k) for k in range(3)), data),
-    "refit_weights": lambda data: podium.refit_weights(MART(**TREES).fit(data), data),
+    "refit_weights": lambda data: podium.models.refit_weights(MART(**TREES).fit(data), data),
     "evaluate": lambda data: podium.evaluate(data, data.feature(0), "dcg"),
     "compare": lambda data: podium.compare(data, {"a": data.feature(0), "b": data.feature(1)}, "ndcg"),
 }

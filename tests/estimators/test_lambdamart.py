@@ -286,7 +286,7 @@ def test_large_labels_and_one_large_query():
         ({"document_fraction": 0}, {}, "document_fraction"), ({"max_bins": 999}, {}, "max_bins"),
         ({"patience": 3}, {}, "patience needs validation"), ({"measure": "nope"}, {}, "no measure 'nope'"),
         ({"monotone": [1]}, {}, "monotone must have"), ({"monotone": {99: 1}}, {}, "no feature 99"),
-        ({"measure": "tau"}, {}, "no swap deltas"), ({}, {"y": [1]}, "brings its own"),
+        ({"measure": "tau"}, {}, "no swap deltas"), ({}, {"y": [1]}, "has its own labels"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(train, arguments, fit, words):
@@ -361,6 +361,8 @@ def test_searches_by_query(train):
         search = GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=QueryKFold(3))
         search.fit(train.features, train.relevance, qid=train.qid, groups=train.qid)
         assert search.best_params_ == {"n_leaves": 6}
+        by_qid = clone(search).fit(train.features, train.relevance, qid=train.qid)
+        assert by_qid.cv_results_["mean_test_score"].tolist() == search.cv_results_["mean_test_score"].tolist()
         scores = cross_validate(
             LambdaMART(**SMALL), train.features, train.relevance, cv=QueryKFold(3),
             params={"qid": train.qid, "groups": train.qid},
@@ -371,10 +373,17 @@ def test_searches_by_query(train):
         assert len(pipeline.predict(train.features)) == len(train)
     frame = pd.DataFrame(train.features).add_prefix("f")
     for X in (train.features, frame):  # searches without routing give qid to fit alone, or to nobody
-        with pytest.raises(DataError, match="enable_metadata_routing=True"):
+        with pytest.raises(DataError, match=r"enable_metadata_routing=True.*QueryKFold.*cv=5 would split queries"):
             LambdaMART(**SMALL).fit(train).score(X, train.relevance)
+        with pytest.raises(DataError, match=r"QueryKFold needs the query of each row.*enable_metadata_routing=True"):
+            GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=QueryKFold(3)).fit(
+                X, train.relevance, qid=train.qid
+            )
         with pytest.raises(ValueError, match="enable_metadata_routing=True"):
             GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=2).fit(X, train.relevance)
+    without_routing = GridSearchCV(LambdaMART(**SMALL), {"n_leaves": [2, 6]}, cv=QueryKFold(3))
+    without_routing.fit(frame.assign(qid=train.qid), train.relevance)
+    assert without_routing.cv_results_["mean_test_score"] == pytest.approx(search.cv_results_["mean_test_score"])
 
 
 def test_frames_are_matched_by_name(train):
@@ -433,14 +442,14 @@ def test_importances(model):
 
 
 def test_permutation_importance(train, model):
-    table = podium.permutation_importance(model, train, "ndcg@10", repeats=2)
+    table = podium.explain.permutation_importance(model, train, "ndcg@10", repeats=2)
     losses = {row[0]: row[1] for row in table.rows}
     assert table.rows[0][1] == max(losses.values()) > 0.01
     unused = np.flatnonzero(model.feature_importances_ == 0)
     assert all(losses[int(k)] == 0 for k in unused)
-    assert podium.permutation_importance(model.predict, train, repeats=2).rows == table.rows
+    assert podium.explain.permutation_importance(model.predict, train, repeats=2).rows == table.rows
     with pytest.raises(DataError, match="repeats"):
-        podium.permutation_importance(model, train, repeats=0)
+        podium.explain.permutation_importance(model, train, repeats=0)
 
 
 def one_query(X):

@@ -160,7 +160,7 @@ def test_an_error_names_the_fit(parts):
 def test_what_is_no_fit(parts):
     train = parts[0]
     for estimators, data, words in (
-        ([object()], train, "estimators of Podium's"), ([LambdaMART], train, "estimators of Podium's"),
+        ([object()], train, "takes Podium estimators"), ([LambdaMART], train, "takes Podium estimators"),
         ([LambdaMART()] * 2, [train] * 3, "one for each: 2, but there are 3"), ([LambdaMART()], 5, "RankingData"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):

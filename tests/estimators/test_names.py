@@ -11,10 +11,12 @@ import pytest
 from sklearn.base import clone
 
 import podium
-from podium import DataError, LambdaMART, ParameterError, PodiumWarning
+from podium import DataError, LambdaMART, PodiumWarning
+from podium.core import hyperparameters
 from podium.core.hyperparameters import WITH_OTHER_NAMES, by_name
-from podium.core.parameters import TOOLS
-from podium.estimators.translating import names_table
+from podium.core.parameters import TOOLS, parameters
+from podium.errors import ParameterError
+from podium.estimators import translating
 
 RANKERS = [
     podium.LambdaMART, podium.RankNetTrees, podium.MART, podium.MARTClassifier, podium.McRank, podium.LinearRanker,
@@ -80,6 +82,20 @@ def test_every_row_of_the_table_names_a_parameter():
         for tool in TOOLS:
             names = parameter.names.of(tool)
             assert all(by_name(tool)[name] is parameter for name in names), parameter.name
+
+
+def names_table(cls):
+    """Return the names of an estimator's parameters in other tools, as the Markdown table of docs/coming-from.md."""
+    defaults = {name: one.default for name, one in parameters(cls).items()}
+    lines = ["| Podium | " + " | ".join(TOOLS.values()) + " |", "|---" * (len(TOOLS) + 1) + "|"]
+    for one in WITH_OTHER_NAMES:
+        cells = [f"`{one.name}={defaults[one.name]!r}`" if one.name in defaults else f"`{one.name}`"]
+        for tool, default in zip(TOOLS, one.names.defaults, strict=True):
+            dash = "-" if tool == "ranklib" else ""
+            names = ", ".join(f"`{dash}{name}`" for name in one.names.of(tool)[:2])
+            cells.append(f"{names} ({default})" if names and default else names)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def test_the_page_has_the_table():
@@ -202,7 +218,7 @@ def test_what_has_no_translation_is_listed_with_reasons():
     ("params", "message"),
     [
         ({"num_leaves": "many"}, "num_leaves must be a whole number from 2"),
-        ({"num_leaves": 3, "max_leaves": 4}, "num_leaves=3 and max_leaves=4 mean the same"),
+        ({"num_leaves": 3, "max_leaves": 4}, "num_leaves=3 and max_leaves=4 are the same"),
         ({"eta": 0}, "eta must be positive"),
         ({"lambdarank_norm": "yes"}, "lambdarank_norm must be True or False"),
         ({"label_gain": ["a"]}, "label_gain must be a list of numbers"),
@@ -301,3 +317,10 @@ def test_a_submodel_that_clone_unfitted_is_named():
     assert clone(LambdaMART(2, submodel=submodel.model_)).fit(data).n_trees_ == 2
     with pytest.raises(DataError, match=r"this LinearRanker is not fitted.*pass its model, submodel=estimator.model_"):
         clone(LambdaMART(2, submodel=submodel)).fit(data)
+
+
+@pytest.mark.parametrize("tool", translating.REST)
+def test_no_declared_parameter_is_listed_as_unknown(tool):
+    listed = {name for names in translating.REST[tool] for name in names.split()}
+    settings_of_the_tool = {"verbosity", "enable_categorical"}  # they change nothing in a model, so they are dropped
+    assert listed & set(hyperparameters.by_name(tool)) <= settings_of_the_tool

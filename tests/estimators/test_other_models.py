@@ -152,7 +152,7 @@ class TestMART:
         assert error(MARTClassifier(30, 4, balanced=True)) < error(MARTClassifier(30, 4)) - 0.1
 
     def test_three_classes_are_refused(self):
-        with pytest.raises(DataError, match="two classes apart, but there are 3"):
+        with pytest.raises(DataError, match="separates two classes, but there are 3"):
             MARTClassifier().fit(np.eye(3), [0, 1, 2])
 
 
@@ -178,6 +178,16 @@ class TestMcRank:
                 mine = y[leaves == leaf]
                 expected = (many - 1) / many * mine.sum() / (np.abs(mine) * (1 - np.abs(mine))).sum()
                 assert part.predict(data.features)[leaves == leaf] == pytest.approx(expected)
+
+    def test_stages_and_leaves(self, data):
+        model = McRank(3, 4).fit(data)
+        stages = list(model.staged_predict(data))
+        assert np.array_equal(stages[0], McRank(1, 4).fit(data).predict(data))
+        assert len(stages) == 3
+        assert np.array_equal(stages[2], model.predict(data))
+        leaves = model.apply(data)
+        assert leaves.shape == (len(data), 3 * len(model.classes_))
+        assert np.array_equal(leaves, model.trees_.leaves(data))
 
     def test_goes_on_from_a_checkpoint(self, data, valid, tmp_path):
         whole = McRank(6).fit(data, valid=valid)
@@ -216,7 +226,7 @@ class TestObjectivesInTrees:
         assert np.isfinite(model.predict(flat)).all()
 
     def test_position_bias_is_kept_and_resumed(self, data, tmp_path):
-        clicked = podium.simulate_clicks(data, users=20, seed=2)
+        clicked = podium.data.datasets.simulate_clicks(data, users=20, seed=2)
         objective = Debiased(Lambda("cndcg"))
         whole = LambdaMART(6, objective=objective).fit(clicked)
         assert whole.position_bias_.shape == (10,)
@@ -264,7 +274,7 @@ class TestRounds:
         assert model.model_.tree(4).n_leaves > 1
 
     def test_the_bias_is_that_of_the_model_that_is_kept(self, data, valid):
-        log, judge = (podium.simulate_clicks(d, users=20, seed=2) for d in (data, valid))
+        log, judge = (podium.data.datasets.simulate_clicks(d, users=20, seed=2) for d in (data, valid))
         objective = Debiased(Lambda("cndcg"))
         cut = LambdaMART(30, objective=objective, measure="cndcg@10").fit(log, valid=judge)
         assert cut.n_trees_ < 30
@@ -273,7 +283,7 @@ class TestRounds:
         assert np.array_equal(whole.position_bias_, cut.position_bias_)
 
     def test_checkpoints_know_positions_and_preferences(self, data, tmp_path):
-        log = podium.simulate_clicks(data, users=20, seed=2)
+        log = podium.data.datasets.simulate_clicks(data, users=20, seed=2)
         settings = {"objective": Debiased(Lambda("cndcg"))}
         LambdaMART(2, **settings).fit(log, checkpoint=Checkpoint(tmp_path / "c", 1))
         other = log.replace(positions=np.roll(log.positions, 1))
@@ -476,7 +486,7 @@ def test_one_rule_says_whether_lambdas_are_normalised():
     assert all(term.normalize for term in (Lambda(), Local(), LambdaLoss()))
     assert not Pairwise().normalize
     assert not podium.RankNetTrees().normalize
-    assert not podium.LambdaMART.as_published()._objective().normalize
+    assert not podium.LambdaMART.as_published()._objective(data).normalize
 
 
 def test_an_objective_obeys_its_cutoff_and_an_estimator_trains_on_the_whole_list():

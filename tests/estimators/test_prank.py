@@ -11,9 +11,10 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import podium
-from podium import DataError, FileFormatError, LinearRanker, OrdinalModel, PodiumWarning, PRank, RankingData
+from podium import DataError, FileFormatError, LinearRanker, PodiumWarning, PRank, RankingData
 from podium.linear.design import DesignMatrix
 from podium.linear.prank import Perceptron, learn_in_turn
+from podium.models import OrdinalModel
 from podium.models.archive import write_archive
 from tests.estimators.test_lambdamart import one_query
 

@@ -32,7 +32,7 @@ def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
     model = Ranker(**SMALL).fit(data, valid=valid)
     same = LambdaMART(
         24, 6, 0.05, min_documents_in_leaf=5, patience=6, document_fraction=0.7, feature_fraction=0.5,
-        split_fraction=1.0, objective=model._objective(),
+        split_fraction=1.0, objective=model._objective(data),
     ).fit(data, valid=valid)  # fmt: skip
     assert model.digest() == same.digest()
     assert model.history_ == same.history_
@@ -40,12 +40,12 @@ def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
     assert clone(model).get_params() == model.get_params()
 
 
-def test_its_objective_follows_the_measure_and_the_learning_rate():
-    objective = Ranker(measure="err(labels=clicks)@5", learning_rate=0.1)._objective()
+def test_its_objective_follows_the_measure_and_the_learning_rate(data):
+    objective = Ranker(measure="err(labels=clicks)@5", learning_rate=0.1)._objective(data)
     assert objective.after.trained_measure() == podium.ERR(labels="clicks")
     assert objective.before.labels == "clicks"
     assert [objective.schedule(tree) for tree in (0, 25, 50)] == pytest.approx([0.0, 0.5, 1.0])
-    assert Ranker()._objective().schedule(100) == pytest.approx(1.0)
+    assert Ranker()._objective(data).schedule(100) == pytest.approx(1.0)
 
 
 def test_folds_depend_on_content_alone(data):
@@ -101,7 +101,7 @@ def test_without_validation_data_all_data_is_trained_on(data):
 
 
 def test_much_data_is_stopped_by_one_fold(data, monkeypatch):
-    monkeypatch.setattr("podium.estimators.default_ranker.MANY_QUERIES", 39)
+    monkeypatch.setattr("podium.estimators.ranker.MANY_QUERIES", 39)
     model = Ranker(**SMALL).fit(data)
     fold = folds_by_content(data, 3, 0)
     first = Ranker(**SMALL | {"patience": None}).fit(data.select(fold != 0), valid=data.select(fold == 0))
@@ -155,7 +155,7 @@ def test_all_features_where_unseen_queries_say_clearly_that_half_are_too_few(kin
         seen, unseen = data.select(fold != k), data.select(fold == k)
         settings = {"n_trees": 10, "n_leaves": 6, "learning_rate": 0.05, "min_documents_in_leaf": 5}
         half, whole = (
-            LambdaMART(**settings, document_fraction=0.7, split_fraction=1.0, objective=Ranker()._objective(),
+            LambdaMART(**settings, document_fraction=0.7, split_fraction=1.0, objective=Ranker()._objective(data),
                        feature_fraction=share).fit(seen).predict(unseen)
             for share in (0.5, 1.0)
         )  # fmt: skip
@@ -198,3 +198,12 @@ def test_a_run_that_uses_all_trees_says_so(data, valid):
             Ranker(**SMALL | {"n_trees": 6}).fit(data, **sets)  # patience could not have ended it
             Ranker(**SMALL | {"n_trees": 8, "patience": None}).fit(data, **sets)
             Ranker(**SMALL | {"n_trees": 400}).fit(data, **sets)
+
+
+def test_few_trees_are_a_choice_and_the_best_of_them_is_kept(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Ranker(**{**SMALL, "n_trees": 6}).fit(data)  # as many as patience
+    curve = model.history_["folds/ndcg@10"]
+    assert len(curve) == 6
+    assert model.n_trees_ == int(np.argmax(curve)) + 1

@@ -107,7 +107,7 @@ class OwnRanker(LambdaMART):
     [
         (LambdaMART(**FEW, submodel=lambda data: data.feature("a")), r"its submodel \(<lambda>\) is not data"),
         (LambdaMART(**FEW, objective=OwnObjective()), "its objective .OwnObjective. cannot be written as text"),
-        (OwnRanker(**FEW), "OwnRanker is a class of your own"),
+        (OwnRanker(**FEW), "OwnRanker is not one of Podium's classes"),
     ],
 )
 def test_what_is_not_data_gives_the_model_with_a_warning(ranker, words, data, tmp_path):
@@ -138,14 +138,14 @@ def test_whatever_takes_a_model_takes_a_loaded_estimator(data, valid, tmp_path):
     assert np.array_equal(loaded.explain(valid).values, bare.explain(valid).values)
     podium.formats.export_model(loaded, tmp_path / "m.txt", "lightgbm")
     assert podium.import_model(tmp_path / "m.txt").n_trees == 3
-    both = podium.Combined((loaded, bare), (1.0, 2.0))
-    assert both.digest() == podium.Combined((bare, bare), (1.0, 2.0)).digest()
+    both = podium.models.Combined((loaded, bare), (1.0, 2.0))
+    assert both.digest() == podium.models.Combined((bare, bare), (1.0, 2.0)).digest()
     assert LambdaMART(**FEW, submodel=loaded).fit(data).digest() == LambdaMART(**FEW, submodel=bare).fit(data).digest()
     by_file = LambdaMART(**FEW, submodel=str(tmp_path / "m.podium")).fit(data)
     assert by_file.digest() == LambdaMART(**FEW, submodel=bare).fit(data).digest()
     assert podium.combine(loaded, valid.feature(0), valid).model is None
     assert podium.combine(loaded, bare, valid).model is not None
-    assert podium.refit_weights(loaded, valid).digest() == podium.refit_weights(bare, valid).digest()
+    assert podium.models.refit_weights(loaded, valid).digest() == podium.models.refit_weights(bare, valid).digest()
 
 
 def test_prank_does_not_forget_silently(data, tmp_path):

@@ -10,7 +10,8 @@ from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_sparse_data,
 )
 
-from podium import MART, LambdaMART, MARTClassifier, McRank, PodiumWarning, RankingData
+import podium
+from podium import MART, DataError, LambdaMART, MARTClassifier, McRank, PodiumWarning, RankingData
 from podium.measures.losses import RMSE, ErrorRate, LogLoss
 
 ALL = {"n_trees": 5, "n_leaves": 5, "min_documents_in_leaf": 1, "split_fraction": 1.0}
@@ -159,3 +160,23 @@ def test_losses_are_no_measures_of_ranks():
 
     assert np.isnan(RMSE().mean(Ranking(data.replace(relevance=[np.nan, np.nan]), np.zeros(2))))
     assert issubclass(PodiumWarning, UserWarning)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda data: podium.Ranker(n_trees=5, patience=2, verbose=0).fit(data),
+        lambda data: podium.Committee(n_trees=5, verbose=0).fit(data),
+        lambda data: podium.cross_validate(LambdaMART(n_trees=2, verbose=0), data),
+        lambda data: podium.tune(LambdaMART(n_trees=2, verbose=0), data, n_trials=1),
+    ],
+    ids=["Ranker", "Committee", "cross_validate", "tune"],
+)
+@pytest.mark.parametrize("weigh", ["queries", "documents"])
+def test_folds_of_which_one_has_all_the_weight_are_refused_with_the_reason(fit, weigh):
+    data = podium.artificial(20, features=4)
+    of_queries = (np.arange(20) == 3).astype(float)
+    weights = {"query_weights": of_queries, "document_weights": of_queries[data.query_of_row]}
+    name = "query_weights" if weigh == "queries" else "document_weights"
+    with pytest.raises(DataError, match=r"only one query has a weight above 0, in one of the 5 folds.* valid"):
+        fit(data.replace(**{name: weights[name]}))

@@ -285,9 +285,13 @@ def test_ids_in_trec_files(tmp_path):
     ("text", "words"),
     [
         ("1 Q0 a 1 2.0\n", "line 1: expected 'query Q0 document rank score name'"),
-        ("1 Q0 a 1 x me\n", "line 1: the score 'x' is no finite number"),
-        ("1 Q0 a 1 nan me\n", "line 1: the score 'nan' is no finite number"),
+        ("1 Q0 a 1 x me\n", "line 1: the score 'x' is not a finite number"),
+        ("1 Q0 a 1 nan me\n", "line 1: the score 'nan' is not a finite number"),
         ("1 Q0 a 1 2 me\n\n1 Q0 a 2 1 me\n", "line 3: document 'a' stands twice for query '1'"),
+        ("1 Q0 a 1 2 me\n1 Q0 b 2 1_0 me\n", "line 2: the score '1_0' is not a finite number"),
+        ("1 Q0 a 1 2 me\n1 Q0 b 2 \u0663 me\n", "line 2: the score '\u0663' is not a finite number"),
+        ("1 Q0 a 1 2 me\r\n1 Q0 b\0 2 1 me\n", "line 2: there is a NUL character"),
+        ("1 Q0 a 1 2 me\n1 Q0 b\u2028c 2 1 me\n", r"line 2: expected .* but found '1 Q0 b\\u2028c 2 1 me'"),
         ("\n", "is empty"),
     ],
 )
@@ -301,8 +305,29 @@ def test_files_that_are_not_there_or_not_text(tmp_path):
     with pytest.raises(FileFormatError, match="cannot be opened"):
         podium.read_run(tmp_path / "none")
     (tmp_path / "bad").write_bytes(b"\xff\xfe")
-    with pytest.raises(FileFormatError, match="UTF-8"):
+    with pytest.raises(FileFormatError, match=r"bad, line 1: .*UTF-8"):
         podium.read_qrels(tmp_path / "bad")
+    (tmp_path / "bad").write_bytes(b"1 0 \xc3\xa4 1\r\n1 0 b 1\n1 0 \xff 1\n")
+    with pytest.raises(FileFormatError, match="bad, line 3: is not valid UTF-8"):
+        podium.read_qrels(tmp_path / "bad")
+
+
+def test_labels_beyond_single_precision_are_refused_with_their_line(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 1e39\n")
+    with pytest.raises(FileFormatError, match="line 2: the label '1e39' is not a finite number"):
+        podium.read_qrels(tmp_path / "qrels")
+
+
+def test_a_file_of_two_runs_is_reported(tmp_path):
+    (tmp_path / "run").write_text("1 Q0 a 1 2 me\n2 Q0 a 1 2 you\n")
+    with pytest.warns(PodiumWarning, match=r"run, line 2: the run is named 'you', and 'me' before"):
+        assert podium.read_run(tmp_path / "run").name == "you"
+
+
+def test_scores_beyond_single_precision_rank_first(tmp_path):
+    (tmp_path / "run").write_text("1 Q0 a 1 1e39 me\n1 Q0 b 2 2 me\n")
+    judged = podium.evaluation.Qrels({"1": {"a": 1, "b": 0}})
+    assert podium.evaluate(judged, podium.read_run(tmp_path / "run"), "rr").means["rr"] == 1.0
 
 
 def test_results_are_found_by_any_name_of_the_measure(data, systems):
@@ -389,7 +414,7 @@ def test_a_feature_on_the_test_folds_of_mq2008_under_letors_rules(real_data):
     from podium.measures import letor
 
     total, expected = [], []
-    for fold in podium.folds(real_data / "mq2008"):
+    for fold in podium.data.datasets.folds(real_data / "mq2008"):
         test = fold.test
         scores = test.feature(38)
         with warnings.catch_warnings():

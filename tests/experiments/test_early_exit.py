@@ -112,7 +112,7 @@ def test_neither_threads_nor_the_order_of_rows_nor_zeros_matter(model, data):
     dense = data.replace(features=np.nan_to_num(data.features))
     sparse = dense.replace(features=csr_array(dense.features))
     assert np.array_equal(model.predict(sparse), model.predict(dense))
-    assert np.array_equal(podium.Combined((model,), (1.0,)).predict(data), scores)
+    assert np.array_equal(podium.models.Combined((model,), (1.0,)).predict(data), scores)
 
 
 def test_equal_documents_fare_alike(model, data):
@@ -194,13 +194,13 @@ def test_without_validation_queries_some_of_the_training_queries_serve(data, tre
 )
 def test_what_cannot_be_is_refused(data, trees, change, words):
     change = change | ({"valid": data} if "valid" in change else {})
-    with pytest.raises((DataError, podium.ParameterError), match=words):
+    with pytest.raises((DataError, podium.errors.ParameterError), match=words):
         learn_exit(trees, data, **{"sentinel": 10, "k": 5, "threshold": 0.5} | change)
 
 
 def test_models_and_data_without_exits_are_refused(data, trees):
     with pytest.raises(DataError, match="exit early from an Ensemble"):
-        learn_exit(podium.Combined((trees,), (1.0,)), data)
+        learn_exit(podium.models.Combined((trees,), (1.0,)), data)
     with pytest.raises(DataError, match="two trees or more"):
         learn_exit(trees.truncate(1), data)
     with pytest.raises(DataError, match=r"none of the .* documents are relevant"):

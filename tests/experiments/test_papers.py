@@ -27,7 +27,7 @@ from podium.estimators import LambdaMART
 from podium.measures import Ranking
 from podium.measures.losses import ErrorRate
 from podium.objectives import Anneal, Lambda, Local
-from podium.testing.objectives import slow_pairs
+from tests.references.objectives import slow_pairs
 
 SIZES = (20, 10, 10)
 

@@ -40,7 +40,7 @@ def adds_up(found, scores, within=1e-9):
 def test_sums_of_models_are_matched_by_name(data, trees, linear):
     some = podium.LambdaMART(n_trees=4).fit(podium.RankingData(
         data.features[:, [3, 1]], data.relevance, qid=data.qid, feature_names=["d", "b"]))  # fmt: skip
-    both = podium.Combined((some.model_, linear.model_), (0.5, 2.0))
+    both = podium.models.Combined((some.model_, linear.model_), (0.5, 2.0))
     for background in (None, data.take(np.arange(40))):
         explained = both.explain(data, background)
         assert explained.names == ("d", "b", "a", "c", "feature 7")
@@ -167,7 +167,7 @@ def test_tables_of_a_query_and_of_all(found, data):
     assert found.table().columns == ["document", "query", "score", *found.names]
     assert len(found.table().rows) == len(data)
     with pytest.raises(DataError, match="features alone have no queries"):
-        explain(podium.LinearModel(np.ones(2), np.zeros(2)), [[1.0, 2.0]]).query(1)
+        explain(podium.models.LinearModel(np.ones(2), np.zeros(2)), [[1.0, 2.0]]).query(1)
 
 
 def test_two_models_on_one_query(data, trees, linear):
@@ -192,24 +192,24 @@ def test_two_models_on_one_query(data, trees, linear):
 
 def test_partial_dependence_is_that_of_scikit_learn(data):
     model = podium.MART(n_trees=8, n_leaves=5).fit(data.features, data.relevance)
-    found = podium.partial_dependence(model, data.replace(feature_names=None), 2, grid=7, ice=len(data))
+    found = podium.explain.partial_dependence(model, data.replace(feature_names=None), 2, grid=7, ice=len(data))
     expected = theirs(model, data.features, [2], kind="both", custom_values={2: np.array(found.grid)}, method="brute")
     np.testing.assert_allclose(found.means, expected["average"][0], atol=1e-9)
     np.testing.assert_allclose(found.curves, expected["individual"][0], atol=1e-9)
 
 
 def test_partial_dependence_of_categories_and_bad_grids(data, trees):
-    found = podium.partial_dependence(trees, data, "b", grid=[-1.0, 0.5], ice=3)
+    found = podium.explain.partial_dependence(trees, data, "b", grid=[-1.0, 0.5], ice=3)
     assert found.grid == (-1.0, 0.5)
     shuffled = data.take(np.arange(len(data))[::-1])
-    again = podium.partial_dependence(trees, shuffled, "b", grid=[-1.0, 0.5], ice=3)
+    again = podium.explain.partial_dependence(trees, shuffled, "b", grid=[-1.0, 0.5], ice=3)
     assert sorted(len(data) - 1 - again.rows) == sorted(found.rows)
     np.testing.assert_array_equal(again.means, found.means)
     kinds = podium.RankingData(
         pd.DataFrame({"qid": [1] * 6, "label": [0, 1, 2] * 2, "kind": pd.Categorical(["x", "y", "z"] * 2)})
     )
     by_kind = podium.LambdaMART(n_trees=2, min_documents_in_leaf=1).fit(kinds)
-    whole = podium.partial_dependence(by_kind, kinds, "kind")
+    whole = podium.explain.partial_dependence(by_kind, kinds, "kind")
     assert whole.grid == ("x", "y", "z")
     np.testing.assert_allclose(whole.means, by_kind.predict(kinds)[:3], atol=1e-12)
     for model, given, feature, grid, problem in (
@@ -217,13 +217,13 @@ def test_partial_dependence_of_categories_and_bad_grids(data, trees):
         (by_kind, kinds, "kind", ["w"], "no category 'w'"), (trees, data, "none", 5, "no feature named 'none'"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=problem):
-            podium.partial_dependence(model, given, feature, grid=grid)
+            podium.explain.partial_dependence(model, given, feature, grid=grid)
 
 
 def test_permutation_importance_has_an_interval_and_no_order(data, trees):
-    table = podium.permutation_importance(trees, data, "ndcg@5", repeats=3)
+    table = podium.explain.permutation_importance(trees, data, "ndcg@5", repeats=3)
     for _, loss, low, high in table.rows:
         assert low <= loss <= high
     assert table.rows[0][2] > 0
     reversed_rows = data.take(np.arange(len(data))[::-1])
-    assert podium.permutation_importance(trees, reversed_rows, "ndcg@5", repeats=3).rows == table.rows
+    assert podium.explain.permutation_importance(trees, reversed_rows, "ndcg@5", repeats=3).rows == table.rows

@@ -13,8 +13,8 @@ from podium.errors import DataError
 from podium.explain.interventional import InterventionalShap
 from podium.explain.path_dependent import PathDependentShap
 from podium.models import Ensemble
-from podium.testing.models import interventional_slowly, path_dependent_slowly
 from tests.models.test_scoring import SHAPES, random_tree
+from tests.references.shapley import interventional_slowly, path_dependent_slowly
 
 
 def with_counts(tree, random):

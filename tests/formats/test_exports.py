@@ -65,7 +65,7 @@ def as_tree(nested):
 @st.composite
 def models(draw, **options):
     grown = draw(st.lists(trees(**options), min_size=1, max_size=4))
-    return podium.Ensemble.of_trees([as_tree(one) for one in grown], N_FEATURES)
+    return podium.models.Ensemble.of_trees([as_tree(one) for one in grown], N_FEATURES)
 
 
 def values_near(model, feature):
@@ -184,7 +184,7 @@ def test_trees_without_infinity_are_the_same(nested):
     tree = as_tree(nested)
     finite = without_infinity(tree, "tree")
     assert (finite.threshold[finite.category < 0] < np.inf).all()
-    one, other = (podium.Ensemble.of_trees([t], N_FEATURES) for t in (tree, finite))
+    one, other = (podium.models.Ensemble.of_trees([t], N_FEATURES) for t in (tree, finite))
     rows = rows_near(one)
     assert np.array_equal(one.predict(rows), other.predict(rows))
 
@@ -192,7 +192,9 @@ def test_trees_without_infinity_are_the_same(nested):
 def split_of_missing():
     """Podium sends every value left, and a missing one right."""
     split = SplitNode(0, np.inf, False, 1, 2)
-    return podium.Ensemble.of_trees([make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")], 1)
+    return podium.models.Ensemble.of_trees(
+        [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")], 1
+    )
 
 
 @pytest.mark.parametrize(("name", "options"), FORMATS, ids=str)
@@ -212,7 +214,7 @@ def test_infinity_is_no_missing_value(name, options, tmp_path):
 def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tmp_path):
     votes = [SplitNode(0, 0.0, missing_left, 1, 2)] * 2 + [SplitNode(0, 1.0, not missing_left, 1, 2)]
     grown = [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree") for split in votes]
-    model = podium.Ensemble.of_trees(grown, 1, feature_names=("age",))
+    model = podium.models.Ensemble.of_trees(grown, 1, feature_names=("age",))
     with pytest.warns(
         PodiumWarning, match=f"takes {'−' if missing_left else '[+]'}∞ for a missing value in feature age"
     ):
@@ -225,14 +227,14 @@ def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tm
 def test_solr_tells_which_small_values_go_the_other_way(tmp_path):
     split = SplitNode(0, 3e-14, True, 1, 2)
     tree = make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
-    model = podium.Ensemble.of_trees([tree], 1, feature_names=("rate",))
+    model = podium.models.Ensemble.of_trees([tree], 1, feature_names=("rate",))
     with pytest.warns(PodiumWarning, match=r"those of 'rate' above 0 and up to 2.99999995e-14. Multiply"):
         export_model(model, tmp_path / "m", format="solr")
 
 
 def test_lightgbm_tells_of_values_that_it_reads_as_zero(tmp_path):
     tree = make_tree(0, {0: SplitNode(0, 1e-40, True, 1, 2), 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
-    model = podium.Ensemble.of_trees([tree], 1, feature_names=("rate",))
+    model = podium.models.Ensemble.of_trees([tree], 1, feature_names=("rate",))
     with pytest.warns(PodiumWarning, match="within 1e-35 of 0 as 0: those of feature rate"):
         export_model(model, tmp_path / "m", format="lightgbm")
 
@@ -286,7 +288,7 @@ class TestNamesOfCategories:
 
     def test_a_note_is_short_and_the_export_has_them_all(self, tmp_path):
         names = tuple(f"site {k}" for k in range(1000))
-        model = podium.Ensemble.of_trees([as_tree(0)], 1, encoding=Encoding({0: names}))
+        model = podium.models.Ensemble.of_trees([as_tree(0)], 1, encoding=Encoding({0: names}))
         written = export_model(model, tmp_path / "m", format="solr")
         assert "'site 99' is 99, … (1,000 in all" in str(written)
         assert written.categories["f0"][999] == "site 999"
@@ -392,7 +394,7 @@ class TestCheck:
         )
         shifted = podium.LambdaMART(n_trees=5).fit(stamps).model_
         assert shifted.encoding.shifts
-        for model, scored in ((podium.Combined((first, first), (2.0, 0.5)), sparse), (shifted, stamps)):
+        for model, scored in ((podium.models.Combined((first, first), (2.0, 0.5)), sparse), (shifted, stamps)):
             for name in ("lightgbm", "vespa", "elasticsearch"):
                 export_model(model, tmp_path / "m", format=name)
                 check = check_export(model, tmp_path / "m", name, scored)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 import podium
 from podium.errors import DataError, FileFormatError, ParameterError
 from podium.formats import check_export, export_model, formats, get_format, import_model
-from podium.formats.solr import without_slack
+from podium.formats.solr import SLACK, without_slack
 from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, raw_threshold, without_categories
 from tests.formats import evaluators
 from tests.formats.data import CATEGORICAL, N_FEATURES, QID, X, Y, hard_rows, random_rows
@@ -25,7 +25,7 @@ def models():
     """Models of each kind that trees are exported from."""
     numeric = podium.LambdaMART(**SETTINGS).fit(X, Y, qid=QID).model_
     categorical = podium.LambdaMART(categorical=[CATEGORICAL], **SETTINGS).fit(X, Y, qid=QID).model_
-    leaf = podium.Ensemble.of_trees([make_tree(0, lambda _: Leaf(0.25), "leaf"), numeric.tree(0)], N_FEATURES)
+    leaf = podium.models.Ensemble.of_trees([make_tree(0, lambda _: Leaf(0.25), "leaf"), numeric.tree(0)], N_FEATURES)
     on_submodel = podium.LambdaMART(submodel=numeric, **SETTINGS).fit(X, Y, qid=QID).model_
     stumps = podium.LambdaMART(n_trees=3, n_leaves=2).fit(X, Y, qid=QID).model_
     return {
@@ -38,7 +38,7 @@ KINDS = ("numeric", "categorical", "one leaf", "on a submodel", "stumps", "no tr
 
 
 def rows_for(model, **options):
-    parts = model.parts if isinstance(model, podium.Combined) else (model,)
+    parts = model.parts if isinstance(model, podium.models.Combined) else (model,)
     return np.concatenate([hard_rows(part, **options) for part in parts])[:4000]
 
 
@@ -308,7 +308,7 @@ class TestNeverMissing:
             scores = evaluators.ranklib((tmp_path / "m").read_bytes(), X[:300])
             assert np.allclose(scores, model.predict(rows[:300]), rtol=1e-5, atol=1e-6)
         unknown = trained.with_info(features_with_missing=None)
-        for model in (unknown, podium.Combined((trained, unknown), (1.0, 1.0))):
+        for model in (unknown, podium.models.Combined((trained, unknown), (1.0, 1.0))):
             with pytest.raises(DataError, match="send a missing value elsewhere"):
                 export_model(model, tmp_path / "m", format="ranklib")
 
@@ -323,7 +323,7 @@ class TestNeverMissing:
         entries = {0: SplitNode(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
         for categories, refused in (([0.0, 2.0], True), ([1.0, 2.0], False)):
             nodes = entries | {0: entries[0]._replace(categories=categories)}
-            model = podium.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
+            model = podium.models.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
             if refused:
                 with pytest.raises(DataError, match="send a missing value elsewhere"):
                     export_model(model, tmp_path / "m", format="ranklib")
@@ -385,7 +385,7 @@ class TestRefusals:
         pytest.importorskip("onnx")
         neural = pytest.importorskip("podium.neural")
         net = neural.Net(neural.Layers(N_FEATURES, 3), neural.Inputs.fitted(X, "log"))
-        for model in (podium.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES)), net):
+        for model in (podium.models.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES)), net):
             export_model(model, tmp_path / "m.onnx")
             refuses_or_predicts(tmp_path / "m.onnx", "onnx")
 
@@ -415,10 +415,21 @@ def refuses_or_predicts(path, name, n=150):
 
 
 def test_the_kinds_of_content_are_told_for_each_format():
-    from podium.formats.base import CONTENTS
+    from podium.formats.base import CARRIES
 
     for one in formats().values():
-        assert set(one.carries) == (set(CONTENTS) if one.can_write() else set())
+        assert set(one.carries) == (set(CARRIES) if one.can_write() else set())
+
+
+@pytest.mark.parametrize("threshold", [1e-6, -1e-6, 0.0, 1e-45, 0.25, 3.4e38, -3.4e38])
+def test_solrs_slack_is_taken_off_thresholds(threshold):
+    threshold = np.float32(threshold)
+    lowered, is_exact = without_slack(threshold)  # numbers near 0 are many, and 1e-6 swallows them
+    above = np.nextafter(lowered, np.float32(np.inf))
+    assert lowered + SLACK <= threshold
+    with np.errstate(over="ignore"):
+        assert above + SLACK > threshold
+    assert is_exact == (lowered + SLACK == threshold)
 
 
 def test_thresholds_are_exact():
@@ -451,7 +462,7 @@ def test_sets_become_intervals():
     assert (plain.category < 0).all()
     rows = random_rows(500, 3)[:, :2]
     rows[:, 0] = np.random.default_rng(4).choice([0, 1, 2, 3, 5, 6, 7, np.nan, 2.0000002, 1.9999999, -1], 500)
-    one, other = (podium.Ensemble.of_trees([t], 2) for t in (tree, plain))
+    one, other = (podium.models.Ensemble.of_trees([t], 2) for t in (tree, plain))
     assert np.array_equal(one.predict(rows), other.predict(rows))
     with pytest.raises(DataError, match="over 5 nodes"):
         without_categories(tree, "tree", most_nodes=5)
@@ -559,7 +570,7 @@ class TestNothingIsLostSilently:
             )
 
     def test_leaves_beyond_float32_are_refused(self, tmp_path):
-        huge = podium.Ensemble.of_trees([make_tree(0, lambda _: Leaf(1e100), "leaf")], 1)
+        huge = podium.models.Ensemble.of_trees([make_tree(0, lambda _: Leaf(1e100), "leaf")], 1)
         with pytest.raises(DataError, match="beyond their range"):
             export_model(huge, tmp_path / "m", format="ranklib")
 

@@ -112,7 +112,7 @@ class TestNets:
 
 
 def linear():
-    return podium.LinearModel(np.arange(1.0, N_FEATURES + 1), np.linspace(-1, 1, N_FEATURES), 0.3)
+    return podium.models.LinearModel(np.arange(1.0, N_FEATURES + 1), np.linspace(-1, 1, N_FEATURES), 0.3)
 
 
 def trees():
@@ -122,22 +122,22 @@ def trees():
 class TestSums:
     def test_several_kinds(self, tmp_path):
         net = net_of(seeded(neural.Layers, N_FEATURES), "quantile")
-        inner = podium.Combined((trees(), linear()), (0.5, -2.0))
-        for model, tolerance in ((inner, 1e-12), (podium.Combined((net, inner), (3.0, 1.5)), 1e-6)):
+        inner = podium.models.Combined((trees(), linear()), (0.5, -2.0))
+        for model, tolerance in ((inner, 1e-12), (podium.models.Combined((net, inner), (3.0, 1.5)), 1e-6)):
             written = export_model(model, tmp_path / "m.onnx")
             assert np.allclose(scores_of(tmp_path / "m.onnx", X), model.predict(X), rtol=tolerance, atol=tolerance)
             assert "NaN goes to the side" in written.missing
             assert "NaN and infinities count as the mean" in written.missing
 
     def test_parts_that_read_features_differently_are_refused(self, tmp_path):
-        named = podium.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES), 0.0, tuple("abcdef"))
-        other = podium.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES), 0.0, tuple("fedcba"))
+        named = podium.models.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES), 0.0, tuple("abcdef"))
+        other = podium.models.LinearModel(np.ones(N_FEATURES), np.zeros(N_FEATURES), 0.0, tuple("fedcba"))
         with pytest.raises(DataError, match="read their features differently"):
-            export_model(podium.Combined((named, other), (1.0, 1.0)), tmp_path / "m.onnx")
+            export_model(podium.models.Combined((named, other), (1.0, 1.0)), tmp_path / "m.onnx")
 
     def test_float32_is_for_trees(self, tmp_path):
         with pytest.raises(DataError, match="holds trees, and LinearModel"):
-            export_model(podium.Combined((trees(), linear()), (1.0, 1.0)), tmp_path / "m.onnx", version=3)
+            export_model(podium.models.Combined((trees(), linear()), (1.0, 1.0)), tmp_path / "m.onnx", version=3)
 
 
 class TestShifts:
@@ -162,7 +162,7 @@ class TestShifts:
     @pytest.mark.parametrize("name", ["ranklib", "solr", "elasticsearch-plugin", "opensearch"])
     def test_formats_of_float32_refuse_them(self, name, tmp_path):
         weights = np.ones(N_FEATURES)
-        model = podium.LinearModel(weights, np.zeros(N_FEATURES), encoding=self.data()[0].encoding)
+        model = podium.models.LinearModel(weights, np.zeros(N_FEATURES), encoding=self.data()[0].encoding)
         with pytest.raises(DataError, match="too close together"):
             export_model(model, tmp_path / "m", format=name)
 
@@ -236,7 +236,7 @@ class TestHostileFiles:
             import_model(self.changed(tmp_path / "m.onnx", cast))
 
     def test_many_trees_of_version_3_take_little_time(self, tmp_path):
-        model = podium.Ensemble.of_trees([trees().tree(0)] * 2000, N_FEATURES)
+        model = podium.models.Ensemble.of_trees([trees().tree(0)] * 2000, N_FEATURES)
         export_model(model, tmp_path / "m.onnx", version=3)
         started = time.perf_counter()
         assert import_model(tmp_path / "m.onnx").n_trees == 2000

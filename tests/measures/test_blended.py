@@ -10,7 +10,7 @@ from podium import AP
 from podium.combining import Sweep
 from podium.measures import QMeasure, Ranking, parse
 from podium.objectives import Lambda
-from podium.testing.objectives import slow_lambdas
+from tests.references.objectives import slow_lambdas
 
 
 def q_by_definition(gains, beta=1.0, cutoff=None):

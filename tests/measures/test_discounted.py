@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import podium
-from podium import NDCG, DataError, PropensityNDCG, RankingData
-from podium.measures import BoundMeasures, Ranking, parse
+from podium import NDCG, DataError, RankingData
+from podium.measures import BoundMeasures, PropensityNDCG, Ranking, parse
 
 PROPENSITIES = (1.0, 0.5, 0.25)
 

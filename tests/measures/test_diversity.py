@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import podium
-from podium import ERR, ERRIA, AlphaNDCG, DataError, RankingData
-from podium.measures import Ranking, parse
+from podium import ERR, DataError, RankingData
+from podium.measures import ERRIA, AlphaNDCG, Ranking, parse
 
 lists = st.integers(1, 4).flatmap(
     lambda n: st.lists(st.lists(st.integers(0, 1), min_size=n, max_size=n), min_size=1, max_size=7)

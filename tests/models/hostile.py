@@ -152,7 +152,7 @@ def use(model, again):
         return
     features = rng.choice(np.array([0, 1, -1, 3, 1e30, np.nan, np.inf], np.float32), (9, model.n_features))
     data = podium.RankingData(features, qid=[1, 1, 1, 1, 2, 2, 2, 3, 3])
-    options = {"base_scores": np.zeros(9)} if isinstance(model, podium.TreesOnBaseScores) else {}
+    options = {"base_scores": np.zeros(9)} if isinstance(model, podium.models.TreesOnBaseScores) else {}
     with np.errstate(all="ignore"), unless_refused():
         assert model.predict(data, n_threads=1, **options).shape == (9,)
     for part in (model, *getattr(model, "parts", ())):
@@ -160,12 +160,12 @@ def use(model, again):
         if hasattr(part, "dump"):
             part.truncate(part.n_trees // 2).digest()
             part.dump("text"), part.dump("json")
-        if isinstance(part, podium.Ensemble):
+        if isinstance(part, podium.models.Ensemble):
             with unless_refused():
                 part.leaves(features)
             trees = [part.tree(k) for k in range(part.n_trees)]
             schema = {"feature_names": part.feature_names, "encoding": part.encoding, "info": part.info}
-            assert podium.Ensemble.of_trees(trees, part.n_features, **schema).digest() == part.digest()
+            assert podium.models.Ensemble.of_trees(trees, part.n_features, **schema).digest() == part.digest()
     save(model, again)
     assert podium.load(again).digest() == model.digest()
 

@@ -52,10 +52,10 @@ def test_names_shifts_and_categories_are_part_of_it(models, kind):
     digests = [changed(model, **schema).digest() for schema in schemas]
     assert len({model.digest(), *digests}) == 7
     assert changed(model, feature_names=("a", "b", "c")).digest() == model.digest()
-    combined = podium.Combined((model, models["trees"]), (1.0, 2.0))
-    assert podium.Combined((changed(model, feature_names=("b", "a", "c")), models["trees"]), (1.0, 2.0)).digest() != (
-        combined.digest()
-    )
+    combined = podium.models.Combined((model, models["trees"]), (1.0, 2.0))
+    assert podium.models.Combined(
+        (changed(model, feature_names=("b", "a", "c")), models["trees"]), (1.0, 2.0)
+    ).digest() != (combined.digest())
 
 
 def test_models_that_score_a_frame_differently_differ(train, models):

@@ -106,7 +106,7 @@ def set_entry(name, value, place=0):
     [
         (lambda h, a: h.update(version=2), "version 2.*upgrade Podium"),
         (lambda h, a: h.update(version="x"), "version is not valid"),
-        (lambda h, a: h.update(format="x"), "no model of Podium"),
+        (lambda h, a: h.update(format="x"), "not a Podium model"),
         (lambda h, a: h.update(n_features=-1), "number of features"),
         (lambda h, a: h.update(feature_names=["a"]), "names of the features"),
         (lambda h, a: a.update({"left.npy": a["left.npy"].astype(np.float64)}), "must be a column of int32"),
@@ -151,7 +151,7 @@ def test_arrays_that_claim_anything_are_refused(path, shape):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
-    with pytest.raises(FileFormatError, match="is no array"):
+    with pytest.raises(FileFormatError, match="is not an array"):
         load(path)
 
 

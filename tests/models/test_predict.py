@@ -12,7 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import podium
-from podium import Combined, DataError, LambdaMART, RankingData
+from podium import DataError, LambdaMART, RankingData
+from podium.models import Combined
 
 NAMES = tuple(f"f{k}" for k in range(6))
 MEASURE = "ndcg@10"
@@ -209,7 +210,9 @@ def test_a_classifier_alone_predicts_classes(train, tmp_path):
 
 def test_frames_stand_where_data_does(train, frame, tmp_path):
     model = podium.LinearRanker(n_iterations=3).fit(frame)
-    shares = [podium.local_optimality(model, data, directions=3, curves=0).rising_share for data in (train, frame)]
+    shares = [
+        podium.diagnostics.local_optimality(model, data, directions=3, curves=0).rising_share for data in (train, frame)
+    ]
     np.testing.assert_array_equal(*shares)
     for data, name in ((train, "data"), (frame, "frame")):
         podium.write(data, tmp_path / f"{name}.parquet")
@@ -219,12 +222,13 @@ def test_frames_stand_where_data_does(train, frame, tmp_path):
         assert (tmp_path / f"data.{suffix}").read_bytes() == (tmp_path / f"frame.{suffix}").read_bytes()
     assert np.array_equal(podium.read(tmp_path / "frame.parquet").features, train.features)
     assert np.array_equal(
-        podium.simulate_clicks(frame).labels["clicks"], podium.simulate_clicks(train).labels["clicks"]
+        podium.data.datasets.simulate_clicks(frame).labels["clicks"],
+        podium.data.datasets.simulate_clicks(train).labels["clicks"],
     )
     trees = podium.LambdaMART(3, n_leaves=4).fit(frame)
-    assert podium.refit_weights(trees, frame).digest() == podium.refit_weights(trees, train).digest()
-    assert podium.permutation_importance(trees, frame, repeats=1).rows == (
-        podium.permutation_importance(trees, train, repeats=1).rows
+    assert podium.models.refit_weights(trees, frame).digest() == podium.models.refit_weights(trees, train).digest()
+    assert podium.explain.permutation_importance(trees, frame, repeats=1).rows == (
+        podium.explain.permutation_importance(trees, train, repeats=1).rows
     )
     rankers = [model, trees, trees]
     assert podium.combine(*rankers, frame).weights == podium.combine(*rankers, train).weights

@@ -270,6 +270,20 @@ def test_what_memory_does_not_suffice_for_is_no_bare_error(tmp_path, monkeypatch
         load(path)
 
 
+@pytest.mark.parametrize("kind", ["linear", "lambdamart"])
+def test_information_that_no_file_can_hold_is_refused_by_name(kind, tmp_path):
+    model = model_of(kind)
+    circle = []
+    circle.append(circle)
+    for value in (object(), np.zeros(2), {1, 2}, {"inner": [object()]}, b"bytes", circle, {("a", 1): 2}):
+        with pytest.raises(DataError, match="info 'note' cannot be kept in a model file"):
+            model.with_info(history=[1.0], note=value)
+    model.info["note"] = object()  # past `with_info`
+    with pytest.raises(DataError, match="info 'note' cannot be kept in a model file"):
+        save(model, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_model_that_could_not_be_read_again_is_not_written(tmp_path):
     model = model_of("linear")
     with pytest.raises(DataError, match=r"a header of 16 MB .* at most"):

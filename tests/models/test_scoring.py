@@ -184,9 +184,10 @@ def test_any_number_of_rows(trained, n):
 def test_a_scorer_refuses_what_predict_refuses(trained):
     """Parts that differ in the order of their features, and features of another number."""
     one, two = (
-        podium.LinearModel(np.array([1.0, 2.0]), np.zeros(2), feature_names=names) for names in (("a", "b"), ("b", "a"))
+        podium.models.LinearModel(np.array([1.0, 2.0]), np.zeros(2), feature_names=names)
+        for names in (("a", "b"), ("b", "a"))
     )
-    combined = podium.Combined((one, two), (1.0, 1.0))
+    combined = podium.models.Combined((one, two), (1.0, 1.0))
     with pytest.raises(podium.DataError, match="give X with names"):
         combined.scorer()(np.ones((3, 2), np.float32))
     model, features = trained

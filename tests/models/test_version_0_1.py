@@ -53,9 +53,9 @@ def test_the_kinds_are_there():
     assert (loaded("stumps").arrays["node_offsets"] == 0).all()
     assert (loaded("categorical").arrays["category"] >= 0).any()
     assert loaded("categorical").arrays["missing_left"].any()
-    assert isinstance(loaded("mcrank"), podium.ClassEnsemble)
-    assert isinstance(loaded("started"), podium.TreesOnBaseScores)
-    assert isinstance(loaded("nested").parts[0], podium.Combined)
+    assert isinstance(loaded("mcrank"), podium.models.ClassEnsemble)
+    assert isinstance(loaded("started"), podium.models.TreesOnBaseScores)
+    assert isinstance(loaded("nested").parts[0], podium.models.Combined)
     assert loaded("net_on_lists").sees_lists
     assert loaded("no_trees").n_trees == 0
     assert "fingerprint" in loaded("checkpoint").info

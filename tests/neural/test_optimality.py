@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import podium
-from podium import DataError, LambdaMART, LambdaRank, LinearRanker, RankNet, local_optimality
-from podium.diagnostics import Optimality, directions_needed
+from podium import DataError, LambdaMART, LambdaRank, LinearRanker, RankNet
+from podium.diagnostics import Optimality, directions_needed, local_optimality
 
 STEPS = (0.2, 0.4)
 

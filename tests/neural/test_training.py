@@ -137,7 +137,7 @@ def test_objectives_of_all_kinds_and_those_that_do_not_fit(parts):
                       Anneal(Lambda("ndcg"), Local("ndcg"), LinearGrowth(0.1, 0.1)), "query_regression"):  # fmt: skip
         model = LambdaRank(objective=objective, epochs=15, n_threads=1).fit(train)
         assert model.score(train) > 0.6, objective
-    log = podium.simulate_clicks(train, users=3, seed=1)
+    log = podium.data.datasets.simulate_clicks(train, users=3, seed=1)
     biased = Debiased(Lambda("cndcg"))
     with pytest.raises(DataError, match="batch_queries=None"):
         LambdaRank("cndcg", objective=biased, **FAST).fit(log)
@@ -259,7 +259,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(parts, tmp_path):
     with pytest.raises(DataError, match="the checkpoint has 6 epochs, more than the 3 asked for"):
         run(3, checkpoint=Checkpoint(path, 2))
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(podium.FileFormatError, match="no checkpoint of a net"):
+    with pytest.raises(podium.FileFormatError, match="not a checkpoint of a net"):
         run(7, checkpoint=Checkpoint(path, 2))
 
 
@@ -281,7 +281,7 @@ def test_a_damaged_checkpoint_is_refused(parts, tmp_path):
 
 
 def test_a_checkpoint_keeps_what_the_objective_learnt_and_knows_the_activation(parts, tmp_path):
-    log = podium.simulate_clicks(parts[0], users=3, seed=1)
+    log = podium.data.datasets.simulate_clicks(parts[0], users=3, seed=1)
     objective = Debiased(Lambda("cndcg"))
 
     def run(epochs, **options):
@@ -340,7 +340,7 @@ def test_a_net_that_sees_lists(parts, shuffled):
     assert not np.allclose(scores[first[:6]], model.predict(alone), atol=1e-3)  # the rest of the list counts
     with pytest.raises(DataError, match="sees whole lists"):
         model.predict(train.features)
-    assert len(podium.permutation_importance(model, test, repeats=1).rows) == 6
+    assert len(podium.explain.permutation_importance(model, test, repeats=1).rows) == 6
     named = train.replace(feature_names=list("abcdef"))
     trees = LambdaMART(5, submodel=model).fit(named)
     turned = named.replace(features=named.features[:, ::-1], feature_names=list("fedcba"))
@@ -460,7 +460,7 @@ data = podium.artificial(5, documents=5, features=3)
 podium.LinearRanker(n_iterations=2).fit(data)
 try:
     podium.RankNet().fit(data)
-except podium.MissingExtraError as error:
+except podium.errors.MissingExtraError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -185,7 +185,7 @@ def test_what_people_write(text, expected):
     ("text", "message"),
     [
         ("lambada(ndcg)", "column 1: there is no 'lambada' .*; objectives are anneal, debiased"),
-        ("ndcg@5", r"is no objective but a measure: use lambda\(ndcg@5\); there are anneal"),
+        ("ndcg@5", r"is not an objective but a measure: use lambda\(ndcg@5\); there are anneal"),
         ("rank:ndcg", r"objective of another tool: use objective='lambda\(ndcg\)'"),
         ("YetiRank", r"use objective='lambda\(ndcg\)'"),
         ("rank_xendcg", "use objective='xendcg'"),
@@ -195,7 +195,7 @@ def test_what_people_write(text, expected):
         ("lambda(slope=2)", "column 1: Lambda has no 'slope': it takes measure, truncation, sigma, normalize"),
         ("lambda(normalise=true)", r"Lambda has no 'normalise' \(did you mean 'normalize'\?\)"),
         ("lamda(ndcg)", r"there is no 'lamda' \(did you mean 'lambda'\?\)"),
-        ("listnett", r"no objective \(did you mean 'listnet'\?\)"),
+        ("listnett", r"not an objective \(did you mean 'listnet'\?\)"),
         ("pairwise(square_hinge())", r"there is no 'square_hinge' \(did you mean 'squaredhinge'\?\)"),
         ("anneal(lambda, local, linear_grow(1))", r"no 'linear_grow' \(did you mean 'lineargrowth'\?\)"),
         ("lambda(ndgc@5)", r"there is no measure 'ndgc' \(did you mean 'ndcg'\?\)"),
@@ -210,7 +210,7 @@ def test_what_people_write(text, expected):
         ("lambda(sigma=)", "column 14: a value is expected"),
         ("lambda(sigma=0)", "sigma must be positive"),
         ("lambda(nonsense)", "nonsense"),
-        ("hinge()", "is no objective"),
+        ("hinge()", "is not an objective"),
         ("", "column 1: a value is expected"),
         ("anneal", "Anneal does not take these arguments"),
         ("sum", "Sum takes objectives"),
@@ -236,7 +236,7 @@ def test_what_people_write(text, expected):
         ("ordinal(labels=3)", "labels must name a label source"),
         ("xendcg(seed=abc)", "seed must be a whole number"),
         ("lambda(" + "[" * 3000, "more than 64 brackets"),
-        ("lambda(ndcg(gain=table:0/1)@10)", "stand in quotes"),
+        ("lambda(ndcg(gain=table:0/1)@10)", "in quotes"),
     ],
 )
 def test_what_makes_no_sense(text, message):

@@ -9,7 +9,7 @@ import podium
 from podium import DataError, Measure, RankingData
 from podium.measures import parse, registered
 from podium.objectives import Lambda
-from podium.testing.objectives import slow_lambdas
+from tests.references.objectives import slow_lambdas
 
 # PairFilter are summed in single precision: an error of a few 2^-24 of what is summed.
 SINGLE = {"rtol": 2e-6, "atol": 1e-6}

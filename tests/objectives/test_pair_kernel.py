@@ -13,7 +13,7 @@ from podium.objectives import Fidelity, Hinge, Lambda, LambdaLoss, Local, Pairwi
 from podium.objectives.pair_kernel import ThreadShares
 from podium.objectives.pair_layout import FLUSH, TILE
 from podium.objectives.pair_terms import PairFilter
-from podium.testing.objectives import slow_pairs
+from tests.references.objectives import slow_pairs
 
 f32 = np.float32
 

@@ -37,7 +37,7 @@ from podium.objectives import (
     describe,
 )  # fmt: skip
 from podium.objectives.pair_terms import PairFilter
-from podium.testing.objectives import slow_pairs
+from tests.references.objectives import slow_pairs
 
 SINGLE = {"rtol": 3e-6, "atol": 2e-6}
 LINKS = [

@@ -10,7 +10,7 @@ from podium import DataError
 from podium.measures import Measure
 from podium.objectives import Debiased, Lambda, ListNet, PairFilter, Preferences, Regression, Tiers, parse
 from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_class
-from podium.testing.objectives import slow_single_pairs
+from tests.references.objectives import slow_single_pairs
 
 OBJECTIVES = [
     "pairwise", "pairwise(fidelity)", "lambda(ndcg, normalize=false)", "lambda(ndcg, sigma=2, normalize=false)",
@@ -141,5 +141,5 @@ def test_what_is_no_sum_over_pairs_is_refused(objective):
     if isinstance(objective, Tiers):
         assert len(parts_of(objective.bind(data), 0, objective)) == 1
     else:
-        with pytest.raises(DataError, match="no sum over pairs of documents"):
+        with pytest.raises(DataError, match="not a sum over pairs of documents"):
             parts_of(objective.bind(data), 0, objective)

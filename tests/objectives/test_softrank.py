@@ -10,7 +10,7 @@ from podium import DataError, LambdaMART, LinearRanker, RankingData
 from podium.core.team import Team
 from podium.measures import as_measure
 from podium.objectives import Anneal, Debiased, Lambda, SoftRank
-from podium.testing.objectives import slow_soft_values
+from tests.references.objectives import slow_soft_values
 
 MEASURES = ["ndcg", "ndcg@2", "dcg(gain=linear)@3", "rbp", "precision@2", "ndcg(short=zero)@4"]
 
@@ -150,7 +150,7 @@ class TestTraining:
 
     def test_labels_that_have_no_gain(self):
         data = RankingData(np.eye(2), [0, -1], qid=[1, 1])
-        with pytest.raises(DataError, match="labels that are not negative"):
+        with pytest.raises(DataError, match="labels must be non-negative"):
             SoftRank().bind(data)
         with pytest.raises(DataError, match="SoftRank needs the labels 'clicks'"):
             SoftRank("cndcg").bind(data)

@@ -148,7 +148,7 @@ def test_importance(parts, fitted):
     assert len(tables(fitted.plot_importance(top=2))[0]) == 2
     with pytest.raises(DataError, match="top must be a whole number from 1"):
         fitted.plot_importance(top=0)
-    found = podium.permutation_importance(fitted, parts[1], repeats=2)
+    found = podium.explain.permutation_importance(fitted, parts[1], repeats=2)
     bars, rules = tables(found.plot(top=3))
     for row, bar, rule in zip(found.rows, bars, rules, strict=False):
         assert bar == {"feature": f"column {row[0]}", "value": row[1]}
@@ -167,13 +167,13 @@ def test_path(parts, fitted, linear):
 
 
 def test_optimality(parts, linear):
-    result = podium.local_optimality(linear, parts[0], directions=7, steps=(0.1, 0.3), curves=2, points=3)
+    result = podium.diagnostics.local_optimality(linear, parts[0], directions=7, steps=(0.1, 0.3), curves=2, points=3)
     chart = result.plot()
     assert [row["change"] for row in table_with(chart, "step", "change")] == result.changes.ravel().tolist()
     assert [row["share"] for row in table_with(chart, "share")] == result.falling_share.tolist()
     curves = table_with(chart, "weight", "value")
     assert [row["value"] for row in curves] == result.curves.ravel().tolist()
-    alone = podium.local_optimality(linear, parts[0], directions=2, steps=(0.1,), curves=0).plot()
+    alone = podium.diagnostics.local_optimality(linear, parts[0], directions=2, steps=(0.1,), curves=0).plot()
     assert "hconcat" not in alone.to_dict()
 
 
@@ -221,7 +221,7 @@ def test_contributions(parts, fitted):
 
 
 def test_comparison_of_explanations(parts, fitted, linear):
-    found = podium.compare_explanations(fitted, linear, parts[1], parts[1].query_ids[0])
+    found = podium.explain.compare_explanations(fitted, linear, parts[1], parts[1].query_ids[0])
     _, _, sums = (tables(found.plot(top=5))[k] for k in range(3))
     change = {f"{name}: {a} → {b}": d for name, (a, b), d in
               zip(found.documents, found.ranks, found.scores[:, 1] - found.scores[:, 0], strict=True)}  # fmt: skip
@@ -230,8 +230,8 @@ def test_comparison_of_explanations(parts, fitted, linear):
 
 
 def test_partial_dependence(parts, fitted):
-    found = podium.partial_dependence(fitted, parts[1], 1, grid=4, ice=2)
+    found = podium.explain.partial_dependence(fitted, parts[1], 1, grid=4, ice=2)
     curves, mean = tables(found.plot())
     assert [(row["value"], row["score"]) for row in mean] == list(zip(found.grid, found.means, strict=True))
     assert [row["score"] for row in curves] == found.curves.ravel().tolist()
-    assert len(tables(podium.partial_dependence(fitted, parts[1], 1, grid=4).plot())) == 1
+    assert len(tables(podium.explain.partial_dependence(fitted, parts[1], 1, grid=4).plot())) == 1

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import podium
-from podium import DataError, MissingExtraError, PodiumWarning
+from podium import DataError, PodiumWarning
 from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels, lambda_arrows
+from podium.errors import MissingExtraError
 from podium.reports.comparison_charts import wins_and_losses_chart
 from podium.reports.feature_charts import summary_chart
 from podium.reports.page import comparison_report
@@ -104,7 +105,7 @@ class TestNumbers:
         test = parts[2]
         arrows = page.content["arrows"]["queries-0"]
         query = next(tag["aria-label"].rpartition(" ")[2] for name, tag in page.tags if "Ranked list" in str(tag))
-        expected = lambda_arrows(fitted, test, type(test.query_ids[0])(query), ["pairwise", fitted._objective()])
+        expected = lambda_arrows(fitted, test, type(test.query_ids[0])(query), ["pairwise", fitted._objective(test)])
         last = arrows["steps"][-1]
         assert last["round"] == fitted.n_trees_
         assert last["rows"] == expected.rows.tolist()
@@ -198,7 +199,7 @@ class TestWhatCannotBeTold:
         assert "scores alone" in page.words("importance")
         assert "fit(…, valid=…)" in page.words("learning")
         assert "observers=[WatchLambdaShares()" in page.words("ranking")
-        assert "no sum of trees" in page.words("cost")
+        assert "not a sum of trees" in page.words("cost")
         assert "others=" in page.words("comparison")
         assert len(page.content["arrows"]["queries-0"]["steps"]) == 1
 
@@ -235,7 +236,7 @@ class TestWhatCannotBeTold:
         page = Page(podium.report(model, test, tmp_path / "a.html", queries=1, measures=AP).read_text())
         assert page.table("Means over")[0]["mean"] == f"{podium.evaluate(test, model, AP).means[AP]:.4f}"
         if name == "McRank":
-            assert "no sum over its trees" in page.words("contributions")
+            assert "not a sum over its trees" in page.words("contributions")
             assert "no deciding features" in page.words("queries")
         if name == "sparse":
             assert "dense features" in page.words("importance")
@@ -268,7 +269,7 @@ class TestWhatCannotBeTold:
 def _other_model(name, train, fitted, linear, folder):
     known = {
         "sparse": fitted, "LinearRanker": linear,
-        "Combined": podium.Combined((linear.model_, fitted.model_), (0.5, 0.5)),
+        "Combined": podium.models.Combined((linear.model_, fitted.model_), (0.5, 0.5)),
     }  # fmt: skip
     if name in known:
         return known[name]
@@ -360,7 +361,7 @@ class TestNotebooks:
         assert "a&lt;b" in result._repr_html_()
         assert f"{result.evaluations['b'].means[AP]:.4f}" in result.evaluations["b"]._repr_html_()
         assert fitted.model_.digest() in fitted.model_._repr_html_()
-        assert "importance" in podium.Combined((linear.model_, fitted.model_), (1.0, 1.0))._repr_html_()
+        assert "importance" in podium.models.Combined((linear.model_, fitted.model_), (1.0, 1.0))._repr_html_()
 
 
 def test_warnings_do_not_leak(parts, tmp_path, recwarn):

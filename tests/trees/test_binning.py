@@ -8,8 +8,8 @@ from scipy import sparse
 
 import podium
 from podium.errors import DataError
-from podium.testing.trees import cut_slowly
 from podium.trees import bin_features, find_bins
+from tests.references.trees import cut_slowly
 
 TINY, HUGE = np.float32(1e-45), np.finfo(np.float32).max
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, TINY, -TINY, 2 * TINY, HUGE, -HUGE, 1.0, -1.0], np.float32)

@@ -12,10 +12,10 @@ from podium import DataError
 from podium.core import random
 from podium.core.team import Team
 from podium.models import Ensemble
-from podium.testing.trees import grow_slowly
 from podium.trees import Grower, GrowthParameters, bin_features, find_bins
 from podium.trees.gradient_sampling import LEADING_BITS, GradientSampler, compiled_sampling_threshold
 from podium.trees.quantization import BoundedGradients, quantize
+from tests.references.trees import grow_slowly
 
 
 def leaves_of(tree, features):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import podium
-from podium import Between, DataError, LambdaMART
+from podium import DataError, LambdaMART
 from podium.estimators.parameters import MODELS
+from podium.tuning import Between
 from tests.commands import run
 
 pytest.importorskip("optuna")
@@ -168,7 +169,7 @@ def test_what_makes_no_sense_is_refused(data, options, message):
         tuned(data, **options)
     with pytest.raises(DataError, match="low must be positive"):
         Between(0, 1, log=True)
-    with pytest.raises(DataError, match="estimators of Podium's"):
+    with pytest.raises(DataError, match="takes Podium estimators"):
         podium.tune(object(), data)
 
 

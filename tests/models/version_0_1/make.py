@@ -38,7 +38,7 @@ def start(rows: podium.RankingData) -> np.ndarray:
     return np.asarray(rows.features[:, 0], np.float64)
 
 
-def models(train: podium.RankingData, bare: podium.RankingData) -> dict[str, podium.Model]:
+def models(train: podium.RankingData, bare: podium.RankingData) -> dict[str, podium.models.Model]:
     """A model of every kind."""
     trees = {"n_trees": 5, "n_leaves": 6, "min_documents_in_leaf": 5}
     nets = {"epochs": 3, "n_threads": 1}
