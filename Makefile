@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ON
 .PHONY: help demo test quick compat lint style types kernels bench reproduce docs release-check clean
 
 help:
-	@echo 'make demo   train on artificial data, compare, write demo/report.html'
+	@echo 'make demo   build and train a search engine over the standard library, write demo/report.html'
 	@echo 'make test   everything CI checks: lint, types, tests'
 	@echo 'make quick  the tests that take under a minute'
 	@echo 'make compat the quick tests with the oldest and the newest supported dependencies'
@@ -23,7 +23,7 @@ help:
 	@echo 'make release-check  install wheel and sdist as users do, and run the quick tests there'
 	@echo 'make clean  remove what the other targets made'
 
-demo: $(VENV)/.report
+demo: $(VENV)/.demo
 	$(BIN)/python -m podium.demo demo
 
 # Kernels are compiled before the tests, beside mypy: else every process of the tests would compile them for itself.
@@ -71,13 +71,13 @@ $(BIN)/python:
 	    { echo 'Podium needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3 ...'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.report: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[report]'
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[report,serve]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/.report
+	@touch $@ $(VENV)/.demo
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) -e '.[bench]'

@@ -32,11 +32,14 @@ ARRAY_LIKE = (
 
 
 def names_of(package: str) -> list[str]:
-    """The public names of a package, with the module that users import each from."""
-    own = [f"podium.{name}" for name, home in podium._HOMES.items() if f"{home}.".startswith(f"{package}.")]
+    """List the public names of a package, with the module that users import each from.
+
+    A package inside another lists only its `__all__`: names of `podium` are in the list of the outer one.
+    """
+    is_outer = package.count(".") == 1
+    homes = podium._HOMES.items() if is_outer else ()
+    own = [f"podium.{name}" for name, home in homes if f"{home}.".startswith(f"{package}.")]
     module = import_module(package)
-    if not hasattr(module, "__all__"):
-        return own
     return own + [f"{package}.{name}" for name in module.__all__ if name not in podium._HOMES]
 
 
