@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness import RESULTS
-from podium.reports.charts import chart_of, import_altair, save_chart, themed
+from podium.reports.charts import alt, chart_of, save_chart, themed
 
 Rows = list[dict[str, Any]]
 
 
 def lines(rows: Iterable[dict[str, Any]], x: str, y: str, family: str | None = None, **options: Any) -> Any:
     """Points joined by lines, a line for each family, on axes that the options of their scales say."""
-    alt = import_altair()
     scales = {"x": alt.Scale(**options.get("x_scale", {})), "y": alt.Scale(**options.get("y_scale", {}))}
     # Names hold dots and brackets, which mean something to Vega: the columns get plain ones.
     values = [{"x": row[x], "y": row[y], "family": row[family] if family else ""} for row in rows]
@@ -41,7 +40,6 @@ def logarithmic(values: Iterable[float]) -> tuple[dict[str, Any], dict[str, Any]
 
 def scaling(rows: Rows) -> Any:
     """Time of a tree and memory against rows, features and leaves."""
-    alt = import_altair()
     columns = ("rows", "features", "leaves")
 
     def panel(name: str, y: str) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 import podium
 from podium.objectives import XENDCG, Lambda, ListMLE, ListNet, QueryRegression, RankCosine, SoftRank
-from podium.reports.charts import chart_of, import_altair, themed
+from podium.reports.charts import alt, chart_of, themed
 
 
 def softrank() -> Any:
@@ -39,7 +39,6 @@ def groves() -> Any:
     """Additive Groves: NDCG@10 by the number of trees of a grove, for each size of trees."""
     train, valid = (podium.artificial(100, features=8, part=part) for part in ("train", "valid"))
     model = podium.AdditiveGroves(n_groves=8, n_trees_in_grove=8, alpha=0.02).fit(train, valid=valid)
-    alt = import_altair()
     rows = [
         {"α": f"{alpha:g}", "trees of a grove": trees, "value": value}
         for (alpha, trees), value in zip(model.grid_, model.history_["valid/ndcg@10"], strict=True)
@@ -67,7 +66,6 @@ def ordinal() -> Any:
 
 def list_losses() -> Any:
     """λ of several objectives on one list."""
-    alt = import_altair()
     labels, scores = np.array([0.0, 2, 0, 1, 3, 0, 1, 0]), np.linspace(1.5, -1.5, 8)
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
     objectives = {
@@ -89,7 +87,6 @@ def list_losses() -> Any:
 
 def _curves(x: Any, curves: dict[str, Any], x_title: str, y_title: str) -> Any:
     """A line for each name."""
-    alt = import_altair()
     rows = [
         {"x": float(a), "y": float(b), "line": name}
         for name, values in curves.items()

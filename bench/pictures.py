@@ -13,7 +13,7 @@ import podium
 from bench.method_pictures import METHODS
 from podium.diagnostics import lambda_arrows
 from podium.objectives import Lambda, Pairwise
-from podium.reports.charts import chart_of, import_altair, save_chart, themed
+from podium.reports.charts import alt, chart_of, save_chart, themed
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
@@ -30,7 +30,6 @@ def path() -> Any:
 
 def forces() -> Any:
     """The λ of a query's documents as arrows, with RankNet's pairs and with NDCG's."""
-    alt = import_altair()
     scores = np.array([2.0, 1.4, 1.1, 0.7, 0.2, -0.1, -0.6, -1.2])
     labels = np.array([0.0, 1, 0, 0, 3, 0, 0, 1])
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
@@ -110,7 +109,6 @@ def moved() -> Any:
 
 def speed() -> Any:
     """Four ratios to LightGBM of README, from the results of the benchmarks."""
-    alt = import_altair()
     wanted = {
         "train: 718,000 × 136, 31 leaves": ("train", {"documents": "718,000", "leaves": 31, "tool": "podium newton"},
                                             "with binning"),

@@ -11,7 +11,7 @@ from experiments.runner import Figure
 from podium.data import RankingData
 from podium.diagnostics import lambda_arrows
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, WIDTH, Chart, data_of, import_altair
+from podium.reports.charts import HEIGHT, WIDTH, Chart, alt, data_of
 
 
 def chart_of(figure: Figure) -> Chart:
@@ -21,12 +21,11 @@ def chart_of(figure: Figure) -> Chart:
     marks = {"lines": _lines, "points": _points}
     if figure.kind not in marks:
         raise DataError(f"a figure is drawn as {', '.join(marks)} or arrows, not as {figure.kind!r}")
-    altair = import_altair()
     panels = list(dict.fromkeys(row["panel"] for row in figure.rows if "panel" in row))
     size = {"width": WIDTH if len(panels) < 2 else WIDTH * 2 // 3, "height": HEIGHT if len(panels) < 2 else 200}
-    chart = altair.layer(*marks[figure.kind](altair, figure), data=data_of(figure.rows)).properties(**size)
+    chart = alt.layer(*marks[figure.kind](figure), data=data_of(figure.rows)).properties(**size)
     if panels:
-        facet = altair.Facet("panel:N", title=None, sort=panels)
+        facet = alt.Facet("panel:N", title=None, sort=panels)
         chart = chart.facet(facet, columns=2).resolve_scale(x="independent", y="independent")
     return chart.properties(title=wrap(figure.title, 52 if len(panels) < 2 else 80))
 
@@ -44,28 +43,28 @@ def _names(figure: Figure) -> list[str]:
     return list(dict.fromkeys(row["series"] for row in figure.rows))
 
 
-def _series(altair: Any, figure: Figure) -> dict[str, Any]:
+def _series(figure: Figure) -> dict[str, Any]:
     """Colours by series, where there are several."""
     names = _names(figure)
-    return {"color": altair.Color("series:N", title=None, sort=names)} if len(names) > 1 else {}
+    return {"color": alt.Color("series:N", title=None, sort=names)} if len(names) > 1 else {}
 
 
-def _axes(altair: Any, figure: Figure) -> dict[str, Any]:
+def _axes(figure: Figure) -> dict[str, Any]:
     kinds = {name: {"type": "log"} if name in figure.log else {"zero": False} for name in ("x", "y")}
-    x = altair.X("x:Q", title=figure.x, scale=altair.Scale(**kinds["x"], nice=False))
-    return {"x": x, "y": altair.Y("y:Q", title=wrap(figure.y, 26) or None, scale=altair.Scale(**kinds["y"]))}
+    x = alt.X("x:Q", title=figure.x, scale=alt.Scale(**kinds["x"], nice=False))
+    return {"x": x, "y": alt.Y("y:Q", title=wrap(figure.y, 26) or None, scale=alt.Scale(**kinds["y"]))}
 
 
-def _lines(altair: Any, figure: Figure) -> list[Chart]:
-    base = altair.Chart().encode(**_axes(altair, figure), **_series(altair, figure))
+def _lines(figure: Figure) -> list[Chart]:
+    base = alt.Chart().encode(**_axes(figure), **_series(figure))
     layers = [base.mark_line(clip=True)]
     if any("low" in row for row in figure.rows):
         layers.insert(0, base.mark_area(opacity=0.2, clip=True).encode(y="low:Q", y2="high:Q"))
     return layers
 
 
-def _points(altair: Any, figure: Figure) -> list[Chart]:
-    base = altair.Chart().encode(**_axes(altair, figure), **_series(altair, figure))
+def _points(figure: Figure) -> list[Chart]:
+    base = alt.Chart().encode(**_axes(figure), **_series(figure))
     layers = [base.mark_line(strokeWidth=1), base.mark_point()]
     if any("low" in row for row in figure.rows):
         layers.append(base.mark_rule().encode(y="low:Q", y2="high:Q"))

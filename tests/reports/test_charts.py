@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from podium.errors import DataError, MissingExtraError
-from podium.reports.charts import DARK, LIGHT, data_of, import_altair, save_chart, theme, themed
+from podium.reports.charts import DARK, LIGHT, alt, data_of, save_chart, theme, themed
 
 # What people with each kind of colour blindness see, in linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
 SIGHTS = {
@@ -42,7 +42,7 @@ def oklab(colour, sight):
 @pytest.fixture
 def chart():
     rows = [{"x": k, "y": k * k, "kind": "ab"[k % 2]} for k in range(6)]
-    return import_altair().Chart(data_of(rows)).mark_line().encode(x="x:Q", y="y:Q", color="kind:N")
+    return alt.Chart(data_of(rows)).mark_line().encode(x="x:Q", y="y:Q", color="kind:N")
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
@@ -76,7 +76,7 @@ def test_files_by_suffix(chart, suffix, tmp_path):
 def test_names_cannot_end_the_script_of_a_page(tmp_path):
     name = "</script><script>alert(1)</script><!--"
     rows = data_of([{name: 1, "y": 2}, {name: 2, "y": 3}])
-    chart = import_altair().Chart(rows, title=name).mark_line().encode(x="y:Q", y="y:Q", tooltip=["y:Q"])
+    chart = alt.Chart(rows, title=name).mark_line().encode(x="y:Q", y="y:Q", tooltip=["y:Q"])
     save_chart(chart, tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
     assert "alert(1)" in page
@@ -103,7 +103,7 @@ def test_rows_are_plain_and_not_counted():
     values = data_of([{"a": np.float64(1.5), "b": np.int64(2), "c": np.nan, "d": "é"}]).values
     assert values == [{"a": 1.5, "b": 2, "c": None, "d": "é"}]
     assert [type(value) for value in values[0].values()] == [float, int, type(None), str]
-    many = import_altair().Chart(data_of({"x": k} for k in range(6000))).mark_point().encode(x="x:Q")
+    many = alt.Chart(data_of({"x": k} for k in range(6000))).mark_point().encode(x="x:Q")
     assert len(many.to_dict()["data"]["values"]) == 6000
 
 

@@ -74,6 +74,21 @@ def test_rounds_are_counted_from_1_and_what_is_not_known_is_left_out(arrows):
     assert [row["predicted"] for row in table_with(calibration.plot(), "from", "observed")] == [0.6]
 
 
+def test_titles_say_what_was_seen(arrows):
+    charts = [one.plot().to_dict() for one in results(arrows)]
+    assert [chart["title"]["text"] for chart in charts[:7] if "title" in chart] == [
+        "Labels of the top 3 documents",
+        "Ranks that changed: 40.0% of all and 10.0% of the top 3 in the last round",
+        "Documents with label 2: what their λ come from",
+        "Documents with label 2: what their λ come from",
+        "Agreement with lambda(cndcg)",
+        "Weights of 3 trees: median 1",
+        "train/ndcg 0.9000 after 21 rounds",
+    ]
+    assert charts[0]["encoding"]["color"]["scale"] == {"domain": [0.0, 2.0]}
+    assert len(charts[2]["hconcat"]) == len(charts[7]["vconcat"]) == 2
+
+
 def test_arrows_point_where_lambda_does(arrows):
     chart = arrows.plot()
     panels = chart.to_dict()["hconcat"]

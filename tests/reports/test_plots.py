@@ -9,7 +9,8 @@ import podium
 from podium import DataError, LambdaMART, LinearRanker
 from podium.reports import save_chart
 from podium.reports.charts import thinned
-from podium.reports.training_charts import history_chart
+from podium.reports.feature_charts import summary_chart
+from podium.reports.training_charts import history_chart, speed_chart
 
 MEASURES = ["ndcg@10", "ap"]
 
@@ -95,7 +96,16 @@ def test_thinned_lines_keep_their_extremes():
     kept = thinned(values, 200)
     assert len(kept) <= 200
     assert {0, 9998, int(values.argmin()), int(values.argmax())} <= set(kept.tolist())
+    assert thinned(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist() == [0, 4, 5]
     assert thinned(values[:200], 200).tolist() == list(range(200))
+
+
+def test_trees_that_score():
+    chart = speed_chart([(1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8)], "ndcg@10")
+    assert chart.to_dict()["title"]["text"] == "ndcg@10 by the number of trees that score"
+    assert [(row["trees"], row["mean"], row["low"], row["high"]) for row in tables(chart)[0]] == [
+        (1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8),
+    ]  # fmt: skip
 
 
 def test_queries(parts, fitted):
@@ -109,7 +119,9 @@ def test_queries(parts, fitted):
         assert band == mean
         assert (mean[0]["low"], mean[0]["high"]) == evaluation.intervals[name]
         assert mean[0]["mean"] == evaluation.means[name]
-        assert f"{evaluation.means[name]:.4f}" in panel["title"]["text"]
+        low, high = evaluation.intervals[name]
+        interval = f"(95% from {low:.4f} to {high:.4f})"
+        assert panel["title"]["text"] == f"{name}: mean {evaluation.means[name]:.4f} {interval}, 20 queries"
 
 
 def test_queries_without_a_value():
@@ -127,6 +139,8 @@ def test_comparison(parts, fitted, linear):
     chart = result.plot().to_dict()
     for row, measure in zip(chart["vconcat"], MEASURES, strict=True):
         means, differences = row["hconcat"]
+        assert means["title"]["text"] == f"{measure}, mean"
+        assert differences["title"]["text"] == "difference, query by query"
         shown = means["layer"][1]["data"]["values"]
         assert {one["system"]: one["mean"] for one in shown} == {
             name: one.means[measure] for name, one in result.evaluations.items()
@@ -146,6 +160,7 @@ def test_importance(parts, fitted):
     assert {row["feature"]: row["value"] for row in rows} == {f"column {k}": shares[k] for k in range(5)}
     assert [row["value"] for row in rows] == sorted(shares, reverse=True)
     assert len(tables(fitted.plot_importance(top=2))[0]) == 2
+    assert fitted.plot_importance(top=2).to_dict()["title"]["text"] == "the first 2 of 5 features"
     with pytest.raises(DataError, match="top must be a whole number from 1"):
         fitted.plot_importance(top=0)
     found = podium.explain.permutation_importance(fitted, parts[1], repeats=2)
@@ -161,6 +176,8 @@ def test_path(parts, fitted, linear):
     rows = tables(result.plot())[1]
     assert [row["alpha"] for row in rows] == result.path.alphas.tolist()
     assert [row["value"] for row in rows[:-1]] == result.path.values.tolist()
+    title = result.plot().to_dict()["title"]["text"]
+    assert title.startswith(f"ndcg@10 {result.value:.4f} at α = {result.alpha:.4g} (a {result.values[0]:.4f}, b ")
     assert best == [
         {"alpha": result.alpha, "value": result.value, "low": result.interval[0], "high": result.interval[1]}
     ]
@@ -173,6 +190,7 @@ def test_optimality(parts, linear):
     assert [row["share"] for row in table_with(chart, "share")] == result.falling_share.tolist()
     curves = table_with(chart, "weight", "value")
     assert [row["value"] for row in curves] == result.curves.ravel().tolist()
+    assert len(chart.to_dict()["hconcat"]) == 2
     alone = podium.diagnostics.local_optimality(linear, parts[0], directions=2, steps=(0.1,), curves=0).plot()
     assert "hconcat" not in alone.to_dict()
 
@@ -181,6 +199,7 @@ def test_folds(parts):
     models = {"few": LambdaMART(2), "more": LambdaMART(4)}
     result = podium.cross_validate(models, parts[0], folds=2, measures="ndcg")
     (measure,) = result.evaluations["few"].values
+    assert result.plot().to_dict()["title"]["text"] == "20 queries, 2 folds"
     folds = table_with(result.plot(), "fold")
     for name in models:
         values = [row["value"] for row in folds if row["system"] == name]
@@ -209,10 +228,14 @@ def test_contributions(parts, fitted):
     assert bars[0]["from"] == found.base
     assert bars[-1]["to"] == pytest.approx(found.scores[rows[0]], abs=1e-12)
     assert bars[-1]["feature"] == "2 others"
+    first, last = int(rows[0]), int(rows[-1])
+    assert found.why(first, last).plot().to_dict()["title"]["text"].startswith(f"Why row {first} is above row {last}: ")
     bars = tables(pair.plot())[0]
     assert [bar["amount"] for bar in bars] == [row[-1] for row in pair.rows]
     assert bars[-1]["to"] == pytest.approx(pair.gap, abs=1e-12)
     assert [bar["value"] for bar in tables(found.plot(top=2))[0]] == [row[1] for row in found.importance().rows[:2]]
+    title = f"What the first 2 of 5 features add to {len(data):,} scores"
+    assert summary_chart(found, top=2).to_dict()["title"]["text"] == title
     table = found.query(query)
     stacked, _, sums = (tables(table.plot(top=4))[k] for k in range(3))
     assert len(stacked) == 4 * 6

@@ -15,7 +15,7 @@ from podium.reports.comparison_charts import wins_and_losses_chart
 from podium.reports.feature_charts import summary_chart
 from podium.reports.page import comparison_report
 from podium.reports.page.building import subject_of
-from podium.reports.page.learning import learning_section
+from podium.reports.page.sections import learning_section
 from tests.reports.pages import Page
 
 NDCG, AP = "ndcg@10", "ap"
@@ -324,6 +324,8 @@ class TestCharts:
             assert [row["difference"] for row in rows] == sorted(change.tolist(), reverse=True)
             assert sum(row["win"] > 0 for row in rows) == pair.wins
             assert sum(row["loss"] < 0 for row in rows) == pair.losses
+            counts = f"{pair.wins} wins, {pair.ties} ties, {pair.losses} losses"
+            assert panel["title"]["text"] == f"{pair.b} − {pair.a}, query by query: {counts}"
 
     def test_points_of_contributions(self, parts, fitted):
         found = fitted.explain(parts[2])

@@ -59,22 +59,27 @@ DARK = Colours(
 )  # fmt: skip
 
 
-def import_altair() -> Any:
-    """Return Vega-Altair; raise with how to install it if it is missing."""
-    try:
-        import altair
-    except ImportError:
-        raise MissingExtraError("altair", "report", "a chart") from None
-    return altair
+class _Altair:
+    """Vega-Altair, loaded when the first chart is made."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            import altair
+        except ImportError:
+            raise MissingExtraError("altair", "report", "a chart") from None
+        return getattr(altair, name)
+
+
+alt: Any = _Altair()
 
 
 def data_of(rows: Iterable[Row]) -> Any:
     """Return rows as data of a chart: plain Python numbers, and None for numbers that are not finite.
 
-    Altair counts the rows of frames and refuses more than 5000. It does not count rows that stand in the chart; whoever
-    makes a chart keeps their number small.
+    Altair counts the rows of frames and refuses more than 5000. It does not count rows inside the chart, so the
+    functions that make charts keep their number small.
     """
-    return import_altair().Data(values=[{name: _plain(value) for name, value in row.items()} for row in rows])
+    return alt.Data(values=[{name: _plain(value) for name, value in row.items()} for row in rows])
 
 
 def _plain(value: Any) -> Any:
@@ -84,20 +89,13 @@ def _plain(value: Any) -> Any:
 
 def chart_of(rows: Iterable[Row]) -> Chart:
     """Return a chart of some rows, for marks and encodings to be added."""
-    return import_altair().Chart(data_of(rows))
+    return alt.Chart(data_of(rows))
 
 
 def thinned(values: Floats, most: int = 1000) -> Ints:
     """Return the indices of points that a line needs to look the same, about `most` of them.
 
     Of each of `most` / 4 stretches the first, the lowest, the highest and the last point are kept.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.reports.charts import thinned
-        >>> thinned(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist()
-        [0, 4, 5]
-
     """
     if len(values) <= most:
         return np.arange(len(values))
@@ -111,12 +109,6 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
     Marks name a style instead of a colour, so that one chart can be drawn light and dark: `quiet` lines in dashes,
     the line of `zero`, an `interval` as a line or a `band`, a `mark` for the one point that counts, `words`.
-
-    Example:
-        >>> from podium.reports.charts import theme
-        >>> theme(dark=True)["background"]
-        '#14181f'
-
     """
     colours = DARK if dark else LIGHT
     first, second = colours.series[:2]
@@ -158,12 +150,11 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
 def themed(chart: Chart, dark: bool = False) -> Chart:
     """Return a chart in Podium's theme; its other configuration is kept."""
-    altair = import_altair()
-    given = {} if chart.config is altair.Undefined else chart.config.to_dict()
+    given = {} if chart.config is alt.Undefined else chart.config.to_dict()
     looks = (theme(), theme(dark=True))
     configured = {name: value for name, value in given.items() if all(value != look.get(name) for look in looks)}
     chart = chart.copy(deep=False)
-    chart.config = altair.Config(**theme(dark) | configured)
+    chart.config = alt.Config(**theme(dark) | configured)
     return chart
 
 
@@ -180,9 +171,9 @@ def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from podium.reports.charts import data_of, import_altair, save_chart
+        >>> from podium.reports.charts import alt, data_of, save_chart
         >>> rows = data_of([{"trees": 1, "ndcg": 0.5}, {"trees": 2, "ndcg": 0.6}])
-        >>> chart = import_altair().Chart(rows).mark_line().encode(x="trees:Q", y="ndcg:Q")
+        >>> chart = alt.Chart(rows).mark_line().encode(x="trees:Q", y="ndcg:Q")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_chart(chart, Path(folder) / "line.svg", dark=True)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
 
 if TYPE_CHECKING:
     from podium.estimators import CrossValidation
@@ -21,17 +21,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
     """For each measure the means of all systems, and the paired differences, both with 95% intervals.
 
     Intervals of means may overlap although the systems differ significantly: compare the paired differences.
-
-    Example:
-        >>> import podium
-        >>> data = podium.artificial(20, features=4)
-        >>> result = podium.compare(data, {"a": data.feature(0), "b": data.relevance}, "ndcg@10")
-        >>> from podium.reports.comparison_charts import comparison_chart
-        >>> [panel["title"]["text"] for panel in comparison_chart(result).to_dict()["hconcat"]]
-        ['ndcg@10, mean', 'difference, query by query']
-
     """
-    alt = import_altair()
     measures = list(next(iter(comparison.evaluations.values())).means)
     panels = [alt.hconcat(_means(comparison, name), _differences(comparison, name)) for name in measures]
     return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
@@ -45,12 +35,11 @@ def _means(comparison: Comparison, measure: str) -> Chart:
     ]  # fmt: skip
     tooltip = _numbers("mean", "low", "high")
     return _intervals(rows, "system", "mean", measure, tooltip).properties(
-        width=300, height=ROW * len(rows) + 10, title=import_altair().TitleParams(f"{measure}, mean")
+        width=300, height=ROW * len(rows) + 10, title=alt.TitleParams(f"{measure}, mean")
     )
 
 
 def _differences(comparison: Comparison, measure: str) -> Chart:
-    alt = import_altair()
     rows = [
         {"pair": f"{p.b} − {p.a}", "difference": p.difference, "low": p.low, "high": p.high, "p": p.p_t_holm,
          "p (random)": p.p_random_holm, "wins": p.wins, "ties": p.ties, "losses": p.losses, "label": _p(p.p_t_holm)}
@@ -69,7 +58,6 @@ def _differences(comparison: Comparison, measure: str) -> Chart:
 
 def _intervals(rows: list[dict[str, Any]], name: str, value: str, title: str, tooltip: list[Any]) -> Chart:
     """Return a point with its interval for each row."""
-    alt = import_altair()
     y = alt.Y(f"{name}:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
     x = alt.X(f"{value}:Q", title=title, scale=alt.Scale(zero=False))
     rules = chart_of(rows).mark_rule(style="interval").encode(
@@ -79,7 +67,7 @@ def _intervals(rows: list[dict[str, Any]], name: str, value: str, title: str, to
 
 
 def _numbers(*names: str) -> list[Any]:
-    return [import_altair().Tooltip(f"{name}:Q", format=".4f") for name in names]
+    return [alt.Tooltip(f"{name}:Q", format=".4f") for name in names]
 
 
 def _p(value: float) -> str:
@@ -97,23 +85,13 @@ def wins_and_losses_chart(comparison: Comparison, measure: str | None = None) ->
         comparison: what `podium.compare` returned.
         measure: of the differences; the first by default.
 
-    Example:
-        >>> import podium
-        >>> from podium.reports.comparison_charts import wins_and_losses_chart
-        >>> data = podium.artificial(20, features=4)
-        >>> result = podium.compare(data, {"a": data.feature(0), "b": data.relevance}, "ndcg@10")
-        >>> wins_and_losses_chart(result).to_dict()["title"]["text"]
-        'b − a, query by query: 20 wins, 0 ties, 0 losses'
-
     """
     name = comparison.pairs[0].measure if measure is None else measure
-    alt = import_altair()
     panels = [_wins_panel(comparison, pair) for pair in comparison.pairs if pair.measure == name]
     return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
 
 
 def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
-    alt = import_altair()
     left, right = comparison.evaluations[pair.a], comparison.evaluations[pair.b]
     change = right.values[pair.measure] - left.values[pair.measure]
     change = -np.sort(-change[~np.isnan(change)])
@@ -141,17 +119,7 @@ def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
 
 
 def path_chart(combination: Combination) -> Chart:
-    """Return the stair of the measure over α, with the best α.
-
-    Example:
-        >>> import podium
-        >>> data = podium.RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=[1, 1])
-        >>> from podium.reports.comparison_charts import path_chart
-        >>> path_chart(podium.combine(data.feature(0), data.feature(1), data, "ndcg")).to_dict()["title"]["text"]
-        'ndcg 1.0000 at α = 0.75 (a 0.6309, b 1.0000)'
-
-    """
-    alt = import_altair()
+    """Return the stair of the measure over α, with the best α."""
     path, interval, name = combination.path, combination.interval, combination.measure
     assert path is not None  # of two rankers
     assert interval is not None
@@ -179,18 +147,7 @@ SYSTEM_ROW = 44  # pixels from one system to the next
 
 
 def folds_chart(result: CrossValidation) -> Chart:
-    """For each measure and system the mean over all queries with its 95% interval, and the mean of each fold.
-
-    Example:
-        >>> import podium
-        >>> result = podium.cross_validate(podium.LambdaMART(n_trees=2), podium.artificial(20, features=4), folds=2,
-        ...     measures="ndcg")
-        >>> from podium.reports.comparison_charts import folds_chart
-        >>> folds_chart(result).to_dict()["title"]["text"]
-        '20 queries, 2 folds'
-
-    """
-    alt = import_altair()
+    """For each measure and system the mean over all queries with its 95% interval, and the mean of each fold."""
     measures = list(next(iter(result.evaluations.values())).means)
     panels = [_fold_panel(result, measure) for measure in measures]
     chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels)
@@ -200,7 +157,6 @@ def folds_chart(result: CrossValidation) -> Chart:
 
 
 def _fold_panel(result: CrossValidation, measure: str) -> Chart:
-    alt = import_altair()
     of_folds = [
         {"system": name, "fold": fold, "value": value, "what": "a fold"}
         for name, means in result.fold_means.items()

@@ -11,7 +11,7 @@ from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.reports.charts import Chart, chart_of, import_altair, themed
+from podium.reports.charts import Chart, alt, chart_of, themed
 
 if TYPE_CHECKING:
     from podium.explain import (
@@ -35,19 +35,10 @@ def importance_chart(
     intervals: Sequence[tuple[float, float]] | None = None,
     top: int = 20,
 ) -> Chart:
-    """Bars of the most important features, with intervals where there are some.
-
-    Example:
-        >>> from podium.reports.feature_charts import importance_chart
-        >>> chart = importance_chart(["bm25", "age"], [0.7, 0.3], "share of the gain", top=1)
-        >>> chart.to_dict()["data"]["values"]
-        [{'feature': 'bm25', 'value': 0.7}]
-
-    """
+    """Bars of the most important features, with intervals where there are some."""
     require_whole("top", top, 1)
     if not len(names):
         raise DataError("there are no features to plot")
-    alt = import_altair()
     order = np.argsort(-np.asarray(values, float), kind="stable")[:top]
     rows = [{"feature": names[k], "value": values[k]} for k in order]
     y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
@@ -69,52 +60,29 @@ BAR_ROW = 24  # pixels from one bar to the next
 
 
 def document_chart(explanation: DocumentExplanation, top: int = 12) -> Chart:
-    """Bars one after the other, from the base to the score.
-
-    Example:
-        >>> from podium.explain import DocumentExplanation
-        >>> from podium.reports.feature_charts import document_chart
-        >>> explanation = DocumentExplanation(
-        ...     ["feature", "value", "contribution"], [["bm25", 3.0, 0.5], ["age", None, -0.2]], "D1", 1.0, 1.3)
-        >>> [row["to"] for row in document_chart(explanation).to_dict()["layer"][0]["data"]["values"]]
-        [1.5, 1.3]
-
-    """
+    """Bars one after the other, from the base to the score."""
     labels = [f"{name} = {shown_number(value)}" for name, value, _ in explanation.rows]
-    rows = _cut(labels, [row[2] for row in explanation.rows], top)
-    alt = import_altair()
+    amounts = [row[2] for row in explanation.rows]
     title = alt.TitleParams(
         f"{explanation.document}: score {explanation.score:.4g}", subtitle=f"from the base, {explanation.base:.4g}"
     )
-    return _bars(rows, "score", explanation.base, ("raises the score", "lowers it"), title)
+    return _bars(labels, amounts, top, "score", explanation.base, ("raises the score", "lowers it"), title)
 
 
 def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
-    """Return the differences of two documents one after the other, from no gap to the gap of their scores.
-
-    Example:
-        >>> from podium.explain import PairExplanation
-        >>> from podium.reports.feature_charts import pair_chart
-        >>> columns = ["feature", "value of A", "value of B", "adds to A", "adds to B", "difference"]
-        >>> explanation = PairExplanation(columns, [["bm25", 3.0, 1.0, 0.5, 0.1, 0.4]], "A", "B", 0.5, 0.1)
-        >>> pair_chart(explanation).to_dict()["title"]["text"]
-        'Why A is above B: 0.5 and 0.1'
-
-    """
+    """Return the differences of two documents one after the other, from no gap to the gap of their scores."""
     labels = [f"{row[0]}: {shown_number(row[1])}, {shown_number(row[2])}" for row in explanation.rows]
-    rows = _cut(labels, [row[5] for row in explanation.rows], top)
-    alt, place = import_altair(), "above" if explanation.gap > 0 else "below" if explanation.gap < 0 else "level with"
+    amounts = [row[5] for row in explanation.rows]
+    place = "above" if explanation.gap > 0 else "below" if explanation.gap < 0 else "level with"
     text = f"Why {explanation.a} is {place} {explanation.b}: {explanation.score_a:.4g} and {explanation.score_b:.4g}"
     title = alt.TitleParams(
         text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars lead to the gap, {explanation.gap:.4g}"
     )
-    return _bars(
-        rows,
+    unit, sides = (
         f"score of {explanation.a} − score of {explanation.b}",
-        0.0,
         (f"for {explanation.a}", f"for {explanation.b}"),
-        title,
     )
+    return _bars(labels, amounts, top, unit, 0.0, sides, title)
 
 
 def shown_number(value: Any) -> str:
@@ -124,17 +92,20 @@ def shown_number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
-def _cut(labels: Sequence[str], amounts: Sequence[float], top: int) -> list[tuple[str, float]]:
+def _bars(
+    labels: Sequence[str],
+    amounts: Sequence[float],
+    top: int,
+    unit: str,
+    start: float,
+    sides: tuple[str, str],
+    title: Any,
+) -> Chart:
     """Return the first bars, and one for all others together, so that nothing is left out of the sum."""
     require_whole("top", top, 1)
     rows = list(zip(labels[:top], amounts[:top], strict=True))
     if len(amounts) > top:
         rows.append((f"{len(amounts) - top} others", sum(amounts[top:])))
-    return rows
-
-
-def _bars(rows: Sequence[tuple[str, float]], unit: str, start: float, sides: tuple[str, str], title: Any) -> Chart:
-    alt = import_altair()
     bars, place = [], start
     for label, amount in rows:
         side = sides[0] if amount >= 0 else sides[1]
@@ -165,19 +136,10 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
         explanation: contributions, best of some hundred documents; of more, evenly spaced ones are drawn.
         top: the number of features.
 
-    Example:
-        >>> import podium
-        >>> from podium.reports.feature_charts import summary_chart
-        >>> data = podium.artificial(20, features=4)
-        >>> explanation = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data).explain(data)
-        >>> summary_chart(explanation, top=2).to_dict()["title"]["text"]
-        'What the first 2 of 4 features add to 1,000 scores'
-
     """
     require_whole("top", top, 1)
     if not explanation.values.size:
         raise DataError("there are no contributions to plot")
-    alt = import_altair()
     order = np.argsort(-np.abs(explanation.values).mean(axis=0), kind="stable")[:top]
     rows: list[dict[str, Any]] = []
     for k in order.tolist():
@@ -247,17 +209,7 @@ OTHERS = "others"
 
 
 def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
-    """Return the first documents of a query: contributions against their means over the query.
-
-    Example:
-        >>> from podium.explain import QueryExplanation
-        >>> from podium.reports.feature_charts import query_chart
-        >>> columns = ["rank", "document", "score", "bm25", "others"]
-        >>> explanation = QueryExplanation(columns, [[1, "A", 3.0, 2.0, 1.0], [2, "B", 1.0, 0.0, 1.0]], "Q", 0.0)
-        >>> [row["amount"] for row in query_chart(explanation).to_dict()["layer"][0]["data"]["values"]]
-        [1.0, 0.0, -1.0, 0.0]
-
-    """
+    """Return the first documents of a query: contributions against their means over the query."""
     require_whole("top", top, 1)
     first = explanation.columns.index("score") + 1
     names, amounts = explanation.columns[first:], np.array([row[first:] for row in explanation.rows])
@@ -267,7 +219,7 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
         names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
     labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
     text = f"Query {explanation.query}: what the order comes from"
-    title = import_altair().TitleParams(text, subtitle="documents by rank; the bars of each add up to its mark")
+    title = alt.TitleParams(text, subtitle="documents by rank; the bars of each add up to its mark")
     return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score, less the query's mean", title)
 
 
@@ -284,13 +236,12 @@ def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 
     labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
     first, second = explanation.names
     text = f"Query {explanation.query}: what moved from {first} to {second}"
-    title = import_altair().TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
+    title = alt.TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
     return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
 
 
 def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
     """Bars to both sides of 0, with a point where they add up to."""
-    alt = import_altair()
     rows = [
         {"document": label, "feature": name, "amount": float(amounts[name][k])}
         for k, label in enumerate(labels)
@@ -309,18 +260,7 @@ def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, ti
 
 
 def partial_dependence_chart(dependence: PartialDependence) -> Chart:
-    """Return the mean score by the value of the feature, and thin lines for single documents.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.explain import PartialDependence
-        >>> from podium.reports.feature_charts import partial_dependence_chart
-        >>> dependence = PartialDependence("bm25", (0.0, 1.0), np.array([0.2, 0.6]), np.empty((0, 2)), np.empty(0, int))
-        >>> partial_dependence_chart(dependence).to_dict()["data"]["values"]
-        [{'value': 0.0, 'score': 0.2}, {'value': 1.0, 'score': 0.6}]
-
-    """
-    alt = import_altair()
+    """Return the mean score by the value of the feature, and thin lines for single documents."""
     is_number = not any(isinstance(value, str) for value in dependence.grid)
     field = f"value:{'Q' if is_number else 'N'}"
     rows = [{"value": value, "score": score} for value, score in zip(dependence.grid, dependence.means, strict=True)]

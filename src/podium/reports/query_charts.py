@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
 
 if TYPE_CHECKING:
     from podium.diagnostics import Calibration, LambdaArrows, TopLabels
@@ -20,27 +20,17 @@ HISTOGRAM_BINS = 20
 
 
 def queries_chart(evaluation: Evaluation) -> Chart:
-    """Return a histogram of each measure over the queries, with the mean and its 95% interval.
-
-    Example:
-        >>> import podium
-        >>> data = podium.artificial(20, features=4)
-        >>> from podium.reports.query_charts import queries_chart
-        >>> queries_chart(podium.evaluate(data, data.relevance, "ndcg")).to_dict()["title"]["text"]
-        'ndcg: mean 1.0000 (95% from 1.0000 to 1.0000), 20 queries'
-
-    """
+    """Return a histogram of each measure over the queries, with the mean and its 95% interval."""
     known = {name: values[~np.isnan(values)] for name, values in evaluation.values.items()}
     known = {name: values for name, values in known.items() if len(values)}
     if not known:
         raise DataError("there is nothing to plot: every query was skipped by every measure")
     height = HEIGHT if len(known) == 1 else 160
     panels = [_histogram(evaluation, name, values, height) for name, values in known.items()]
-    return themed(panels[0] if len(panels) == 1 else import_altair().vconcat(*panels))
+    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
 
 
 def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> Chart:
-    alt = import_altair()
     low, high = (0.0, 1.0) if values.min() >= 0 and values.max() <= 1 else (values.min(), values.max())
     counts, edges = np.histogram(values, HISTOGRAM_BINS, (low, high))
     rows = [{"from": edges[k], "to": edges[k + 1], "queries": counts[k]} for k in range(HISTOGRAM_BINS)]
@@ -67,15 +57,7 @@ MOST_IN_LEGEND = 8
 
 
 def label_colour(labels: Sequence[float]) -> Any:
-    """Return the colour of the field `label`: numbers on a ramp, each of them in the legend if they are few.
-
-    Example:
-        >>> from podium.reports.query_charts import label_colour
-        >>> label_colour([0.0, 1.0, 4.0]).to_dict()["scale"]
-        {'domain': [0.0, 4.0]}
-
-    """
-    alt = import_altair()
+    """Return the colour of the field `label`: numbers on a ramp, each of them in the legend if they are few."""
     lowest, highest = (min(labels), max(labels)) if labels else (0.0, 1.0)
     domain = [lowest, highest if highest > lowest else lowest + 1.0]
     legend = (
@@ -85,18 +67,7 @@ def label_colour(labels: Sequence[float]) -> Any:
 
 
 def top_labels_chart(top: TopLabels) -> Chart:
-    """Return the share of each label among the first documents, one upon the other ([S] fig. 3(b)).
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.diagnostics import TopLabels
-        >>> from podium.reports.query_charts import top_labels_chart
-        >>> shares = np.array([[0.7, 0.3], [0.4, 0.6]])
-        >>> top_labels_chart(TopLabels(np.arange(2), 3, np.array([0.0, 1.0]), shares)).to_dict()["title"]["text"]
-        'Labels of the top 3 documents'
-
-    """
-    alt = import_altair()
+    """Return the share of each label among the first documents, one upon the other ([S] fig. 3(b))."""
     labels = top.labels.tolist()
     kept = np.unique(np.concatenate([thinned(column, 400) for column in top.shares.T]))
     rows = [
@@ -130,17 +101,8 @@ def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
         arrows: the list and its λ.
         most: the number of documents from the top.
 
-    Example:
-        >>> import podium
-        >>> from podium.diagnostics import lambda_arrows
-        >>> from podium.reports.query_charts import lambda_arrows_chart
-        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 0], qid=["a", "a", "a"])
-        >>> len(lambda_arrows_chart(lambda_arrows([3.0, 2.0, 1.0], data, "a")).to_dict()["hconcat"])
-        2
-
     """
     require_whole("most", most, 1)
-    alt = import_altair()
     n = min(most, len(arrows.rows))
     panels = [_arrow_panel(arrows, k, n) for k in range(len(arrows.objectives))]
     left_out = f", the first {n} of {len(arrows.rows)} documents" if n < len(arrows.rows) else ""
@@ -149,7 +111,6 @@ def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
 
 
 def _arrow_panel(arrows: LambdaArrows, objective: int, n: int) -> Chart:
-    alt = import_altair()
     lambdas, shown = arrows.lambdas[objective], arrows.labels[:n][~np.isnan(arrows.labels[:n])]
     longest = float(np.abs(lambdas).max()) or 1.0
     rows: list[dict[str, Any]] = []
@@ -192,19 +153,7 @@ CALIBRATION_SIDE = 320
 
 
 def calibration_chart(calibration: Calibration) -> Chart:
-    """Return observed against predicted probabilities, with the diagonal; below, the pairs of each bin.
-
-    Example:
-        >>> import podium
-        >>> from podium.diagnostics import calibration
-        >>> from podium.reports.query_charts import calibration_chart
-        >>> data = podium.artificial(20, features=4)
-        >>> chart = calibration_chart(calibration(podium.RankNetTrees(20).fit(data), data))
-        >>> len(chart.to_dict()["vconcat"])
-        2
-
-    """
-    alt = import_altair()
+    """Return observed against predicted probabilities, with the diagonal; below, the pairs of each bin."""
     columns = (calibration.edges[:-1], calibration.edges[1:], calibration.counts, calibration.predicted)
     names = ("from", "to", "pairs", "predicted", "observed")
     table = zip(*(column.tolist() for column in (*columns, calibration.observed)), strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, chart_of, import_altair, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
 
 if TYPE_CHECKING:
     from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, Optimality, RankChanges
@@ -39,15 +39,7 @@ def lines_by_iteration(
         is_share: whether values are shown in percent.
         height: of the panel.
 
-    Example:
-        >>> import numpy as np
-        >>> from podium.reports.training_charts import lines_by_iteration
-        >>> chart = lines_by_iteration(np.arange(2), {"all": np.array([np.nan, 0.5])}, "share")
-        >>> chart.to_dict()["data"]["values"]
-        [{'iteration': 2, 'name': 'all', 'value': 0.5}]
-
     """
-    alt = import_altair()
     rows = []
     for name, column in columns.items():
         known = np.flatnonzero(~np.isnan(column))
@@ -86,12 +78,6 @@ def history_chart(
         best_iteration: the best round, from 0; −1 for what was there before the first.
         before: means before the first round, where there were any.
 
-    Example:
-        >>> from podium.reports.training_charts import history_chart
-        >>> chart = history_chart({"valid/ndcg@10": [0.4, 0.6, 0.5]}, best_iteration=1)
-        >>> chart.to_dict()["title"]["text"]
-        'valid/ndcg@10 0.6000 after round 2 of 3'
-
     """
     lines = {name: _with_first(values, (before or {}).get(name)) for name, values in history.items()}
     lines = {name: line for name, line in lines.items() if line[0]}
@@ -105,7 +91,6 @@ def history_chart(
     sets = list(dict.fromkeys(_parts(name)[0] for name in lines))
     height = HEIGHT if len(measures) == 1 else 160
     panels = [_history_panel(lines, measure, sets, best, height) for measure in measures]
-    alt = import_altair()
     chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels).resolve_scale(x="shared", color="shared")
     first = next(iter(lines))
     n_rounds = max(rounds[-1] for rounds, _ in lines.values())
@@ -140,7 +125,6 @@ def _history_panel(
     lines: dict[str, tuple[list[int], list[float]]], measure: str, sets: list[str], best: int | None, height: int
 ) -> Chart:
     """Return the lines of one measure."""
-    alt = import_altair()
     rows: list[dict[str, Any]] = []
     for name, (rounds, values) in lines.items():
         if _parts(name)[1] == measure:
@@ -171,14 +155,7 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
         points: the number of trees, the mean, and the ends of its interval.
         measure: its name.
 
-    Example:
-        >>> from podium.reports.training_charts import speed_chart
-        >>> chart = speed_chart([(1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8)], "ndcg@10")
-        >>> chart.to_dict()["title"]["text"]
-        'ndcg@10 by the number of trees that score'
-
     """
-    alt = import_altair()
     rows = [{"trees": n, "mean": mean, "low": low, "high": high} for n, mean, low, high in points]
     x = alt.X("trees:Q", title="trees that score a document (time)", scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(format="~s", labelOverlap=True, tickCount=6))  # fmt: skip
@@ -201,18 +178,7 @@ PARAMETER_ROW = 22  # pixels from one parameter to the next
 
 
 def tuning_chart(tuning: Tuning) -> Chart:
-    """Return the first measure of each trial with the best so far; below it the share of each parameter in the spread.
-
-    Example:
-        >>> import podium
-        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> tuning = podium.tune(podium.LambdaMART(5), train, valid=valid, space={"n_leaves": (2, 8)}, n_trials=2)
-        >>> from podium.reports.training_charts import tuning_chart
-        >>> tuning_chart(tuning).to_dict()["title"]["text"]
-        '2 trials'
-
-    """
-    alt = import_altair()
+    """Return the first measure of each trial with the best so far; below, what each parameter explains."""
     measure = next(iter(tuning.best.means))
     title = alt.TitleParams(f"{len(tuning.trials):,} trials")
     trials = _trials(tuning, measure)
@@ -222,7 +188,6 @@ def tuning_chart(tuning: Tuning) -> Chart:
 
 
 def _trials(tuning: Tuning, measure: str) -> Chart:
-    alt = import_altair()
     best = float("-inf")
     rows: list[dict[str, Any]] = []
     for trial in tuning.trials:
@@ -245,7 +210,6 @@ def _trials(tuning: Tuning, measure: str) -> Chart:
 
 
 def _parameter_importance(tuning: Tuning, measure: str) -> Chart:
-    alt = import_altair()
     rows = [{"parameter": name, "share": share} for name, share in tuning.importance.items()]
     x = alt.X("share:Q", title=f"share of the spread of {measure}", axis=alt.Axis(format="%"))
     y = alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
@@ -255,18 +219,7 @@ def _parameter_importance(tuning: Tuning, measure: str) -> Chart:
 
 
 def agreement_chart(agreement: Agreement) -> Chart:
-    """Return the share of documents that both objectives move the same way ([S] fig. 2).
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.diagnostics import Agreement
-        >>> from podium.reports.training_charts import agreement_chart
-        >>> agreement = Agreement(np.arange(2), "lambda(cndcg)", np.array([0.7, 0.6]), np.array([0.8, 0.9]))
-        >>> agreement_chart(agreement).to_dict()["title"]["text"]
-        'Agreement with lambda(cndcg)'
-
-    """
-    alt = import_altair()
+    """Return the share of documents that both objectives move the same way ([S] fig. 2)."""
     known = {name: column for name, column in agreement.columns().items() if not np.isnan(column).all()}
     lines = lines_by_iteration(agreement.iterations, known, "documents")
     lines.encoding.y.scale = alt.Scale(zero=False)
@@ -274,37 +227,17 @@ def agreement_chart(agreement: Agreement) -> Chart:
 
 
 def rank_changes_chart(changes: RankChanges) -> Chart:
-    """Ranks with another document than at the look before, of all and of the first ([S] fig. 4).
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.diagnostics import RankChanges
-        >>> from podium.reports.training_charts import rank_changes_chart
-        >>> changes = RankChanges(np.arange(2), 3, np.array([np.nan, 0.4]), np.array([np.nan, 0.1]))
-        >>> rank_changes_chart(changes).to_dict()["title"]["text"]
-        'Ranks that changed: 40.0% of all and 10.0% of the top 3 in the last round'
-
-    """
+    """Ranks with another document than at the look before, of all and of the first ([S] fig. 4)."""
     lines = lines_by_iteration(changes.iterations, changes.columns(), "ranks with another document")
     shares = f"{changes.everywhere[-1]:.1%} of all and {changes.top[-1]:.1%} of the top {changes.k}"
-    title = import_altair().TitleParams(f"Ranks that changed: {shares} in the last round")
+    title = alt.TitleParams(f"Ranks that changed: {shares} in the last round")
     return themed(lines.properties(title=title))
 
 
 def line_search_chart(weights: LineSearchWeights) -> Chart:
-    """α by tree, with the 1 of a tree that is taken as it is ([W] fig. 4).
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.diagnostics import LineSearchWeights
-        >>> from podium.reports.training_charts import line_search_chart
-        >>> line_search_chart(LineSearchWeights(np.arange(3), np.array([1.0, 0.5, 2.0]))).to_dict()["title"]["text"]
-        'Weights of 3 trees: median 1'
-
-    """
+    """α by tree, with the 1 of a tree that is taken as it is ([W] fig. 4)."""
     lines = lines_by_iteration(weights.iterations, weights.columns(), "α, weight of the tree", is_share=False)
     one = chart_of([{"value": 1.0}]).mark_rule(style="quiet").encode(y="value:Q")
-    alt = import_altair()
     n, median = len(weights.weights), float(np.median(weights.weights))
     title = alt.TitleParams(f"Weights of {n} tree{'s' * (n > 1)}: median {median:.3g}")
     return themed(alt.layer(one, lines).properties(title=title))
@@ -320,17 +253,7 @@ def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
         shares: what was seen.
         of: what to call the documents whose λ these are; their labels by default.
 
-    Example:
-        >>> import numpy as np
-        >>> from podium.diagnostics import LambdaShares
-        >>> from podium.reports.training_charts import lambda_shares_chart
-        >>> values = np.array([[0.9, 0.1], [0.8, 0.2]])
-        >>> shares = LambdaShares(np.arange(2), (1.0,), np.array([0.0, 1.0]), values, values)
-        >>> len(lambda_shares_chart(shares).to_dict()["hconcat"])
-        2
-
     """
-    alt = import_altair()
     panels = [
         _shares_panel(shares, values, name) for name, values in (("Σ|λ|", shares.absolute), ("net λ", shares.net))
     ]
@@ -340,7 +263,6 @@ def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
 
 
 def _shares_panel(shares: LambdaShares, values: Floats, name: str) -> Chart:
-    alt = import_altair()
     title, labels = f"share of {name}", [f"{label:g}" for label in shares.labels]
     if len(shares.iterations) > 1:
         columns = {label: values[:, c] for c, label in enumerate(labels)}
@@ -360,19 +282,7 @@ MOST_DIRECTIONS = 500  # drawn for each step; the shares above them are of all
 
 
 def optimality_chart(optimality: Optimality) -> Chart:
-    """Left: the change of the measure in each direction, by step. Right: the measure around single weights.
-
-    Example:
-        >>> import podium
-        >>> data = podium.artificial(20, features=4)
-        >>> model = podium.LinearRanker(n_iterations=2).fit(data)
-        >>> result = podium.diagnostics.local_optimality(model, data, directions=5, steps=[0.1], curves=2, points=3)
-        >>> from podium.reports.training_charts import optimality_chart
-        >>> len(optimality_chart(result).to_dict()["hconcat"])
-        2
-
-    """
-    alt = import_altair()
+    """Left: the change of the measure in each direction, by step. Right: the measure around single weights."""
     return themed(
         alt.hconcat(_direction_panel(optimality), _weight_panel(optimality))
         if len(optimality.curves)
@@ -381,7 +291,6 @@ def optimality_chart(optimality: Optimality) -> Chart:
 
 
 def _direction_panel(optimality: Optimality) -> Chart:
-    alt = import_altair()
     rows = [
         {"step": f"{step:g}", "change": change}
         for step, changes in zip(optimality.steps, optimality.changes, strict=True)
@@ -403,7 +312,6 @@ def _direction_panel(optimality: Optimality) -> Chart:
 
 
 def _weight_panel(optimality: Optimality) -> Chart:
-    alt = import_altair()
     rows = [
         {"weight": weight, "move": move, "value": value}
         for weight, curve in zip(optimality.weights.tolist(), optimality.curves.tolist(), strict=True)

@@ -27,13 +27,21 @@ from podium.evaluation import Comparison, Evaluation, compare
 from podium.evaluation.evaluating import Measures, as_measures, evaluated, measures_of, rankings_of
 from podium.measures import Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
-from podium.reports.charts import FONT, import_altair, safe_in_script, theme
+from podium.reports.charts import FONT, safe_in_script, theme
 from podium.reports.page.contents import Figures, Queries, Report, Section
-from podium.reports.page.facts import POINTS, cost_section, data_section, repeat_section
 from podium.reports.page.features import feature_sections
-from podium.reports.page.learning import LOOKS, learning_section, ranking_section
-from podium.reports.page.measuring import comparison_section, measures_section
 from podium.reports.page.queries import STEPS, queries_section
+from podium.reports.page.sections import (
+    LOOKS,
+    POINTS,
+    comparison_section,
+    cost_section,
+    data_section,
+    learning_section,
+    measures_section,
+    ranking_section,
+    repeat_section,
+)
 from podium.reports.page.subject import Subject, has_labels
 
 PACKAGE = "podium.reports.page"
@@ -41,8 +49,7 @@ PACKAGE = "podium.reports.page"
 
 def require_extra() -> None:
     """Raise if a library for reports is not installed."""
-    import_altair()
-    for module, package in (("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")):
+    for module, package in (("altair", "altair"), ("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")):
         try:
             __import__(module)
         except ImportError:
@@ -70,10 +77,11 @@ def as_html(report: Report) -> str:
         if query.arrows is not None
     }
     looks = {"light": theme(), "dark": theme(dark=True), "font": FONT}
+    content = {"charts": charts, "arrows": arrows, "looks": looks}
     return environment.get_template("report.html").render(
         report=report,
-        style=_safe_style(base_style() + _file("report.css")),
-        data=_safe_json({"charts": charts, "arrows": arrows, "looks": looks}),
+        style=re.sub(r"\n\s*", "\n", base_style() + _file("report.css")),
+        data=safe_in_script(json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)),
         library=_library() if charts else "",
         script=_file("report.js"),
     )
@@ -86,14 +94,6 @@ def signed(value: float) -> str:
 
 def _file(name: str) -> str:
     return files(PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _safe_json(content: Any) -> str:
-    return safe_in_script(json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-
-
-def _safe_style(style: str) -> str:
-    return re.sub(r"\n\s*", "\n", style)
 
 
 @cache
@@ -167,7 +167,17 @@ def report(
             {name: model, **(others or {})}, data, data_name, {"train": train, "valid": valid}, measures,
             history=history, facts=facts or {}, n_listed=queries, timing=timing,
         )  # fmt: skip
-        sections = _sections(subject, advance)
+        sections = [
+            measures_section(subject),
+            comparison_section(subject),
+            queries_section(subject, advance),
+            learning_section(subject),
+            ranking_section(subject, advance),
+            *feature_sections(subject, advance),
+            cost_section(subject, advance),
+            data_section(subject),
+            repeat_section(subject),
+        ]
         html = as_html(_content(subject, sections, noted()))
     write_text(path, html)
     return path
@@ -198,11 +208,7 @@ def comparison_report(
     ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the first ones are what it is compared with
     with _noted() as noted, progress("report", 2) as advance:
         subject = subject_of(ordered, data, "test", {}, None, comparison=comparison, n_listed=5)
-        sections = [
-            comparison_section(subject),
-            queries_section(subject, advance),
-            data_section(subject),
-        ]
+        sections = [comparison_section(subject), queries_section(subject, advance), data_section(subject)]
         html = as_html(_content(subject, sections, noted()))
     write_text(path, html)
     return path
@@ -215,21 +221,6 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"{path}: a report is written to a file that ends in .html, not {path.suffix!r}")
     return path
-
-
-def _sections(subject: Subject, advance: Callable[..., None]) -> list[Section]:
-    """Return the sections of a model, in the order of the page."""
-    return [
-        measures_section(subject),
-        comparison_section(subject),
-        queries_section(subject, advance),
-        learning_section(subject),
-        ranking_section(subject, advance),
-        *feature_sections(subject, advance),
-        cost_section(subject, advance),
-        data_section(subject),
-        repeat_section(subject),
-    ]
 
 
 def subject_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from podium.errors import PodiumError
 from podium.evaluation.tables import Table
 from podium.reports.charts import Chart
 
@@ -137,6 +138,12 @@ class Report:
     sections: tuple[Section, ...]
 
 
+def sentence_of(error: PodiumError) -> str:
+    """Return an error as a sentence of a report."""
+    text = str(error)
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
 LEFT_OUT = ("$schema", "config", "width", "title", "resolve", "autosize")
 
 
@@ -146,12 +153,6 @@ def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
     Args:
         chart: by one of `podium.reports`.
         caption: the caption of a single view, or the start of several captions; by default the chart's title.
-
-    Example:
-        >>> from podium.reports.training_charts import history_chart
-        >>> from podium.reports.page.contents import figures_of
-        >>> [figure.caption for figure in figures_of(history_chart({"valid/ap": [0.4, 0.6]}, best_iteration=1))]
-        ['valid/ap 0.6000 after round 2 of 2']
 
     """
     spec = chart.to_dict(validate=False)  # Podium's charts, which the tests validate

@@ -14,8 +14,17 @@ from podium.evaluation.tables import Table
 from podium.explain import Explanation, explain, partial_dependence, permutation_importance
 from podium.models.base import model_of, shown_name
 from podium.reports.feature_charts import importance_chart, summary_chart
-from podium.reports.page.contents import Figure, Figures, Missing, Numbers, Part, Section, Words, figures_of
-from podium.reports.page.measuring import warnings_of
+from podium.reports.page.contents import (
+    Figure,
+    Figures,
+    Missing,
+    Numbers,
+    Part,
+    Section,
+    Words,
+    figures_of,
+    sentence_of,
+)
 from podium.reports.page.subject import Subject, has_labels, of_some, sample
 
 EXPLAINED = 600  # documents whose scores are explained
@@ -85,7 +94,7 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
             ways[loss] = {shown_name(row[0]): row[1] for row in table.rows}
             intervals = {shown_name(row[0]): (row[2], row[3]) for row in table.rows}
     except PodiumError as error:
-        missing.append(Missing(warnings_of(error)))
+        missing.append(Missing(sentence_of(error)))
     if isinstance(explanation, Explanation):
         ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}
     for way, values in ways.items():
@@ -126,7 +135,7 @@ def _table(ways: dict[str, dict[str, float]], intervals: dict[str, tuple[float, 
 
 def _contributions(subject: Subject, explanation: Explanation | PodiumError) -> list[Part]:
     if not isinstance(explanation, Explanation):
-        return [Missing(warnings_of(explanation))]
+        return [Missing(sentence_of(explanation))]
     words = (
         f"A point is a document: how much a feature added to its score, by {explanation.method}. Contributions and the "
         f"base, {explanation.base:.4g}, add up to the score. The table puts the colours into words."
@@ -164,7 +173,7 @@ def _dependence(subject: Subject, order: list[str]) -> list[Part]:
         try:
             dependence = partial_dependence(subject.ranker, part, names.index(name), grid=20, ice=15)
         except PodiumError as error:
-            return [Missing(warnings_of(error))]
+            return [Missing(sentence_of(error))]
         figures += figures_of(dependence.plot(), name)
     if not figures:
         return [Missing("No feature is known to be important.")]

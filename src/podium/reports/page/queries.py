@@ -13,9 +13,19 @@ from podium.data.subsets import rows_of_queries
 from podium.diagnostics.lambdas import LambdaArrows, arrows_of_scores
 from podium.errors import PodiumError
 from podium.explain import Explanation
-from podium.reports.page.contents import ListedDocument, ListedQuery, Missing, Part, Queries, Reason, Section, Words
+from podium.reports.feature_charts import shown_number
+from podium.reports.page.contents import (
+    ListedDocument,
+    ListedQuery,
+    Missing,
+    Part,
+    Queries,
+    Reason,
+    Section,
+    Words,
+    sentence_of,
+)
 from podium.reports.page.features import explained
-from podium.reports.page.measuring import warnings_of
 from podium.reports.page.subject import Subject, has_labels
 
 LISTED = 20  # documents of a list
@@ -39,7 +49,7 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
         if subject.can_score:
             reasons = _reasons(subject, numbers)
     except PodiumError as error:
-        missing.append(Missing(f"There are no deciding features. {warnings_of(error)}"))
+        missing.append(Missing(f"There are no deciding features. {sentence_of(error)}"))
     advance(1, "explaining single queries")
     arrows, arrows_missing = _arrows(subject, numbers, advance)
     listed = [
@@ -100,11 +110,7 @@ def _reasons(subject: Subject, numbers: list[int]) -> dict[int, tuple[Reason, ..
 def _of_document(explanation: Explanation, row: int, apart: Floats) -> tuple[Reason, ...]:
     values = explanation.shown_values(row)
     largest = [int(k) for k in np.argsort(-np.abs(apart), kind="stable")[:REASONS] if apart[k]]
-    return tuple(Reason(explanation.names[k], _shown(values[k]), float(apart[k])) for k in largest)
-
-
-def _shown(value: Any) -> str:
-    return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return tuple(Reason(explanation.names[k], shown_number(values[k]), float(apart[k])) for k in largest)
 
 
 def _listed(
@@ -178,7 +184,7 @@ def _arrows(
                 _add_step(steps.setdefault(number, _empty(name, data)), arrows, subject.data, given, round_)
             advance(1, "λ of single queries")
     except PodiumError as error:
-        return {}, warnings_of(error)
+        return {}, sentence_of(error)
     return steps, None
 
 

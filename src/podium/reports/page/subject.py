@@ -122,22 +122,14 @@ def has_labels(data: RankingData, source: str = "relevance") -> bool:
     return source in data.labels and bool(np.isfinite(data.labels[source]).any())
 
 
-def sample(data: RankingData, documents: int, queries: int | None = None) -> RankingData:
-    """Return whole queries, drawn by their content, with about `documents` documents; all of them if there are fewer.
-
-    Example:
-        >>> import podium
-        >>> from podium.reports.page.subject import sample
-        >>> sample(podium.artificial(20, features=4), 100)
-        RankingData(100 documents in 2 queries, 4 features, labels: relevance)
-
-    """
-    if data.n_documents <= documents and (queries is None or data.n_queries <= queries):
+def sample(data: RankingData, documents: int) -> RankingData:
+    """Return whole queries, drawn by their content, with about `documents` documents; all if there are fewer."""
+    if data.n_documents <= documents:
         return data
     drawn = np.argsort(ContentRandom(data).of_queries("report"), kind="stable")
     total = np.cumsum(data.query_sizes[drawn])
     n = max(1, int(np.searchsorted(total, documents, side="right")))
-    return data.select(np.sort(drawn[: n if queries is None else min(n, queries)]))
+    return data.select(np.sort(drawn[:n]))
 
 
 def of_some(part: RankingData, whole: RankingData) -> str:

@@ -1,0 +1,378 @@
+"""The sections on measures, comparisons, training, cost, the data, and what is needed to repeat the run."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Floats
+from podium.core.versions import versions
+from podium.data import RankingData
+from podium.data.canonical import digest_of
+from podium.diagnostics import WatchLambdaShares, WatchRankChanges, WatchTopLabels
+from podium.errors import PodiumError
+from podium.evaluation import Evaluation, evaluate
+from podium.evaluation.comparing import compared
+from podium.evaluation.evaluating import measures_of
+from podium.evaluation.tables import Table
+from podium.measures import Ranking
+from podium.models import Model
+from podium.models.base import model_of
+from podium.models.rankers import scores_of
+from podium.objectives import Objective
+from podium.reports.comparison_charts import wins_and_losses_chart
+from podium.reports.page.contents import (
+    Figure,
+    Figures,
+    Missing,
+    Numbers,
+    Part,
+    Section,
+    Warned,
+    Words,
+    figures_of,
+    sentence_of,
+)
+from podium.reports.page.subject import Subject, has_labels, of_some, sample
+from podium.reports.query_charts import queries_chart, top_labels_chart
+from podium.reports.training_charts import history_chart, lambda_shares_chart, rank_changes_chart, speed_chart
+
+NO_LABELS = "The data has no labels, so nothing can be measured: give labels, as RankingData(features, labels, qid=…)."
+
+SHOWN = ("mean of each system", "difference, query by query")  # of each measure, in the chart of a comparison
+
+
+def measures_section(subject: Subject) -> Section:
+    """Means with their 95% intervals on every data set, and how they are spread over the test queries."""
+    own = subject.own_evaluation
+    if own is None:
+        return Section("measures", "Measures", (Missing(NO_LABELS),))
+    rows: list[list[object]] = []
+    evaluations = {subject.data_name: own, **_of_sets(subject)}
+    for name, evaluation in evaluations.items():
+        rows += [[name, *row] for row in evaluation.table().rows]
+    table = Table(["data", "measure", "mean", "95% from", "to", "queries"], rows)
+    parts: list[Part] = [Numbers("Means over the queries, with 95% intervals by Student's t", table)]
+    if subject.can_score:
+        for name in ("train", "valid"):
+            if name not in subject.sets:
+                parts.append(Missing(f"There is no {_REMEDIES[name]}."))
+    if any(np.isfinite(values).any() for values in own.values.values()):
+        parts.append(Figures(figures_of(queries_chart(own))))
+    return Section("measures", "Measures", tuple(parts))
+
+
+_REMEDIES = {
+    "train": "training data: report(…, train=…); podium report reads the training files of its run if they still exist",
+    "valid": "validation data: report(…, valid=…), or podium train … --valid FILE",
+}
+
+
+def _of_sets(subject: Subject) -> dict[str, Evaluation]:
+    """Return what the ranker reaches on further data."""
+    evaluations = {}
+    for name, data in subject.sets.items():
+        if data is subject.data:
+            continue
+        measures = [measure for measure in subject.measures if has_labels(data, measure.labels)]
+        if measures and subject.can_score:
+            evaluations[name] = evaluate(data, subject.ranker, measures)
+    return evaluations
+
+
+def comparison_section(subject: Subject) -> Section:
+    """Each pair of systems: differences with intervals and tests, and the queries won and lost."""
+    title = "Comparison"
+    if len(subject.rankings) < 2:
+        remedy = 'report(…, others={"name": model}), or podium report RUN --other NAME=FILE'
+        return Section("comparison", title, (Missing(f"There is no other model to compare with: {remedy}."),))
+    if not subject.evaluations:
+        return Section("comparison", title, (Missing(NO_LABELS),))
+    # The others come first, so that differences show what the model adds.
+    names = [*(name for name in subject.evaluations if name != subject.name), subject.name]
+    comparison = subject.comparison or compared({name: subject.evaluations[name] for name in names})
+    parts: list[Part] = [
+        Numbers("Means of each system", comparison.means_table()),
+        Words(
+            "Each query is compared with itself: b − a is the mean of the differences, and wins are the queries on "
+            "which b is better. p is how often such a difference would come about by chance, by a t-test and by random "
+            "signs; Holm's correction is for the number of pairs."
+        ),
+        Numbers("Pairs of systems", comparison.table()),
+    ]
+    captions = [f"{measure}: {what}" for measure in subject.evaluations[subject.name].values for what in SHOWN]
+    charts = figures_of(comparison.plot())
+    parts.append(Figures(tuple(Figure(text, one.spec) for text, one in zip(captions, charts, strict=True))))
+    parts.append(Figures(figures_of(wins_and_losses_chart(comparison))))
+    return Section("comparison", title, tuple(parts))
+
+
+LOOKS = 25  # rounds that are looked at
+RANKED_DOCUMENTS = 50_000  # that are ranked again after each of them
+TOP = 3
+OBSERVERS = {"λ shares": "WatchLambdaShares", "labels at the top": "WatchTopLabels", "rank changes": "WatchRankChanges"}
+
+
+def learning_section(subject: Subject) -> Section:
+    """Return what was measured after each round, with the round that was chosen."""
+    measured = {name: values for name, values in subject.history.items() if "/" in name and len(values)}
+    best = subject.info.get("best_iteration", getattr(subject.ranker, "best_iteration_", None))
+    before = subject.info.get("submodel_means")
+    if not measured:
+        text = (
+            "Nothing was measured during training, or it is not known here: fit(…, valid=…) or podium train --valid; a "
+            "model that was loaded from a file has it from report(…, history=model.history_)."
+        )
+        return Section("learning", "Learning curves", (Missing(text),))
+    chart = history_chart(measured, best, before)
+    n_rounds = max(len(values) for values in measured.values())
+    caption = "After each round" if len({name.partition("/")[2] for name in measured}) > 1 else ""
+    chosen = (
+        f"Round {best + 1} of {n_rounds} was chosen by {next(iter(measured))}: it is marked, and the model ends there."
+        if isinstance(best, int) and best >= 0
+        else f"There were {n_rounds} rounds, and the model has them all."
+        if best is None
+        else "No round was better than the submodel alone."
+    )
+    return Section("learning", "Learning curves", (Words(chosen), Figures(figures_of(chart, caption))))
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """A round of a model that is trained already, as observers take it."""
+
+    iteration: int
+    data: RankingData
+    objective: Objective | None
+    document_scores: Floats
+    means: dict[str, float] = field(default_factory=dict)
+
+
+def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
+    """λ shares, labels at the top and rank changes: as observers saw them, or from the trees once more."""
+    title = "The ranking while it was learnt"
+    seen = _from_history(subject)
+    if len(seen) == len(OBSERVERS) or (seen and not subject.n_rounds):
+        parts: list[Part] = [Words("As observers saw the training queries.")]
+        parts += [Figures(figures_of(chart)) for chart in seen.values()]
+        absent = [observer for name, observer in OBSERVERS.items() if name not in seen]
+        if absent:
+            parts.append(Missing(f"Not observed: {', '.join(absent)}. fit(…, observers=[{absent[0]}()]) adds it."))
+        return Section("ranking", title, tuple(parts))
+    if not subject.n_rounds:
+        names = ", ".join(f"{name}()" for name in OBSERVERS.values())
+        why = "Training was not observed, and this model is not a sum of trees that can be replayed"
+        text = f"{why}: fit(…, observers=[{names}]), from podium.diagnostics."
+        return Section("ranking", title, (Missing(text),))
+    where = "train" if "train" in subject.sets else subject.data_name
+    data = subject.sets[where]
+    if not has_labels(data):
+        return Section("ranking", title, (Missing("The data has no labels 'relevance'."),))
+    part = sample(data, RANKED_DOCUMENTS)
+    words = Words(
+        f"The first trees of the model, scored once more on the {where} data{of_some(part, data)}"
+        f"{_by_objective(subject)}."
+    )
+    return Section("ranking", title, (words, *_replay(subject, part, advance)))
+
+
+def _by_objective(subject: Subject) -> str:
+    try:
+        return f"; λ are those of {subject.objective[0]}"
+    except PodiumError:
+        return ""
+
+
+def _from_history(subject: Subject) -> dict[str, Any]:
+    """Charts of what observers left in the history."""
+    history, charts = subject.history, {}
+    if any(name.startswith("lambda_shares: ") for name in history):
+        charts["λ shares"] = lambda_shares_chart(WatchLambdaShares().result(history), of="Good documents")
+    for pattern, name, watch, chart in (
+        (r"top_labels@(\d+): ", "labels at the top", WatchTopLabels, top_labels_chart),
+        (r"rank_changes: top (\d+)", "rank changes", WatchRankChanges, rank_changes_chart),
+    ):
+        matched = next((match for column in history if (match := re.match(pattern, column))), None)
+        if matched:
+            charts[name] = chart(watch(int(matched[1])).result(history))
+    return charts
+
+
+def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -> list[Part]:
+    """Return what observers would have seen of some of the rounds."""
+    labels = data.relevance[np.isfinite(data.relevance)]
+    good = tuple(float(label) for label in np.unique(labels)[1:][-2:])
+    watches: dict[str, Any] = {}
+    parts: list[Part] = []
+    try:
+        objective: Objective | None = subject.objective[1]
+    except PodiumError as error:
+        objective = None
+        parts.append(Missing(sentence_of(error)))
+    watches["top"] = WatchTopLabels(TOP, every=1)
+    watches["changes"] = WatchRankChanges(TOP, every=1)
+    if objective is not None and good:
+        watches["shares"] = WatchLambdaShares(objective, of_labels=good, every=1)
+    for k in subject.rounds(LOOKS):
+        round_ = _Replayed(k, data, objective, subject.scores_at(data, k))
+        for name, watch in list(watches.items()):
+            try:
+                watch(round_)
+            except PodiumError as error:
+                del watches[name]
+                parts.append(Missing(sentence_of(error)))
+        advance(1, "looking back on the rounds")
+    charts: dict[str, Callable[[Any], Any]] = {
+        "shares": lambda_shares_chart,
+        "top": top_labels_chart,
+        "changes": rank_changes_chart,
+    }
+    captions = {"changes": "Ranks with another document than at the look before"}
+    drawn = [
+        figure
+        for name, chart in charts.items()
+        if name in watches
+        for figure in figures_of(chart(watches[name].result()), captions.get(name, ""))
+    ]
+    return [Figures(tuple(drawn)), *parts] if drawn else parts
+
+
+def data_section(subject: Subject) -> Section:
+    """Counts, labels and warnings of every data set."""
+    summaries = {name: data.summary() for name, data in subject.sets.items()}
+    rows: list[list[Any]] = []
+    labels: list[list[Any]] = []
+    warned: list[str] = []
+    for name, summary in summaries.items():
+        sizes = f"{summary.fewest_documents:,} to {summary.most_documents:,}, mean {summary.mean_documents:.1f}"
+        rows.append([name, f"{summary.documents:,}", f"{summary.queries:,}", sizes, f"{summary.features:,}",
+                     f"{summary.density:.1%}", f"{summary.missing:.1%}"])  # fmt: skip
+        labels += [[name, source, f"{label.labelled:,}", str(label)] for source, label in summary.labels.items()]
+        warned += [f"{name}: {warning}" for warning in summary.warnings]
+    columns = ["data", "documents", "queries", "documents of a query", "features", "values not zero", "values missing"]
+    parts: list[Part] = [Numbers("What is in the data", Table(columns, rows))]
+    if labels:
+        parts.append(Numbers("Labels", Table(["data", "source", "documents labelled", "shares"], labels)))
+    else:
+        parts.append(Missing("The data has no labels."))
+    parts.append(Warned(tuple(warned)) if warned else Words("Nothing in the data looks like a mistake."))
+    return Section("data", "Data", tuple(parts))
+
+
+def repeat_section(subject: Subject) -> Section:
+    """Parameters, digests and versions."""
+    parts: list[Part] = []
+    if subject.parameters:
+        rows = [[name, _text(value)] for name, value in subject.parameters.items()]
+        parts.append(Numbers("Parameters of training", Table(["parameter", "value"], rows)))
+    else:
+        parts.append(Missing("The parameters of training are not known: only Podium's models hold them."))
+    facts: list[list[Any]] = [[name, value] for name, value in subject.facts.items()]
+    if subject.model is not None:
+        facts += [["model", repr(subject.model)], ["digest of the model", subject.model.digest()]]
+        if subject.model.reading:
+            facts.append(["how the data was read", ", ".join(f"{k}={v}" for k, v in subject.model.reading.items())])
+    facts += [[f"digest of the {name} data", digest_of(data).hex()] for name, data in subject.sets.items()]
+    facts += [[f"{name} (report)", text] for name, text in versions().items()]
+    parts.append(Numbers("What the result depends on", Table(["fact", "value"], facts)))
+    parts.append(
+        Words(
+            "The same data, parameters and seed give the same model, to the bit, for any number of threads and any "
+            "order of rows. Equal digests are equal content: of a model all that decides scores, of data all documents "
+            "with their queries and labels."
+        )
+    )
+    return Section("repeat", "To repeat it", tuple(parts))
+
+
+def _text(value: Any) -> str:
+    return "none" if value is None or value == "()" else str(value)
+
+
+POINTS = 12
+SCORED_DOCUMENTS = 100_000
+NEAR = 0.002  # of the measure: what counts as nearly as good
+REPEATS = 5
+
+
+def cost_section(subject: Subject, advance: Callable[..., None]) -> Section:
+    """How good the first trees alone are, and with `timing` how long each system takes."""
+    title = "Speed against accuracy"
+    if not subject.evaluations:
+        return Section("cost", title, (Missing(NO_LABELS),))
+    parts: list[Part] = []
+    if subject.n_rounds > 1:
+        parts += _by_trees(subject, advance)
+    else:
+        parts.append(Missing("The model is not a sum of trees that can be cut to the first ones."))
+    parts += _sizes(subject)
+    return Section("cost", title, tuple(parts))
+
+
+def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
+    measure = subject.measures[0]
+    part = sample(subject.data, SCORED_DOCUMENTS)
+    fixed = measure.fixed_like(*measures_of([subject.ranker]))
+    points = []
+    for k in subject.rounds(POINTS, by_ratio=True):
+        ranking = Ranking(part, subject.scores_at(part, k))
+        evaluation = Evaluation(part.query_ids, {str(measure): fixed.values(ranking)})
+        points.append((k + 1, evaluation.means[str(measure)], *evaluation.intervals[str(measure)]))
+        advance(1, "the first trees alone")
+    whole = points[-1][1]
+    few = next(n for n, mean, *_ in points if mean >= whole - NEAR)
+    near = f"within {NEAR:g} of the whole model{of_some(part, subject.data)}"
+    found = (
+        f"Of those tried, the first {few} of {subject.n_rounds} trees are the fewest that come {near}: "
+        f"predict(…, n_trees={few}) scores with them."
+        if few < subject.n_rounds
+        else f"Of those tried, no smaller number of trees comes {near}."
+    )
+    words = f"Time grows with the number of trees. {found}"
+    return [Words(words), Figures(figures_of(speed_chart(points, str(measure))))]
+
+
+def _sizes(subject: Subject) -> list[Part]:
+    """Each system with its size, its mean, and its time where that is measured."""
+    measure = str(subject.measures[0])
+    columns, rows = ["system", "what it is", measure], []
+    for name, system in subject.systems.items():
+        model = model_of(system)
+        what = repr(model) if isinstance(model, Model) else "scores" if not _scores(system) else type(system).__name__
+        rows.append([name, what, subject.evaluations[name].means[measure]])
+    parts: list[Part] = []
+    if subject.timing:
+        columns.append("µs per document")
+        part = sample(subject.data, 20_000)
+        for row, system in zip(rows, subject.systems.values(), strict=True):
+            row.append(_microseconds(system, part) if _scores(system) else None)
+        parts.append(
+            Words(f"Times are of one thread, the fastest of {REPEATS} runs over {part.n_documents:,} documents.")
+        )
+    parts.append(Numbers("The systems", Table(columns, rows)))
+    if not subject.timing:
+        why = "Times are not measured, so that the same data gives the same report"
+        parts.append(Missing(f"{why}: report(…, timing=True), or podium report --timing."))
+    return parts
+
+
+def _scores(system: Any) -> bool:
+    """Return whether a system scores, or is scores."""
+    return callable(system) or hasattr(system, "predict")
+
+
+def _microseconds(system: Any, data: RankingData) -> float:
+    """Return the time to score a document, after a first run that may compile."""
+    model = model_of(system)
+    ranker = model.scorer(n_threads=1) if isinstance(model, Model) and model is system else None
+    times = []
+    for _ in range(REPEATS + 1):
+        started = time.perf_counter()
+        _ = ranker(data) if ranker is not None else scores_of(system, data, 1)
+        times.append(time.perf_counter() - started)
+    return float(np.min(times[1:])) / max(1, len(data)) * 1e6
