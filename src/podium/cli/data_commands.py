@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.reading import Absent, Reader, Sources, bin_sources, reads_data
+from podium.errors import DataError, FileFormatError
 
 
 class Part(StrEnum):
@@ -44,7 +45,6 @@ def generate(
 ) -> None:
     """Make artificial ranking data: the same seed gives the same data everywhere."""
     from podium.data.datasets.artificial import artificial, artificial_web
-    from podium.errors import DataError
 
     chosen: dict[str, Any] = {"queries": queries, "features": features}
     if documents is not None:
@@ -102,8 +102,6 @@ def convert(
 
 def _lines(file: Path) -> list[str]:
     """Return the lines of a text file."""
-    from podium.errors import FileFormatError
-
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -14,6 +14,7 @@ import typer
 
 from podium.cli.options import with_options
 from podium.cli.reading import Reader, for_model, reads_data, with_columns
+from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.evaluation.tables import Table
@@ -95,20 +96,10 @@ def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader
     return reader
 
 
-def read_labelled(source: str, is_qrels: bool, reader: Reader) -> Any:
-    """Read ranking data, or TREC judgements."""
-    if is_qrels:
-        from podium.evaluation import read_qrels
-
-        return read_qrels(source)
-    return reader([source])
-
-
 def scores_by(
     where: str, data: Any, files: list[str], reader: Reader, data_reader: Reader, models: dict[str, Any]
 ) -> Any:
     """Return scores from a file, by a model file, or of `feature:NAME`, a feature as the file names it."""
-    from podium.errors import DataError
     from podium.evaluation.trec import read_scores
 
     kind, colon, name = where.partition(":")
@@ -158,9 +149,11 @@ def _rank(
     drop_uniform: DropOption = False,
 ) -> RankedSystems:
     """Read the data and the scores of the systems, each as its model needs it."""
+    from podium.evaluation import read_qrels
+
     models = models_of(systems.values())
     data_reader = reader_for(reader, models, len(set(systems.values())))
-    documents = read_labelled(data, qrels, data_reader)
+    documents = read_qrels(data) if qrels else data_reader([data])
     scores = {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
     return RankedSystems(documents, scores, measures_of(measure, preset), drop_uniform)
 

@@ -11,7 +11,8 @@ import typer
 
 from podium.cli.evaluation_commands import MeasureOption, models_of, named_systems, scores_by
 from podium.cli.reading import Reader, configured, for_model, reads_data, require_alike
-from podium.cli.runs import RunFolder, files_of, read_config, reading_options
+from podium.cli.runs import RunFolder, files_of, read_config
+from podium.errors import DataError, PodiumWarning
 
 
 @reads_data
@@ -38,7 +39,6 @@ def explain(
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
 ) -> None:
     """Say why: what each feature adds to scores, why A is above B, what moves between two models."""
-    from podium.errors import DataError
     from podium.explain import compare_explanations
     from podium.models import load
 
@@ -102,7 +102,6 @@ def plot(
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
 ) -> None:
     """Draw what was measured after each round of a training run, with the best round."""
-    from podium.errors import DataError
     from podium.models import load
     from podium.reports import save_chart
     from podium.reports.training_charts import history_chart
@@ -142,7 +141,7 @@ def report(
     folder = RunFolder(run)
     history, config = folder.read_history(), read_config(folder.config)
     model = load(folder.model)
-    reader = for_model(configured(reader, reading_options(config.get("reading", {}))), model, str(folder.model))
+    reader = for_model(configured(reader, config.get("reading", {})), model, str(folder.model))
     files = {
         "test": test or [],
         "valid": files_of(config.get("valid"), None),
@@ -167,8 +166,6 @@ def report(
 
 def _are_there(name: str, files: list[str], folder: RunFolder) -> bool:
     """Return whether all files of a data set can be read; warn about files of the run that are gone."""
-    from podium.errors import PodiumWarning
-
     gone = [file for file in files if name != "test" and not Path(file).is_file()]
     if gone:
         what = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "does not exist any more"

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.errors import DataError
+
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="A model file.")],
@@ -15,7 +17,6 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
 ) -> None:
     """Say what is in a model file: its parameters, its most important features, its trees."""
-    from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
     from podium.models.over_trees import OverTrees
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from podium.cli.options import options_in, with_options
+from podium.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +92,6 @@ def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) ->
 def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
     """Open a folder of binned data; raise if options differ from those with which it was binned."""
     from podium.binned import open_binned
-    from podium.errors import DataError
 
     if len(sources) > 1:
         raise DataError("a folder of binned data must be the only source: bin all files into one folder")
@@ -107,16 +107,12 @@ def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
     return data
 
 
-def read_in_blocks(reader: Reader, sources: list[str], **how: Any) -> Iterator[RankingData]:
+def read_in_blocks(reader: Reader, sources: str | list[str], **how: Any) -> Iterator[RankingData]:
     """Yield the files that a reader would read, in blocks; `how` are arguments of `podium.read_blocks`."""
     from podium.data import read_blocks
 
-    return read_blocks(_files(sources), **_arguments(reader.keywords), **how)
-
-
-def read_one_in_blocks(reader: Reader, source: str, **how: Any) -> Iterator[RankingData]:
-    """Yield the blocks of one file; a function that other processes can load."""
-    return read_in_blocks(reader, [source], **how)
+    files = _files([sources] if isinstance(sources, str) else sources)
+    return read_blocks(files, **_arguments(reader.keywords), **how)
 
 
 def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -148,8 +144,6 @@ def _files(sources: list[str]) -> list[Any]:
 
 
 def _standard_input() -> Any:
-    from podium.errors import DataError
-
     if sys.stdin is None or sys.stdin.closed:
         raise DataError("standard input is closed: there is nothing to read from '-'")
     return sys.stdin.buffer
@@ -172,8 +166,6 @@ _COLUMNS: dict[str, Callable[[Any], bool]] = {
 
 def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -> dict[str, Any]:
     """Return the options in a model file that commands know; raise for values that no command writes."""
-    from podium.errors import FileFormatError
-
     options = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
     if not isinstance(options, dict) or not all(checks[option](value) for option, value in options.items()):
         raise FileFormatError(name, f"how its training data was read is not valid: {options!r:.60}")
@@ -182,8 +174,6 @@ def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -
 
 def for_model(reader: Reader, model: Model, name: str) -> Reader:
     """Return the reader with the options with which the model's training data was read; raise for others."""
-    from podium.errors import DataError
-
     stored, options = _checked(model.reading, _OPTIONS, name), dict(reader.keywords)
     for option in ("absent", "first_index", "normalize"):
         value = options[option].value if isinstance(options[option], StrEnum) else options[option]
@@ -202,8 +192,6 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
 
 def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
     """Raise if two models need the same file to be read in different ways."""
-    from podium.errors import DataError
-
     if "reading" not in first.info or "reading" not in second.info:
         return
     for option in ("absent", "first_index", "normalize"):
@@ -229,10 +217,13 @@ def with_columns(reader: Reader, model: Model, name: str) -> Reader:
     return partial(_read, **options)
 
 
-def configured(reader: Reader, table: dict[str, Any]) -> Reader:
-    """Return the reader with options from a config, unless the command line sets them."""
-    from podium.errors import DataError
-
+def configured(reader: Reader, table: Any) -> Reader:
+    """Return the reader with the options of the table [reading] of a config, unless the command line sets them."""
+    if not isinstance(table, dict):
+        raise DataError(f"[reading] must be a table of options, not {table!r}")
+    labels = table.get("labels", [])
+    if not isinstance(labels, list) or not all(isinstance(entry, str) for entry in labels):
+        raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], not {labels!r}")
     defaults = {p.name: p.default for p in options_in(_read)}
     unknown = set(table) - set(defaults)
     if unknown:

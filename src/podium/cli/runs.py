@@ -13,6 +13,10 @@ from typing import Any
 
 import typer
 
+from podium.core.files import remove_leftovers, write_text
+from podium.core.interrupts import Stopped
+from podium.errors import DataError, FileFormatError
+
 
 class RunFolder:
     """A folder with `model.podium` once the run is finished, and `checkpoint.podium` until then.
@@ -30,8 +34,6 @@ class RunFolder:
 
     def require_unfinished(self, overwrite: bool) -> None:
         """Raise if the run of this folder is finished."""
-        from podium.errors import DataError
-
         if (self.model.exists() or self.model.is_symlink()) and not overwrite:
             raise DataError(
                 f"{self.model} is there: the run is finished. Name another folder with --output, or replace it with "
@@ -40,9 +42,6 @@ class RunFolder:
 
     def begin(self, overwrite: bool) -> None:
         """Make the folder; remove what an earlier run left, except for the checkpoint that this one resumes from."""
-        from podium.core.files import remove_leftovers
-        from podium.errors import FileFormatError
-
         files = (
             self.model, self.history, self.config, self.facts, self.checkpoint, self.picture, self.report,
         )  # fmt: skip
@@ -61,8 +60,6 @@ class RunFolder:
 
     def _lock(self) -> None:
         """Keep other runs out of the folder until this process ends, if the system has locks."""
-        from podium.errors import DataError
-
         try:
             import fcntl
         except ImportError:
@@ -76,10 +73,6 @@ class RunFolder:
     @contextmanager
     def at_work(self, config: str) -> Iterator[None]:
         """Write the config of a run; say how to resume a run that a signal stops."""
-        from podium.core.files import write_text
-        from podium.core.interrupts import Stopped
-        from podium.errors import DataError
-
         before = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
         write_text(self.config, config)
         try:
@@ -94,8 +87,6 @@ class RunFolder:
 
     def read_history(self) -> dict[str, list[float]]:
         """Return the history of a run; raise with the reason if there is none."""
-        from podium.errors import DataError, FileFormatError
-
         if not self.folder.is_dir():
             what = "it is a file" if self.folder.exists() else "there is no such folder"
             raise DataError(f"{self.folder}: {what}; name the folder of a run, as podium train --output writes it")
@@ -110,7 +101,6 @@ class RunFolder:
 
     def write_facts(self, started: datetime, seconds: float) -> None:
         """Record when a run was, how long it took, and with which versions."""
-        from podium.core.files import write_text
         from podium.core.versions import versions
 
         facts = {"started": started.isoformat(timespec="seconds"), "seconds": f"{seconds:.1f}", **versions()}
@@ -118,8 +108,6 @@ class RunFolder:
 
     def read_facts(self) -> dict[str, str]:
         """Return what `write_facts` recorded; empty for runs before version 0.3."""
-        from podium.errors import FileFormatError
-
         if not self.facts.exists():
             return {}
         facts = _read_json(self.facts)
@@ -132,7 +120,7 @@ class RunFolder:
         self.checkpoint.unlink(missing_ok=True)
 
     def _say_stopped(self) -> None:
-        """Return how a run that was stopped can be resumed."""
+        """Say how a run that was stopped can be resumed."""
         if self.checkpoint.exists():
             typer.echo(f"podium: stopped; the same command goes on from {self.checkpoint}", err=True)
         else:
@@ -140,8 +128,6 @@ class RunFolder:
 
 
 def _read_json(path: Path) -> Any:
-    from podium.errors import FileFormatError
-
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
@@ -162,8 +148,6 @@ def read_config(path: Path | None) -> dict[str, Any]:
     """Return the content of a config file; empty if none is named."""
     if path is None:
         return {}
-    from podium.errors import FileFormatError
-
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_CONFIG + 1)
@@ -178,18 +162,6 @@ def read_config(path: Path | None) -> dict[str, Any]:
         raise FileFormatError(path, f"is not a TOML file: {error}") from error
 
 
-def reading_options(table: Any) -> dict[str, Any]:
-    """Return the table [reading] of a config, checked."""
-    from podium.errors import DataError
-
-    if not isinstance(table, dict):
-        raise DataError(f"[reading] must be a table of options, not {table!r}")
-    labels = table.get("labels", [])
-    if not isinstance(labels, list) or not all(isinstance(entry, str) for entry in labels):
-        raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], not {labels!r}")
-    return table
-
-
 def files_of(configured: Any, named: list[str] | None) -> list[str]:
     """Return the files named on the command line, else those of the config, which has one name or a list."""
     if named:
@@ -200,8 +172,13 @@ def files_of(configured: Any, named: list[str] | None) -> list[str]:
     return names
 
 
-def to_toml(parameters: dict[str, Any]) -> str:
-    """Return parameters as TOML: numbers, words and flags; leave out those that are not set."""
+def to_toml(parameters: dict[str, Any], reading: dict[str, Any]) -> str:
+    """Return parameters, and a table of reading options if there are some, as TOML; leave out what is not set."""
+    table = f"\n[reading]\n{_toml_lines(reading)}" if reading else ""
+    return _toml_lines(parameters) + table
+
+
+def _toml_lines(parameters: dict[str, Any]) -> str:
     lines = []
     for name, value in parameters.items():
         if isinstance(value, bool):

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Reader, for_model, read_in_blocks, read_one_in_blocks, reads_data
-from podium.errors import PodiumError
+from podium.cli.reading import Reader, for_model, read_in_blocks, reads_data
+from podium.core.files import replacing
+from podium.errors import DataError, PodiumError
 from podium.serving.settings import HOST, PORT, Limits, Settings, model_files, read_token, shares
 
 NUMBERS_AT_ONCE = 1 << 25  # features of the documents that are in memory: 128 MiB
@@ -34,7 +35,6 @@ def score(
 ) -> None:
     """Score documents: one number per line in the order of the rows, or a TREC run."""
     from podium.data.io.reading import ROWS
-    from podium.errors import DataError
     from podium.models import ClassEnsemble, Ensemble, load
 
     loaded = load(model)
@@ -78,21 +78,18 @@ def _score_on_cluster(
 ) -> None:
     from podium.distributed import score_files
     from podium.distributed.dask_engine import connected
-    from podium.errors import DataError
 
     if output is None or trec is not None:
         raise DataError("with --cluster, name the folder of the scores with --output, and leave out --trec")
     scored = model if n_trees is None else model.truncate(n_trees)
     with connected(cluster) as client:
-        written = score_files(scored, data, output, client=client, blocks=partial(read_one_in_blocks, reader))
+        written = score_files(scored, data, output, client=client, blocks=partial(read_in_blocks, reader))
     typer.echo(f"{output}: {len(written)} files of scores")
 
 
 @contextmanager
 def _writer(output: Path | None) -> Iterator[Callable[[str], Any]]:
     """Yield a function that writes text to standard output, or to a file that appears when all is written."""
-    from podium.core.files import replacing
-
     if output is None:
         yield lambda text: typer.echo(text, nl=False)
     else:

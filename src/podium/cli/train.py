@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 from podium.cli.examples import as_epilog, of_model
 from podium.cli.options import Command, with_parameters
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
-from podium.cli.runs import RunFolder, files_of, read_config, reading_options, to_toml
+from podium.cli.runs import RunFolder, files_of, read_config, to_toml
+from podium.core.files import write_text
 from podium.core.parameters import parameters, unknown_parameter
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
@@ -149,7 +151,7 @@ def command_of(name: str) -> Any:
     ) -> None:
         chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen
         chosen.pop("model", None)
-        reader = configured(reader, reading_options(chosen.pop("reading", {})))
+        reader = configured(reader, chosen.pop("reading", {}))
         files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
         if not files:
             raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
@@ -212,8 +214,6 @@ class Training:
 
     def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
         """Read the data, train, and write the run's folder."""
-        from podium.core.files import write_text
-
         folder, options = self.folder, self._fit_options(overwrite)
         if self.cluster is None:
             documents: Any = reader(files)
@@ -222,32 +222,21 @@ class Training:
             documents = files
             options |= {"valid": valid_files or None, "reader": reader}
         folder.begin(overwrite)
-        reading = chosen_options(reader)
         started, clock = datetime.now(UTC), time.monotonic()
-        config = to_toml({"data": files, "valid": valid_files, "model": self.name, **self.parameters})
-        with folder.at_work(config + ("\n[reading]\n" + to_toml(reading) if reading else "")):
-            self._fit(documents, options)
+        config = {"data": files, "valid": valid_files, "model": self.name, **self.parameters}
+        with folder.at_work(to_toml(config, chosen_options(reader))), ExitStack() as stack:
+            if self.cluster is not None:
+                from podium.distributed.dask_engine import connected
+
+                options["client"] = stack.enter_context(connected(self.cluster))
+            if self.watcher is not None:
+                options["observers"] = [stack.enter_context(self.watcher)]
+            self.ranker.fit(documents, **options)
         write_text(folder.history, json.dumps(self.ranker.history_, indent=1) + "\n")
         folder.write_facts(started, time.monotonic() - clock)
         self.ranker.save(folder.model)
         folder.finish()
         typer.echo(f"{folder.model}: {self._result()}")
-
-    def _fit(self, documents: Any, options: dict[str, Any]) -> None:
-        if self.cluster is None:
-            self._fit_with(documents, options)
-            return
-        from podium.distributed.dask_engine import connected
-
-        with connected(self.cluster) as client:
-            self._fit_with(documents, {**options, "client": client})
-
-    def _fit_with(self, documents: Any, options: dict[str, Any]) -> None:
-        if self.watcher is None:
-            self.ranker.fit(documents, **options)
-            return
-        with self.watcher as observer:
-            self.ranker.fit(documents, observers=[observer], **options)
 
     def _fit_options(self, overwrite: bool) -> dict[str, Any]:
         """Return the options of `fit`; raise if the folder cannot hold this run."""

@@ -12,6 +12,7 @@ from podium.cli.options import with_parameters
 from podium.cli.reading import Reader, chosen_options, for_model, reads_data, require_alike
 from podium.cli.runs import read_config, to_toml
 from podium.cli.train import DEFAULT_MODEL, require_model
+from podium.core.files import write_text
 from podium.estimators.parameters import MODELS, AdaptParameters, CommitteeParameters
 
 
@@ -47,7 +48,6 @@ def tune(
     The folder has trials.jsonl (all trials), config.toml (for podium train --config) and model.podium.
     """
     import podium
-    from podium.core.files import write_text
 
     require_model(model)
     fixed = {name: value for name, value in read_config(config).items() if name not in ("data", "valid", "model")}
@@ -61,9 +61,8 @@ def tune(
     )  # fmt: skip
     typer.echo(str(tuning))
     tuned = tuning.estimator
-    reading = chosen_options(reader)
-    text = to_toml({"data": data, "model": model, **tuned.get_params()})
-    write_text(output / "config.toml", text + ("\n[reading]\n" + to_toml(reading) if reading else ""))
+    text = to_toml({"data": data, "model": model, **tuned.get_params()}, chosen_options(reader))
+    write_text(output / "config.toml", text)
     tuned.fit(documents).save(output / "model.podium")
     if report is not None:
         podium.save_chart(tuning.plot(), report)
