@@ -143,7 +143,7 @@ def rankers() -> dict[str, dict[str, Any]]:
     import podium
 
     found: dict[str, list[float]] = {}
-    for number, fold in enumerate(podium.folds(FOLDER / "mq2008")):
+    for number, fold in enumerate(podium.data.datasets.folds(FOLDER / "mq2008")):
         for name, model in _trained(fold.train, number).items():
             scores = model.predict(fold.test)
             found.setdefault(name, []).append(podium.evaluate(fold.test, scores, "ndcg@10").means["ndcg@10"])

@@ -35,7 +35,7 @@ from podium.objectives import (
     Objective,
     Schedule,
 )
-from podium.objectives.schedules import weight_at
+from podium.objectives.sums import weight_at
 
 PLACE = "[S] table 2"
 NEWTON, GRADIENT = "baseline (Newton)", "baseline (gradient)"

@@ -74,6 +74,20 @@ def test_rounds_are_counted_from_1_and_what_is_not_known_is_left_out(arrows):
     assert [row["predicted"] for row in table_with(calibration.plot(), "from", "observed")] == [0.6]
 
 
+def test_results_are_shown_as_their_tables(arrows):
+    for result in (*results(arrows), arrows.pairs_behind(1)):
+        table = result.table()
+        assert str(table) in str(result)
+        assert result._repr_html_() == table.render("html")
+        assert [column.header for column in result.__rich__().columns] == table.columns
+
+
+def test_long_results_are_shown_in_part():
+    long = LineSearchWeights(np.arange(100), np.ones(100))
+    assert len(str(long).splitlines()) == 21
+    assert len(long.table().rows) == 100
+
+
 def test_titles_say_what_was_seen(arrows):
     charts = [one.plot().to_dict() for one in results(arrows)]
     assert [chart["title"]["text"] for chart in charts[:7] if "title" in chart] == [

@@ -78,7 +78,9 @@ class RunFolder:
         try:
             yield
         except Stopped:
-            self._say_stopped()
+            resumed = f"the same command goes on from {self.checkpoint}"
+            anew = "there was nothing to keep, the same command begins anew"
+            typer.echo(f"podium: stopped; {resumed if self.checkpoint.exists() else anew}", err=True)
             raise
         except DataError:  # for example, settings differ from those of the checkpoint, which must stay
             if before is not None:
@@ -118,13 +120,6 @@ class RunFolder:
     def finish(self) -> None:
         """Remove the checkpoint: the model is complete."""
         self.checkpoint.unlink(missing_ok=True)
-
-    def _say_stopped(self) -> None:
-        """Say how a run that was stopped can be resumed."""
-        if self.checkpoint.exists():
-            typer.echo(f"podium: stopped; the same command goes on from {self.checkpoint}", err=True)
-        else:
-            typer.echo("podium: stopped; there was nothing to keep, the same command begins anew", err=True)
 
 
 def _read_json(path: Path) -> Any:

@@ -177,9 +177,8 @@ class Training:
     """One run of `podium train`."""
 
     def __init__(
-        self, name: str, chosen: dict[str, Any], folder: RunFolder, checkpoint_every: int | None,
-        cluster: str | None = None,
-    ) -> None:  # fmt: skip
+        self, name: str, chosen: dict[str, Any], folder: RunFolder, checkpoint_every: int | None, cluster: str | None
+    ) -> None:
         import podium.estimators
 
         self.cluster = cluster

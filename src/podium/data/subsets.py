@@ -34,9 +34,13 @@ def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) ->
     return np.sort(data.order[np.repeat(is_chosen, data.query_sizes)])
 
 
-def numbers_of_query(data: RankingData, query: Any) -> list[int]:
-    """Return the number of the query with this id, or nothing; whole numbers may be given as text."""
-    return [number for number, known in enumerate(data.query_ids.tolist()) if str(known) == str(query)]
+def number_of_query(data: RankingData, query: Any) -> int:
+    """Return the number of the query with this id; whole numbers may be given as text."""
+    for number, known in enumerate(data.query_ids.tolist()):
+        if str(known) == str(query):
+            return number
+    first = ", ".join(map(repr, data.query_ids[:3].tolist()))
+    raise DataError(f"query: there is no query {query!r} in the data; its query ids are {first}, …")
 
 
 def has_weight(data: RankingData) -> Bools:

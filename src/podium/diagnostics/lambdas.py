@@ -14,9 +14,17 @@ from podium.core.sums import mean
 from podium.core.validation import numbers_of, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
-from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound, classes_of_labels, labels_in
+from podium.data.subsets import number_of_query
+from podium.diagnostics.watching import (
+    ByIteration,
+    TrainingObserver,
+    TrainingRound,
+    classes_of_labels,
+    labels_in,
+    require_source,
+)
 from podium.errors import DataError
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures import Ranking
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
@@ -72,7 +80,7 @@ def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData 
 
 
 @dataclass(frozen=True, eq=False)
-class PairsBehind:
+class PairsBehind(ShownAsTable):
     """The pairs whose λ_jk add up to the λ_j of one document.
 
     Attributes:
@@ -109,15 +117,9 @@ class PairsBehind:
         rows = [[int(rank), *map(float, others)] for rank, *others in zip(*(c.tolist() for c in columns), strict=True)]
         return Table(["other's rank", "other's label", "score difference", "λ of the pair"], rows)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table().__rich__()
-
 
 @dataclass(frozen=True, eq=False)
-class LambdaArrows:
+class LambdaArrows(ShownAsTable):
     """The documents of one query by rank, and where each objective moves them.
 
     Attributes:
@@ -185,12 +187,6 @@ class LambdaArrows:
         columns = [self.ranks.tolist(), self.labels.tolist(), self.scores.tolist(), *self.lambdas.tolist()]
         return Table(["rank", "label", "score", *self.objectives], [list(row) for row in zip(*columns, strict=True)])
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def __rich__(self) -> Any:
-        return self.table().__rich__()
-
     def plot(self, most: int = 30) -> Any:
         """Return a chart of the first documents by rank, with an arrow for each λ and a panel for each objective."""
         return draw("lambda_arrows", self, most)
@@ -229,23 +225,16 @@ def lambda_arrows(
 
     """
     data = as_data(data)
-    return arrows_of_scores(
-        scores_at(model, data, iteration),
-        data,
-        query,
-        objectives,
-        labels,
-        0 if iteration is None else max(iteration, 0),
-    )
+    scores, seen = scores_at(model, data, iteration), 0 if iteration is None else max(iteration, 0)
+    return arrows_of_scores(scores, data, query, objectives, labels, seen)
 
 
 def arrows_of_scores(
     scores: Floats, data: RankingData, query: Any, objectives: Sequence[Objective | str], labels: str, iteration: int
 ) -> LambdaArrows:
     """See `lambda_arrows`: at scores of all rows, which training had after an iteration."""
-    number = _query_number(data, query)
-    if labels not in data.labels:
-        raise DataError(f"labels: the data has no labels {labels!r}; it has {', '.join(map(repr, data.labels))}")
+    number = number_of_query(data, query)
+    require_source(data, labels)
     if isinstance(objectives, str | Objective):
         objectives = (objectives,)
     if not objectives:
@@ -260,14 +249,6 @@ def arrows_of_scores(
         data.query_ids[number], of_query[order], part.labels[labels][order].astype(np.float64), scores[order],
         tuple(name for name, _ in named), lambdas, bound, order, iteration,
     )  # fmt: skip
-
-
-def _query_number(data: RankingData, query: Any) -> int:
-    for number, name in enumerate(data.query_ids.tolist()):
-        if name == query:
-            return number
-    known = ", ".join(map(repr, data.query_ids[:3].tolist()))
-    raise DataError(f"query: there is no query {query!r} in the data; its query ids are {known}, …")
 
 
 VANISHED = 1e-9  # of Σ |λ_jk|: a net λ_j below is the rounding of 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -20,7 +20,7 @@ from podium.core.validation import numbers_of, require_number, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures import Measure, Ranking, as_measure
 from podium.models.base import model_of
 
@@ -44,7 +44,7 @@ def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
 
 
 @dataclass(frozen=True)
-class Optimality:
+class Optimality(ShownAsTable):
     """The result of `local_optimality`.
 
     Attributes:
@@ -115,9 +115,6 @@ class Optimality:
                  f"mean change of {self.measure}", "highest"]  # fmt: skip
         return Table(names, [[float(value) for value in row] for row in columns])
 
-    def __str__(self) -> str:
-        return str(self.table())
-
     def plot(self) -> Any:
         """Return the changes by step, and the curves of single weights, as a chart (extra `report`)."""
         return draw("optimality", self)
@@ -176,86 +173,44 @@ def local_optimality(
 
     """
     data = as_data(data)
-    weights, scores_of_weights = _weights_and_scores(model, data)
-    moved = _MovedWeights.checked(weights, steps, directions, curves, points, random_state)
+    scorer: Any = model_of(model)
+    if not hasattr(scorer, "as_function"):
+        raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
+    require_whole("directions", directions, 1)
+    require_whole("points", points, 3)
+    require_whole("curves", curves, 0, optional=True)
+    ladder = numbers_of("steps", steps)
+    if not ladder or not all(0 < step < math.inf for step in ladder):
+        raise DataError(f"steps must be positive numbers, not {steps!r}")
+    weights, scores_of_weights = scorer.as_function(data)
+    length, n_random = float(np.linalg.norm(weights)) or 1.0, len(ladder) * directions
+    evenly = np.linspace(0, len(weights) - 1, len(weights) if curves is None else min(curves, len(weights)))
+    curved = np.unique(evenly.round().astype(np.int64))
+    moves = np.linspace(-max(ladder), max(ladder), points)
     fixed = as_measure(measure).fixed(data)
+
+    def moved(number: int) -> Floats:
+        """Return the weights of each step and direction, then those of each curve, by number."""
+        if number < n_random:
+            step, direction = divmod(number, directions)
+            way = np.random.default_rng([random_state, direction]).normal(size=len(weights))
+            return np.asarray(weights + ladder[step] * (way * (length / np.linalg.norm(way))))
+        weight, move = divmod(number - n_random, points)
+        changed: Floats = weights.copy()
+        changed[curved[weight]] += moves[move] * length
+        return changed
 
     def value(at: Floats) -> float:
         return fixed.mean(Ranking(data, scores_of_weights(at)))
 
-    values = []
-    with _one_thread_each(model_of(model)), progress("moving weights", len(moved)) as advance:
+    values, n_moved = [], n_random + len(curved) * points
+    with _one_thread_each(scorer), progress("moving weights", n_moved) as advance:
         here = value(weights)
         if not here > 0:
             raise DataError(f"{fixed} is {here} for every order: there are no relevant documents")
-        for one in map_threads(lambda number: value(moved.point(number)), range(len(moved)), n_threads):
+        for one in map_threads(lambda number: value(moved(number)), range(n_moved), n_threads):
             values.append(one)
             advance(1)
-    changes, curve_values = moved.sorted_out(values)
-    return Optimality(
-        str(as_measure(measure)), here, moved.steps, changes - here, moved.curved, moved.moves, curve_values
-    )
-
-
-def _weights_and_scores(model: Any, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Return the weights of a model, and the scores of the data as a function of weights."""
-    scorer = model_of(model)
-    if not hasattr(scorer, "as_function"):
-        raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
-    return cast(tuple[Floats, Callable[[Floats], Floats]], scorer.as_function(data))
-
-
-@dataclass(frozen=True)
-class _MovedWeights:
-    """All the weights at which to measure, by number: those of each step and direction, then those of each curve."""
-
-    weights: Floats
-    length: float
-    steps: tuple[float, ...]
-    directions: int
-    curved: Ints
-    moves: Floats
-    random_state: int
-
-    @classmethod
-    def checked(
-        cls, weights: Floats, steps: Sequence[float], directions: int, curves: int | None, points: int, seed: int
-    ) -> _MovedWeights:
-        """Refuse numbers that cannot be."""
-        require_whole("directions", directions, 1)
-        require_whole("points", points, 3)
-        require_whole("curves", curves, 0, optional=True)
-        ladder = numbers_of("steps", steps)
-        if not ladder or not all(0 < step < math.inf for step in ladder):
-            raise DataError(f"steps must be positive numbers, not {steps!r}")
-        curved = np.arange(len(weights))
-        if curves is not None:
-            evenly = np.linspace(0, len(weights) - 1, min(curves, len(weights)))
-            curved = np.unique(evenly.round().astype(np.int64))
-        moves = np.linspace(-max(ladder), max(ladder), points)
-        return cls(weights, float(np.linalg.norm(weights)) or 1.0, ladder, directions, curved, moves, seed)
-
-    def __len__(self) -> int:
-        return len(self.steps) * self.directions + len(self.curved) * len(self.moves)
-
-    def point(self, number: int) -> Floats:
-        """Return the weights of a number."""
-        if number < len(self.steps) * self.directions:
-            return self.weights + self.steps[number // self.directions] * self._direction(number % self.directions)
-        weight, move = divmod(number - len(self.steps) * self.directions, len(self.moves))
-        moved = self.weights.copy()
-        moved[self.curved[weight]] += self.moves[move] * self.length
-        return moved
-
-    def _direction(self, number: int) -> Floats:
-        """Return a random direction, as long as the weights."""
-        direction = np.random.default_rng([self.random_state, number]).normal(size=len(self.weights))
-        return np.asarray(direction * (self.length / np.linalg.norm(direction)))
-
-    def sorted_out(self, values: Sequence[float]) -> tuple[Floats, Floats]:
-        """Return the values by step and direction, and by curve and move."""
-        n_random = len(self.steps) * self.directions
-        return (
-            np.array(values[:n_random]).reshape(len(self.steps), self.directions),
-            np.array(values[n_random:]).reshape(len(self.curved), len(self.moves)),
-        )
+    changes = np.array(values[:n_random]).reshape(len(ladder), directions) - here
+    of_curves = np.array(values[n_random:]).reshape(len(curved), points)
+    return Optimality(str(as_measure(measure)), here, ladder, changes, curved, moves, of_curves)

@@ -15,15 +15,16 @@ from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.diagnostics.lambdas import scores_at
+from podium.diagnostics.watching import require_source
 from podium.errors import DataError
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures.ranking import for_queries
 
 UNIT = 1 << 30  # probabilities are summed as multiples of 1/UNIT: the same in any order, for up to 2^33 pairs
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(ShownAsTable):
     """A model's probabilities of pairs, P = 1 / (1 + e^{−σ(s_i − s_j)}), and how often they are right.
 
     The first document of every pair has the higher score, so P is at least ½. A pair of equal scores counts half for
@@ -79,9 +80,6 @@ class Calibration:
     def __str__(self) -> str:
         return f"{self.table()}\nexpected calibration error {self.error:.4f} over {self.n_pairs} pairs"
 
-    def __rich__(self) -> Any:
-        return self.table().__rich__()
-
     def plot(self) -> Any:
         """Observed against predicted, a point for each bin, and the number of pairs."""
         return draw("calibration", self)
@@ -127,9 +125,8 @@ def calibration(
         preferences = data.preferences is not None and labels not in data.labels
     if preferences and data.preferences is None:
         raise DataError("preferences: the data has none; RankingData(…, preferences=(i, j, probability))")
-    if not preferences and labels not in data.labels:
-        known = ", ".join(map(repr, data.labels)) or "none"
-        raise DataError(f"labels: the data has no labels {labels!r}; it has {known}")
+    if not preferences:
+        require_source(data, labels)
     scores = scores_at(model, data, iteration)
     pairs = _preferred_pairs if preferences else _labelled_pairs
     counts, sums, right = pairs(data, labels, sigma * scores, int(bins))

@@ -13,7 +13,7 @@ from podium.core.array_types import Floats, Ints
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.objectives import Objective
 
 SHOWN_ROWS = 20  # of a table in the terminal; `table()` has all
@@ -56,7 +56,7 @@ class TrainingRound(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ByIteration(ABC):
+class ByIteration(ShownAsTable, ABC):
     """Numbers by iteration.
 
     Attributes:
@@ -83,19 +83,13 @@ class ByIteration(ABC):
         ]
         return Table(["iteration", *columns], rows)
 
-    def _short_table(self) -> Table:
+    def _shown_table(self) -> Table:
         """Return the table, long ones with evenly picked rows."""
         table = self.table()
         if len(table.rows) <= SHOWN_ROWS:
             return table
         picked = np.linspace(0, len(table.rows) - 1, SHOWN_ROWS).round().astype(int)
         return Table(table.columns, [table.rows[k] for k in picked])
-
-    def __str__(self) -> str:
-        return str(self._short_table())
-
-    def __rich__(self) -> Any:
-        return self._short_table().__rich__()
 
 
 class TrainingObserver(ABC):
@@ -187,11 +181,16 @@ class TrainingObserver(ABC):
         """Return the result, from the numbers of some iterations by their names in the history."""
 
 
+def require_source(data: RankingData, labels: str) -> None:
+    """Raise if the data has no labels of this source."""
+    if labels not in data.labels:
+        known = ", ".join(map(repr, data.labels)) or "none"
+        raise DataError(f"labels: the data has no labels {labels!r}; it has {known}")
+
+
 def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
     """Return the distinct labels, ascending, and the index of each document's in the canonical order; −1 for none."""
-    if source not in data.labels:
-        known = ", ".join(map(repr, data.labels)) or "none"
-        raise DataError(f"labels: the data has no labels {source!r}; it has {known}")
+    require_source(data, source)
     labels = data.labels[source][data.canonical_order].astype(np.float64)
     distinct = np.unique(labels[~np.isnan(labels)])
     if len(distinct) > MOST_LABELS:

@@ -20,7 +20,7 @@ from podium.data.columns import by_query
 from podium.data.schema import as_data
 from podium.errors import DataError, warn
 from podium.evaluation.significance import bootstrap_interval, t_interval
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
 from podium.models.base import model_of
@@ -92,7 +92,7 @@ class ByMeasure(dict[str, Any]):
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(ShownAsTable):
     """Values of measures for each query; NaN where a query is skipped.
 
     Attributes:
@@ -177,15 +177,6 @@ class Evaluation:
         """How the values are spread over the queries, with means and 95% intervals, as a chart (extra `report`)."""
         return draw("queries", self)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table().render("html")
-
-    def __rich__(self) -> Any:
-        return self.table().__rich__()
-
 
 def evaluate(
     data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, by: Any = None
@@ -234,7 +225,7 @@ def evaluated(
     for measure in measures:
         of_queries = measure.fixed_like(*trained_by).values(ranking)
         if drop_uniform:
-            of_queries = np.where(_is_uniform(data, measure.sources(data)), np.nan, of_queries)
+            of_queries = np.where(is_uniform(data, measure.sources(data)), np.nan, of_queries)
         if len(of_queries) and np.isnan(of_queries).all():
             warn(f"{measure} skips every query: its mean is not defined", stacklevel=3)
         values[str(measure)] = of_queries
@@ -283,8 +274,8 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
     return Ranking(data, system)
 
 
-def _is_uniform(data: RankingData, sources: list[str]) -> Bools:
-    """Whether all labels of a query are equal (a document without a label is as one with 0)."""
+def is_uniform(data: RankingData, sources: list[str]) -> Bools:
+    """Return the queries whose labels are all equal (a document without a label is as one with 0)."""
     if not data.n_queries:
         return np.empty(0, bool)
     starts, is_uniform = data.offsets[:-1], np.ones(data.n_queries, bool)

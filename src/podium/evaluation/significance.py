@@ -18,14 +18,14 @@ from podium.errors import DataError
 FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
 
 
-def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval for the mean."""
+def t_interval(values: Floats) -> tuple[float, float]:
+    """Student's 95% interval for the mean."""
     from scipy import stats
 
     if len(values) < 2:
         return math.nan, math.nan
     middle = mean(values)
-    half = stats.t.ppf(0.5 + confidence / 2, len(values) - 1) * standard_error(values, middle)
+    half = stats.t.ppf(0.975, len(values) - 1) * standard_error(values, middle)
     return float(middle - half), float(middle + half)
 
 

@@ -85,6 +85,26 @@ class Table:
         return table
 
 
+class ShownAsTable:
+    """A result that terminals and notebooks show as its table."""
+
+    def table(self) -> Table:
+        """Return the numbers as a table."""
+        raise NotImplementedError
+
+    def _shown_table(self) -> Table:
+        return self.table()
+
+    def __str__(self) -> str:
+        return str(self._shown_table())
+
+    def _repr_html_(self) -> str:
+        return self._shown_table().render("html")
+
+    def __rich__(self) -> Any:
+        return self._shown_table().__rich__()
+
+
 def _shown(cell: Any, column: str) -> str:
     if cell is None:
         return ""

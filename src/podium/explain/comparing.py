@@ -11,14 +11,14 @@ from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data.schema import as_data
-from podium.data.subsets import numbers_of_query
+from podium.data.subsets import number_of_query
 from podium.errors import DataError
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.explain.explanation import Explanation
 
 
 @dataclass(frozen=True, eq=False)
-class ExplanationComparison:
+class ExplanationComparison(ShownAsTable):
     """The result of `compare_explanations`: the documents of a query in the order of the second model.
 
     Scores of two models have no common scale, and only differences within the query decide its order. So scores and
@@ -96,9 +96,6 @@ class ExplanationComparison:
         """What the features change for the documents that moved most, as a chart (extra `report`)."""
         return draw("explanation_comparison", self, top)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
 
 def compare_explanations(
     first: Any, second: Any, data: Any, query: Any, *, background: Any = None, names: tuple[str, str] = ("A", "B")
@@ -124,12 +121,10 @@ def compare_explanations(
 
     """
     data = as_data(data)
-    number = numbers_of_query(data, query)
-    if not len(number):
-        raise DataError(f"there is no query {query!r} in the data")
+    number = number_of_query(data, query)
     if len(names) != 2 or names[0] == names[1]:
         raise DataError(f"names must be two different texts, not {names!r}")
-    documents = data.select(number)
+    documents = data.select([number])
     found = [model.explain(documents, background) for model in (first, second)]
     order = found[1].rows_of(query)
     ranks = np.empty((len(order), 2), np.int64)
@@ -140,7 +135,7 @@ def compare_explanations(
     features = tuple(dict.fromkeys(name for one in found for name in one.names))
     shares = np.array([_on_one_scale(one, order, features) for one in found])
     scores = np.column_stack([shares[k].sum(axis=1) for k in range(2)])
-    called = tuple(found[1].name_of(row) if data.document_ids is not None else f"row {data.rows(int(number[0]))[row]}"
+    called = tuple(found[1].name_of(row) if data.document_ids is not None else f"row {data.rows(number)[row]}"
                    for row in order.tolist())  # fmt: skip
     return ExplanationComparison(str(query), names, called, ranks, scores, features, shares)
 

@@ -19,13 +19,13 @@ from podium.data.features import numbers_of_features
 from podium.data.schema import as_data
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.models.base import shown_name
 from podium.models.rankers import scores_of
 
 
 @dataclass(frozen=True, eq=False)
-class PartialDependence:
+class PartialDependence(ShownAsTable):
     """The result of `partial_dependence`.
 
     Attributes:
@@ -53,9 +53,6 @@ class PartialDependence:
     def table(self) -> Table:
         """A row for each value."""
         return Table([self.feature, "mean score"], [[v, float(m)] for v, m in zip(self.grid, self.means, strict=True)])
-
-    def __str__(self) -> str:
-        return str(self.table())
 
     def plot(self) -> Any:
         """The mean, and the curves of single documents, as a chart (extra `report`)."""
@@ -98,7 +95,8 @@ def partial_dependence(
     (number,) = numbers_of_features([feature], data.feature_names, "feature")
     column = np.array(data.feature(number), np.float64)  # as it came, without a shift
     shown, codes = _grid(data, number, column, grid)
-    rows = _chosen_rows(data, ice, seed)
+    # Drawn by content, so that the order of rows does not matter.
+    rows = np.sort(np.argsort(ContentRandom(data).of_documents(f"ice/{seed}"), kind="stable")[:ice])
     means, curves = np.empty(len(codes)), np.empty((len(rows), len(codes)))
     features = dense_block(data.features).copy()
     for k, code in enumerate(codes):
@@ -132,9 +130,3 @@ def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[l
     if values.ndim != 1 or not len(values):
         raise DataError("grid must be a number of quantiles, or a list of values")
     return values.tolist(), (values - shift).astype(np.float32)
-
-
-def _chosen_rows(data: RankingData, n: int, seed: int) -> Ints:
-    """Draw documents by content, so that the order of rows does not matter; return them in row order."""
-    draws = ContentRandom(data).of_documents(f"ice/{seed}")
-    return np.sort(np.argsort(draws, kind="stable")[:n])

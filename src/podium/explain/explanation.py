@@ -15,7 +15,7 @@ from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.sparse import dense_block
-from podium.data.subsets import numbers_of_query
+from podium.data.subsets import number_of_query
 from podium.errors import DataError
 from podium.evaluation.tables import Table
 
@@ -92,11 +92,8 @@ class Explanation:
         """The rows of a query, by its id, the highest score first; equal scores are in the canonical order."""
         if self.data is None:
             raise DataError("features alone have no queries: explain RankingData, or a frame with a column 'qid'")
-        number = numbers_of_query(self.data, query)
-        if not len(number):
-            raise DataError(f"there is no query {query!r} in the data")
-        offsets = self.data.offsets
-        rows = self.data.canonical_order[offsets[number[0]] : offsets[number[0] + 1]]
+        number, offsets = number_of_query(self.data, query), self.data.offsets
+        rows = self.data.canonical_order[offsets[number] : offsets[number + 1]]
         return rows[np.argsort(-self.scores[rows], kind="stable")]
 
     def name_of(self, row: int) -> str:

@@ -10,9 +10,18 @@ from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.pairwise import Pairwise, Preferences
 from podium.objectives.parsing import describe, parse
 from podium.objectives.pointwise import Logistic, Multiclass, Regression
-from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
-from podium.objectives.sums import Anneal, Sum, Tiers, default_objective
+from podium.objectives.sums import (
+    Anneal,
+    Constant,
+    ExponentialGrowth,
+    ExponentialShare,
+    LinearGrowth,
+    Schedule,
+    Sum,
+    Tiers,
+    default_objective,
+)
 
 __all__ = [
     "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",

@@ -229,11 +229,8 @@ def label_source(objective: Objective) -> str | None:
     labels = getattr(objective, "labels", None)
     if isinstance(labels, str):
         return labels
-    for value in vars(objective).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Objective):
-                return label_source(part)
-    return None
+    inner = next((part for part in objective._parts() if isinstance(part, Objective)), None)
+    return None if inner is None else label_source(inner)
 
 
 def require_source(labels: object) -> None:

@@ -70,7 +70,7 @@ class Ordinal(Objective):
 class BoundOrdinal(BoundInParts, BoundPoints):
     """The labels that occur, ascending, and thresholds θ between them, which change while a model trains."""
 
-    def __init__(self, points: Points, in_parts: bool = False) -> None:
+    def __init__(self, points: Points, in_parts: bool) -> None:
         super().__init__(points)
         self.n, self.largest_weight = len(points.labels), float(points.weights.max(initial=0.0))
         classes = np.unique(points.labels[points.weights > 0])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from podium.measures import LookupTables, Measure, Ranking, as_measure
 from podium.measures.families import BY_SWAPS, DISCOUNTED, ONES, lookup_tables
 from podium.objectives.base import BoundObjective, Objective, labels_of, query_weights_of, require_labels
 from podium.objectives.links import CROSS_ENTROPY, Link
-from podium.objectives.pair_kernel import Gradients, Meeting, PairTask, ThreadShares, Work, lambda_gradients, pair_task
-from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments, PairScratch
+from podium.objectives.pair_kernel import Gradients, Meeting, ThreadShares, Work, lambda_gradients, pair_task
+from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
 from podium.objectives.pair_rows import PairSettings
 
 NO_TOTALS: Floats = np.empty(0)
@@ -209,12 +209,12 @@ class BoundPairs(BoundObjective):
 
     @cached_property
     def _lambda_gradients(self) -> Callable[..., Any]:
-        """The compiled kernel, which does not go along where this is copied."""
+        """The compiled kernel on these documents, which does not go along where this is copied."""
         none, alone = np.empty(0), self.shares.meetings()[0][0]
-        return compile_for(
-            lambda_gradients, self.documents, self.tables, self.settings, self.extras, pair_task(0, 0), none,
-            Gradients(none, none, NO_TOTALS), self.shares.scratch(0), alone,
-        )  # fmt: skip
+        fixed = self.documents, self.tables, self.settings, self.extras
+        result = Gradients(none, none, NO_TOTALS)
+        compiled = compile_for(lambda_gradients, *fixed, pair_task(0, 0), none, result, self.shares.scratch(0), alone)
+        return partial(compiled, *fixed)
 
     def _extras(self, among: PairFilter) -> Float32s | None:
         """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
@@ -255,14 +255,7 @@ class BoundPairs(BoundObjective):
         self, thread: int, shares: list[Work], meetings: list[list[Meeting]], scores: Floats, result: Gradients
     ) -> None:
         for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
-            self._compute(part, scores, result, scratch, meeting)
-
-    def _compute(
-        self, part: PairTask, scores: Floats, result: Gradients, scratch: PairScratch, meeting: Meeting
-    ) -> None:
-        self._lambda_gradients(
-            self.documents, self.tables, self.settings, self.extras, part, scores, result, scratch, meeting
-        )
+            self._lambda_gradients(part, scores, result, scratch, meeting)
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
         """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
@@ -278,7 +271,7 @@ class BoundPairs(BoundObjective):
                 last = min(first + step, len(ranked))
                 deltas = np.ascontiguousarray(np.abs(self.measure.swaps(ranked, first, last)), np.float64)
                 part = pair_task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
-                self._compute(part, scores, result, self.shares.scratch(0), alone)
+                self._lambda_gradients(part, scores, result, self.shares.scratch(0), alone)
             total = result.totals[q]
             if self.term.normalize and total > 0:
                 rows = self.data.rows(q)

@@ -1,11 +1,12 @@
-"""Weighted sums of objectives: plain sums, tiers of label sources, and sums that change from round to round."""
+"""Weighted sums of objectives: plain sums, tiers of label sources, and sums that change by a schedule."""
 
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from podium.objectives.base import (
 from podium.objectives.lambda_ import Lambda
 from podium.objectives.listwise import QueryRegression
 from podium.objectives.pair_terms import PairFilter, PairTerm, measure_in_training
-from podium.objectives.schedules import LinearGrowth, Schedule, weight_at
 
 
 def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:
@@ -177,6 +177,102 @@ def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
     if len(numbers) and numbers.max() >= 1 << 24:
         raise DataError("there are more than 2^24 different combinations of labels")
     return np.asarray(numbers, np.float32)
+
+
+class Schedule(Protocol):
+    """A weight for each iteration, counted from 0; what leaves [0, 1] is cut off there. Any such function will do.
+
+    Example:
+        >>> from podium.objectives import Anneal, Lambda, Pairwise
+        >>> Anneal(Pairwise(), Lambda("ndcg"), lambda iteration: iteration / 100).schedule(50)
+        0.5
+
+    """
+
+    def __call__(self, iteration: int) -> float:
+        """The weight."""
+
+
+@register
+@dataclass(frozen=True)
+class Constant:
+    """Always the same weight.
+
+    Example:
+        >>> from podium.objectives import Constant
+        >>> Constant(0.3)(100)
+        0.3
+
+    """
+
+    weight: float
+
+    def __call__(self, iteration: int) -> float:
+        return self.weight
+
+
+@register
+@dataclass(frozen=True)
+class LinearGrowth:
+    """w_m = w_0 + α m: [S] §5 tried w_0 of .1, .25 and .5, α of .1, .01 and .001.
+
+    Example:
+        >>> from podium.objectives import LinearGrowth
+        >>> LinearGrowth(0.1, 0.01)(10)
+        0.2
+
+    """
+
+    start: float = 0.1
+    rate: float = 0.01
+
+    def __call__(self, iteration: int) -> float:
+        return self.start + self.rate * iteration
+
+
+@register
+@dataclass(frozen=True)
+class ExponentialGrowth:
+    """w_m = w_{m−1} + e^{−α/m} from w_0 on, as the text of [S] §5 says; α of 100 and 250.
+
+    Example:
+        >>> from podium.objectives import ExponentialGrowth
+        >>> round(ExponentialGrowth(0.1, 2.0)(2), 4)
+        0.6032
+
+    """
+
+    start: float = 0.1
+    rate: float = 100.0
+
+    def __call__(self, iteration: int) -> float:
+        return self.start + math.fsum(math.exp(-self.rate / m) for m in range(1, iteration + 1))
+
+
+@register
+@dataclass(frozen=True)
+class ExponentialShare:
+    """w_m = e^{−α/m}: what figure 6 of [S] plots; 0 in the first round.
+
+    Example:
+        >>> from podium.objectives import ExponentialShare
+        >>> round(ExponentialShare(2.0)(2), 4)
+        0.3679
+
+    """
+
+    rate: float = 100.0
+
+    def __call__(self, iteration: int) -> float:
+        return math.exp(-self.rate / iteration) if iteration > 0 else 0.0
+
+
+def weight_at(schedule: Schedule, iteration: int) -> float:
+    """The weight, kept in [0, 1]."""
+    weight = schedule(iteration)
+    if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or math.isnan(weight):
+        raise DataError(f"the schedule {schedule!r} gave {weight!r} for iteration {iteration}, not a number")
+    return min(max(float(weight), 0.0), 1.0)
 
 
 @register

@@ -21,13 +21,7 @@ FEW = 30  # points that are drawn as such
 
 
 def lines_by_iteration(
-    iterations: Ints,
-    columns: Mapping[str, Floats],
-    title: str,
-    *,
-    legend: str | None = None,
-    is_share: bool = True,
-    height: int = HEIGHT,
+    iterations: Ints, columns: Mapping[str, Floats], title: str, *, legend: str | None = None, is_share: bool = True
 ) -> Chart:
     """Return a line for each column, without a theme; what is NaN is left out.
 
@@ -37,7 +31,6 @@ def lines_by_iteration(
         title: of the vertical axis.
         legend: its title.
         is_share: whether values are shown in percent.
-        height: of the panel.
 
     """
     rows = []
@@ -62,7 +55,7 @@ def lines_by_iteration(
             tooltip=[alt.Tooltip("name:N", title=legend or "of"), alt.Tooltip("iteration:Q", title="round"),
                      alt.Tooltip("value:Q", format=shown)],
         )
-        .properties(height=height)
+        .properties(height=HEIGHT)
     )  # fmt: skip
 
 

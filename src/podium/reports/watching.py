@@ -130,7 +130,8 @@ class Picture:
         drawn = [left + line for left, line in zip(axis, lines, strict=True)]
         first, last = str(self.first + 1), str(self.first + len(self.values))
         drawn.append(" " * (margin + 2) + (f"{first}{last:>{inner - len(first)}}" if first != last else first))
-        return "\n".join([self.name[:width], *drawn, self._words()[:width], *self._of_others(width)])
+        others = ", ".join(f"{name} {value:.4f}" for name, value in self.others.items())
+        return "\n".join([self.name[:width], *drawn, self._words()[:width], *([others[:width]] if others else [])])
 
     def _words(self) -> str:
         """Return the round, the values and the time, in one line."""
@@ -139,10 +140,6 @@ class Picture:
         if self.best is not None and self.best >= self.first:
             words.append(f"best {self.values[self.best - self.first]:.4f} in round {self.best + 1}")
         return ", ".join([*words, f"{self.seconds:.1f} s"])
-
-    def _of_others(self, width: int) -> list[str]:
-        shown = ", ".join(f"{name} {value:.4f}" for name, value in self.others.items())
-        return [shown[:width]] if shown else []
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

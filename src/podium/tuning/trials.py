@@ -91,18 +91,14 @@ class Study:
     def trials(self) -> list[Trial]:
         """The trials that have ended."""
         states = self.optuna.trial.TrialState
-        return [
-            self._shown(trial)
-            for trial in self.study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED))
-        ]
-
-    def _shown(self, trial: Any) -> Trial:
-        state: Literal["complete", "pruned"] = (
-            "complete" if trial.state == self.optuna.trial.TrialState.COMPLETE else "pruned"
-        )
-        values = {name: _value(self.space[name], value) for name, value in trial.params.items()}
-        kept = trial.user_attrs
-        return Trial(trial.number, values, state, kept.get("means", {}), kept.get("rounds"), kept.get("seconds", 0.0))
+        trials = []
+        for trial in self.study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)):
+            state: Literal["complete", "pruned"] = "complete" if trial.state == states.COMPLETE else "pruned"
+            values = {name: _value(self.space[name], value) for name, value in trial.params.items()}
+            kept = trial.user_attrs
+            means, rounds, seconds = kept.get("means", {}), kept.get("rounds"), kept.get("seconds", 0.0)
+            trials.append(Trial(trial.number, values, state, means, rounds, seconds))
+        return trials
 
     def batch(self, n_trials: int) -> list[Proposal]:
         """Return the next settings to try, until `n_trials` are known: first those that an earlier search began."""

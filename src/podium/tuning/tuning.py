@@ -25,9 +25,9 @@ from podium.data.schema import as_data
 from podium.data.subsets import fold_of_queries, require_weight_outside
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, require_ranker
-from podium.evaluation.tables import Table
+from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures import BoundMeasures, Graded, Measure, selection_for
-from podium.tuning.space import Checked, Space, Value, checked_space
+from podium.tuning.space import Checked, Space, checked_space
 from podium.tuning.trials import Proposal, Study, Trial
 
 DEFAULT_FOLDS = 5
@@ -38,7 +38,7 @@ SHOWN_TRIALS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Tuning:
+class Tuning(ShownAsTable):
     """The result of `tune`.
 
     Attributes:
@@ -86,7 +86,7 @@ class Tuning:
         ]  # fmt: skip
         return Table(["trial", "state", *measures, "rounds", "seconds", *names], rows)
 
-    def _short_table(self) -> Table:
+    def _shown_table(self) -> Table:
         table = self.table()
         return Table(table.columns, table.rows[:SHOWN_TRIALS])
 
@@ -98,11 +98,8 @@ class Tuning:
         pruned = sum(trial.state == "pruned" for trial in self.trials)
         mattered = ", ".join(f"{name} {share:.0%}" for name, share in self.importance.items())
         lines = [f"{len(self.trials)} trials, {pruned} of them pruned; the best is trial {self.best.number}", ""]
-        lines += [str(self._short_table()), *(["", f"what mattered: {mattered}"] if mattered else [])]
+        lines += [str(self._shown_table()), *(["", f"what mattered: {mattered}"] if mattered else [])]
         return "\n".join(lines)
-
-    def __rich__(self) -> Any:
-        return self._short_table().__rich__()
 
 
 def tune(
@@ -168,8 +165,10 @@ def tune(
     selection = selection_for(estimator.measure if measure is None else measure, train)
     judges = _judges(train, valid, folds, seed)
     tried = _prepared(estimator, selection)
+    own = {name: getattr(tried, name) for name in chosen}
+    first = own if all(own[name] in over for name, over in chosen.items()) else None  # None: not in the space
     study = Study(
-        chosen, _own_settings(tried, chosen), _fingerprint(tried, selection, chosen, train, valid, folds, seed),
+        chosen, first, _fingerprint(tried, selection, chosen, train, valid, folds, seed),
         None if path is None else Path(path), seed,
     )  # fmt: skip
     _search(study, _Trials(tried, judges, selection), n_trials, timeout, thread_count(n_threads), verbose)
@@ -335,12 +334,6 @@ def _tuned(estimator: Any, best: Trial, measure: Measure | Graded | str | None) 
     if measure is not None and "measure" in known:
         values["measure"] = measure  # type: ignore[assignment]
     return type(estimator)(**estimator.get_params(deep=False) | values)
-
-
-def _own_settings(estimator: Any, space: Checked) -> dict[str, Value] | None:
-    """Return the estimator's own values of the parameters that are searched; None if the space lacks one of them."""
-    own = {name: getattr(estimator, name) for name in space}
-    return own if all(own[name] in over for name, over in space.items()) else None
 
 
 def _fingerprint(

@@ -97,27 +97,19 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
         missing.append(Missing(sentence_of(error)))
     if isinstance(explanation, Explanation):
         ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}
+    # The intervals of a single query are not defined.
+    has_intervals = bool(intervals) and bool(np.isfinite(list(intervals.values())).all())
     for way, values in ways.items():
-        known = [intervals[name] for name in values] if "shuffled" in way and not _undefined(intervals) else None
+        known = [intervals[name] for name in values] if "shuffled" in way and has_intervals else None
         chart = importance_chart(list(values), list(values.values()), way, intervals=known, top=SHOWN)
         figures += figures_of(chart, way[:1].upper() + way[1:])
     if not ways:
         return [], missing
-    order = _order(ways)
+    last = list(ways.values())[-1]
+    order = sorted(last, key=lambda name: -last[name])
     some = f"{part.n_documents:,} documents{of_some(part, subject.data)}"
     words = f"Features are shuffled among {some}; intervals are of 95%, over the queries."
     return order, [Words(words), Figures(tuple(figures)), _table(ways, intervals, order), *missing]
-
-
-def _undefined(intervals: dict[str, tuple[float, float]]) -> bool:
-    """Return whether there are no intervals, as of a single query."""
-    return not intervals or not np.isfinite(list(intervals.values())).all()
-
-
-def _order(ways: dict[str, dict[str, float]]) -> list[str]:
-    """Return the features by the last of the ways that is known, the most important first."""
-    values = list(ways.values())[-1]
-    return sorted(values, key=lambda name: -values[name])
 
 
 def _table(ways: dict[str, dict[str, float]], intervals: dict[str, tuple[float, float]], order: list[str]) -> Part:

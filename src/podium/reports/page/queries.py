@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from podium.core.array_types import Bools, Float32s, Floats, Ints
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.data import RankingData
 from podium.data.subsets import rows_of_queries
 from podium.diagnostics.lambdas import LambdaArrows, arrows_of_scores
 from podium.errors import PodiumError
+from podium.evaluation.evaluating import is_uniform
 from podium.explain import Explanation
 from podium.reports.feature_charts import shown_number
 from podium.reports.page.contents import (
@@ -69,7 +70,7 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
         return {"The first queries": list(range(min(n, subject.data.n_queries)))}
     measure = subject.measures[0]
     values = subject.evaluations[subject.name].values[str(measure)]
-    candidates = np.flatnonzero(_has_order(subject.data, measure.labels) & ~np.isnan(values)).tolist()
+    candidates = np.flatnonzero(~is_uniform(subject.data, [measure.labels]) & ~np.isnan(values)).tolist()
     by_value = sorted(candidates, key=lambda q: (values[q], names[q]))
     groups = {"The worst": by_value[:n], "The best": by_value[::-1][: min(n, max(0, len(by_value) - n))]}
     if subject.other is not None:
@@ -77,13 +78,6 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
         moved = sorted((q for q in candidates if changes[q]), key=lambda q: (-abs(changes[q]), names[q]))
         groups[f"The most changed against {subject.other}"] = moved[:n]
     return {name: queries for name, queries in groups.items() if queries}
-
-
-def _has_order(data: RankingData, source: str) -> Bools:
-    """Return the queries with documents of different labels."""
-    labels = np.nan_to_num(data.labels[source][data.order])
-    starts = data.offsets[:-1]
-    return np.asarray(np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts))
 
 
 def _rows(subject: Subject, number: int, name: str | None = None) -> Ints:
