@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.options import with_options
 from podium.cli.reading import Reader, for_model, reads_data, with_columns
 from podium.errors import DataError
 
@@ -129,40 +128,18 @@ def show(table: Table, shape: Shape) -> None:
         typer.echo(table.render(shape.value))
 
 
-class RankedSystems(NamedTuple):
-    """Labelled data, the scores of each system by name, and what to measure."""
-
-    documents: Any
-    scores: dict[str, Any]
-    measures: list[Any]
-    drop_uniform: bool
-
-
-def _rank(
-    data: str,
-    systems: Mapping[str, str],
-    reader: Reader,
-    *,
-    measure: MeasureOption = None,
-    preset: PresetOption = None,
-    qrels: QrelsOption = False,
-    drop_uniform: DropOption = False,
-) -> RankedSystems:
-    """Read the data and the scores of the systems, each as its model needs it."""
+def read_ranked(data: str, systems: Mapping[str, str], is_qrels: bool, reader: Reader) -> tuple[Any, dict[str, Any]]:
+    """Read labelled data, and the scores of the systems by name, each as its model needs it."""
     from podium.evaluation import read_qrels
 
     models = models_of(systems.values())
     data_reader = reader_for(reader, models, len(set(systems.values())))
-    documents = read_qrels(data) if qrels else data_reader([data])
+    documents = read_qrels(data) if is_qrels else data_reader([data])
     scores = {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
-    return RankedSystems(documents, scores, measures_of(measure, preset), drop_uniform)
-
-
-ranks_systems = with_options(_rank, "rank")  # a command's argument `rank` takes the data, the systems and the reader
+    return documents, scores
 
 
 @reads_data
-@ranks_systems
 def evaluate(
     data: Data,
     scores: Annotated[
@@ -170,30 +147,30 @@ def evaluate(
         typer.Argument(help="A model file, a file with one score per line, a TREC run, or feature:NAME."),
     ],
     reader: Reader,
-    rank: Callable[..., RankedSystems],
     by: Annotated[
         str | None, typer.Option(help="Also apart by the values of this feature, constant within a query.")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="A row for each query.")] = False,
     shape: ShapeOption = Shape.text,
+    measure: MeasureOption = None,
+    preset: PresetOption = None,
+    qrels: QrelsOption = False,
+    drop_uniform: DropOption = False,
 ) -> None:
     """Measure a ranking: means with 95% intervals, or a value for each query."""
     import podium.evaluation
 
-    ranked = rank(data, {"system": scores}, reader)
-    result = podium.evaluation.evaluate(
-        ranked.documents, ranked.scores["system"], ranked.measures, drop_uniform=ranked.drop_uniform, by=by
-    )
+    documents, ranked = read_ranked(data, {"system": scores}, qrels, reader)
+    measures = measures_of(measure, preset)
+    result = podium.evaluation.evaluate(documents, ranked["system"], measures, drop_uniform=drop_uniform, by=by)
     show(result.query_table() if per_query else result.table(), shape)
 
 
 @reads_data
-@ranks_systems
 def compare(
     data: Data,
     systems: Annotated[list[str], typer.Argument(help="NAME=SCORES for each system, scores as for evaluate.")],
     reader: Reader,
-    rank: Callable[..., RankedSystems],
     baseline: Annotated[str | None, typer.Option(help="Compare the others with this system only.")] = None,
     margin: Annotated[float | None, typer.Option(help="Also test whether means differ by less than this.")] = None,
     moved: Annotated[
@@ -203,20 +180,23 @@ def compare(
         Path | None, typer.Option(help="Also write a page with all of it, single queries included, as HTML.")
     ] = None,
     shape: ShapeOption = Shape.text,
+    measure: MeasureOption = None,
+    preset: PresetOption = None,
+    qrels: QrelsOption = False,
+    drop_uniform: DropOption = False,
 ) -> None:
     """Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence."""
     import podium.evaluation
 
     named = named_systems(systems)
-    ranked = rank(data, named, reader)
+    documents, ranked = read_ranked(data, named, qrels, reader)
     result = podium.evaluation.compare(
-        ranked.documents, ranked.scores, ranked.measures, baseline=baseline, margin=margin,
-        drop_uniform=ranked.drop_uniform,
-    )  # fmt: skip
+        documents, ranked, measures_of(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform
+    )
     if html is not None:
         from podium.reports.page import comparison_report
 
-        comparison_report(ranked.scores, ranked.documents, html, result)
+        comparison_report(ranked, documents, html, result)
     tables = {"means": result.means_table(), "pairs": result.table()}
     if moved:
         first, second = list(named)[:2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -30,27 +29,7 @@ def _option(parameter: Parameter[Any], default: str | bool) -> Any:
     return typer.Option(*names, help=text, show_default=default, rich_help_panel="Parameters")
 
 
-def options_in(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the keyword arguments of a function, which are the options of a command."""
-    signature = inspect.signature(function, eval_str=True, locals={"RankingData": Any})  # typed only, not imported
-    return [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-
-
-def with_options(function: Callable[..., Any], argument: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give commands the options of a function; their argument of this name is the function with the chosen values."""
-    options = options_in(function)
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def wrapped(**values: Any) -> None:
-            chosen = {p.name: values.pop(p.name) for p in options}
-            command(**{argument: partial(function, **chosen)}, **values)
-
-        return _as_command(wrapped, command, argument, options)
-
-    return decorate
-
-
-def _as_command(
+def as_command(
     wrapped: Callable[..., None], command: Callable[..., None], argument: str, options: list[inspect.Parameter]
 ) -> Callable[..., None]:
     """Return a function that typer sees as a command with further options instead of one argument."""
@@ -73,7 +52,7 @@ def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Calla
             command(chosen=_chosen(cls, values), **values)
 
         options = [p for p in _options_of(cls) if p.name.removeprefix(PREFIX) not in without]
-        return _as_command(wrapped, command, "chosen", options)
+        return as_command(wrapped, command, "chosen", options)
 
     return decorate
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from podium.cli.options import options_in, with_options
+from podium.cli.options import as_command
 from podium.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ def _read(
         return _open_binned(sources, chosen)
     data = read(_files(sources), **_arguments(chosen))
     return data.with_reading(columns={name: chosen[name] for name in _COLUMNS if chosen[name] is not None})
+
+
+_SIGNATURE = inspect.signature(_read, eval_str=True, locals={"RankingData": Any})  # typed only, not imported
+_READING = [p for p in _SIGNATURE.parameters.values() if p.kind is p.KEYWORD_ONLY]
+_DEFAULTS = {p.name: p.default for p in _READING}
 
 
 def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) -> BinnedFiles:
@@ -224,27 +230,32 @@ def configured(reader: Reader, table: Any) -> Reader:
     labels = table.get("labels", [])
     if not isinstance(labels, list) or not all(isinstance(entry, str) for entry in labels):
         raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], not {labels!r}")
-    defaults = {p.name: p.default for p in options_in(_read)}
-    unknown = set(table) - set(defaults)
+    unknown = set(table) - set(_DEFAULTS)
     if unknown:
-        raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(defaults))}")
+        raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(_DEFAULTS))}")
     kinds: dict[str, Any] = {"absent": Absent, "input_format": DataFormat}
     try:
         values = {name: kinds[name](value) if name in kinds else value for name, value in table.items()}
     except ValueError as error:
         raise DataError(f"[reading]: {error}") from None
-    not_on_command_line = {name: value for name, value in values.items() if reader.keywords[name] == defaults[name]}
+    not_on_command_line = {name: value for name, value in values.items() if reader.keywords[name] == _DEFAULTS[name]}
     return partial(_read, **(reader.keywords | not_on_command_line))
 
 
 def chosen_options(reader: Reader) -> dict[str, Any]:
     """Return the options that are not the default, as values of a config."""
-    defaults = {p.name: p.default for p in options_in(_read)}
     return {
         name: value.value if isinstance(value, StrEnum) else value
         for name, value in reader.keywords.items()
-        if value != defaults[name] and value is not None
+        if value != _DEFAULTS[name] and value is not None
     }
 
 
-reads_data = with_options(_read, "reader")  # a command's argument `reader` then reads with what the user chose
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading; its argument `reader` reads with the chosen ones."""
+
+    def wrapped(**values: Any) -> None:
+        chosen = {name: values.pop(name) for name in _DEFAULTS}
+        command(reader=partial(_read, **chosen), **values)
+
+    return as_command(wrapped, command, "reader", _READING)
