@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Modules are compiled to bytecode when they are imported: most of those that are installed never are.
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 # Compiled kernels stay inside the checkout; Podium makes a folder there for each state of its sources.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 

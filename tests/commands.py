@@ -2,6 +2,8 @@
 
 A call is forked from a process that has imported what most commands need (`commands_server`), which saves most of its
 time. Where a call needs another environment, or the platform cannot fork, it starts from nothing.
+
+Workers of Dask are forked from the same process (`tests/distributed/conftest.py`).
 """
 
 import multiprocessing
@@ -18,13 +20,19 @@ CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 TIMEOUT = 120  # seconds
 
 
+def forking():
+    """What starts processes that find the libraries ready."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.commands_server"])
+    return context
+
+
 def run(*arguments, text="", cwd=None, **options):
     """Run a command with a text as its standard input; its exit code and its output."""
     words = [PODIUM, *map(str, arguments)]
     if options or not CAN_FORK:
         return subprocess.run(words, capture_output=True, text=True, check=False, input=text, cwd=cwd, **options)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.commands_server"])
+    context = forking()
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("in", "out", "err")]
         files[0].write_text(text, encoding="utf-8")

@@ -194,27 +194,6 @@ def test_it_works_where_nothing_is_writable(temporary, tmp_path):
     assert bool(cached) == (temporary == "writable")
 
 
-# Names of tests that compiled code has no part in, or that are about time and memory.
-WITHOUT_KERNELS = (
-    "frames or parquet or agrees or checks or memory or zeros or tensors or version_0_1 or boundary or damage or "
-    "encoding or float32 or predict or safety or folds or significance or mixing or origin or explanations"
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("packages", ["data measures evaluation combining", "trees models explain", "objectives"])
-def test_kernels_stay_within_their_arrays(packages):
-    """The tests of all kernels once more, compiled with bounds checks, with fewer examples each."""
-    folders = [f"tests/{name}" for name in packages.split()]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=few", *folders,
-         "-m", "not slow", "-k", f"not ({WITHOUT_KERNELS})"],
-        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0"},  # which compiles faster
-        capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
-
-
 def test_subpackages_are_attributes():
     code = "import podium; print(podium.diagnostics.Optimality, podium.objectives.Lambda, hasattr(podium, 'nonsense'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -287,12 +287,6 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
     assert run("train").returncode == 2
 
 
-def test_warmup_compiles_ahead_of_time():
-    done = run("warmup")
-    assert done.returncode == 0, done.stderr
-    assert "compiled in" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("model", "options", "expected"),
     [

@@ -1,4 +1,7 @@
-"""After `podium warmup` no command compiles a kernel, and the deployment that it is for starts at once."""
+"""After `podium warmup` no command compiles a kernel, and the deployment that it is for starts at once.
+
+All of it runs with bounds checks, and so do the tests of kernels: they find most kernels compiled.
+"""
 
 import importlib
 import os
@@ -70,14 +73,18 @@ score imported.podium valid.txt -o imported.txt
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Variables of a fresh cache that `podium warmup` has filled; compiled without optimisation, which is faster."""
+    """Variables of a fresh cache that `podium warmup` has filled, with bounds checks.
+
+    Kernels are compiled without optimisation, which is faster.
+    """
     folder = tmp_path_factory.mktemp("warm")
     folder.chmod(0o755)
-    variables = os.environ | {"NUMBA_CACHE_DIR": str(folder), "NUMBA_OPT": "0"}
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(folder), "NUMBA_OPT": "0", "NUMBA_BOUNDSCHECK": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "podium", "warmup"], capture_output=True, text=True, check=False, env=variables
     )
     assert done.returncode == 0, done.stderr
+    assert "compiled in" in done.stdout
     return variables
 
 
@@ -146,3 +153,23 @@ def test_a_service_without_rights_uses_kernels_that_it_cannot_write(environment,
     links = {path for path in temporary.rglob("*") if path.suffix in (".nbi", ".nbc")}
     assert links
     assert all(path.is_symlink() for path in links)
+
+
+# Names of tests that compiled code has no part in, that are about time and memory, or that repeat on much data what the
+# same kernels do in other tests.
+LEFT_OUT = (
+    "frames or parquet or agrees or checks or memory or zeros or tensors or version_0_1 or boundary or damage or "
+    "encoding or float32 or predict or safety or folds or significance or mixing or origin or explanations or "
+    "shapes_and_ranges or a_shift_moves or noise_is or looks_like_the_web or changes_between_the_passes"
+)
+
+
+def test_kernels_stay_within_their_arrays(environment):
+    """The tests of all kernels once more, with fewer examples each."""
+    packages = "data measures evaluation combining trees models explain objectives"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=few",
+         *(f"tests/{name}" for name in packages.split()), "-m", "not slow", "-k", f"not ({LEFT_OUT})"],
+        env=environment, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import podium
 from podium import DataError, RankingData
 from podium.core.random import seed_of
-from podium.data.datasets import random_values
+from podium.data.datasets import artificial, random_values
 from podium.data.datasets.artificial import SHARES, growth, standardised_cubic
 
 
@@ -28,6 +28,17 @@ def test_the_same_seed_gives_these_bits_on_every_machine():
     noisy = podium.artificial(5, label_noise=0.5, feature_noise=0.1, shift=0.3, clicks=True)
     assert digest(noisy) == "13fab2585148094b"
     assert digest(podium.artificial_web(5, seed=2)) == "6e744606efdaebf8"
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"features": 7}, {"shift": 0.5}, {"shift": 0}, {"part": "test"}])
+def test_data_generated_before_changes_nothing(other):
+    """Calibrations are kept: each must be that of its data."""
+    settings = {"queries": 4, "features": 6}
+    artificial._calibrated_cubic.cache_clear()
+    expected = digest(podium.artificial(**settings | other))
+    artificial._calibrated_cubic.cache_clear()
+    podium.artificial(**settings)
+    assert digest(podium.artificial(**settings | other)) == expected
 
 
 def test_neither_threads_nor_the_number_of_queries_change_a_query(monkeypatch):

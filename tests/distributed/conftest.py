@@ -4,6 +4,20 @@ import numpy as np
 import pytest
 
 import podium
+from tests.commands import CAN_FORK, forking
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_start_fast():
+    """Let Dask fork its workers from the process that commands are forked from: else each imports everything."""
+    if not CAN_FORK:
+        yield
+        return
+    first = forking().Process(target=int)  # before Dask starts that process with fewer imports
+    first.start()
+    first.join()
+    with pytest.importorskip("dask").config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        yield
 
 
 def documents(n_queries, part="train", seed=1):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
@@ -76,7 +77,19 @@ def test_equal_weights_change_nothing():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [lambda: MART(**ALL), lambda: MARTClassifier(**ALL)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: MART(**ALL),
+        pytest.param(
+            lambda: MARTClassifier(**ALL),
+            marks=pytest.mark.skipif(
+                sklearn.__version__.startswith("1.6."),
+                reason="it chooses the two classes by the first row, after it has shuffled the rows",
+            ),
+        ),
+    ],
+)
 def test_scikit_learns_checks_of_weights(make):
     model = make()
     check_sample_weight_equivalence_on_dense_data(type(model).__name__, model)

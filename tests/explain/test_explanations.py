@@ -192,8 +192,9 @@ def test_two_models_on_one_query(data, trees, linear):
 
 def test_partial_dependence_is_that_of_scikit_learn(data):
     model = podium.MART(n_trees=8, n_leaves=5).fit(data.features, data.relevance)
-    found = podium.explain.partial_dependence(model, data.replace(feature_names=None), 2, grid=7, ice=len(data))
-    expected = theirs(model, data.features, [2], kind="both", custom_values={2: np.array(found.grid)}, method="brute")
+    expected = theirs(model, data.features, [2], kind="both", grid_resolution=7, method="brute")
+    grid = expected["grid_values"][0].tolist()
+    found = podium.explain.partial_dependence(model, data.replace(feature_names=None), 2, grid=grid, ice=len(data))
     np.testing.assert_allclose(found.means, expected["average"][0], atol=1e-9)
     np.testing.assert_allclose(found.curves, expected["individual"][0], atol=1e-9)
 

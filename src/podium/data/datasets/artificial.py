@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -71,9 +72,7 @@ def artificial(
     if not 0 <= shift <= 1:
         raise DataError(f"shift must be between 0 and 1, but is {shift}")
     domain = ("cubic", features, seed, shift)
-    score = standardised_cubic(features, seed, shift)
-    calibration = np.sort(score(uniform_matrix(CALIBRATION_ROWS, features, seed_of(*domain, "calibration"))))
-
+    score, calibration = _calibrated_cubic(features, seed, shift)
     sizes = query_sizes(queries, documents, seed_of(*domain, part, "sizes"))
     X = uniform_matrix(int(sizes.sum()), features, seed_of(*domain, part, "features"))
     true_scores = score(X)
@@ -91,6 +90,14 @@ def artificial(
     attraction = share_below * share_below * share_below
     data = simulate_clicks(data, attraction=attraction, seed=seed)
     return simulate_clicks(data, attraction=attraction, seed=seed, similar_queries=4, label="similar_clicks")
+
+
+@lru_cache(maxsize=8, typed=True)  # a megabyte each; the parts of a data set share one
+def _calibrated_cubic(features: int, seed: int, shift: float) -> tuple[Callable[[Float32s], Floats], Floats]:
+    """The polynomial of a seed, and its sorted scores of many documents."""
+    score = standardised_cubic(features, seed, shift)
+    key = seed_of("cubic", features, seed, shift, "calibration")
+    return score, np.sort(score(uniform_matrix(CALIBRATION_ROWS, features, key)))
 
 
 def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Float32s], Floats]:
@@ -172,11 +179,17 @@ def artificial_web(
 
     """
     check_shape(queries, documents, features, part)
-    domain = ("web", features, seed)
-    calibration = np.sort(_features_and_scores(np.arange(CALIBRATION_ROWS) // 64, features, domain, "calibration")[1])
+    domain, calibration = ("web", features, seed), _web_calibration(features, seed)
     sizes = query_sizes(queries, documents, seed_of(*domain, part, "sizes"))
     X, scores = _features_and_scores(np.repeat(np.arange(queries), sizes), features, domain, part)
     return RankingData(X, labels_by_share(scores, calibration), qid=query_ids(sizes, part))
+
+
+@lru_cache(maxsize=8, typed=True)
+def _web_calibration(features: int, seed: int) -> Floats:
+    """Sorted scores of many documents."""
+    query, domain = np.arange(CALIBRATION_ROWS) // 64, ("web", features, seed)
+    return np.sort(_features_and_scores(query, features, domain, "calibration")[1])
 
 
 def _features_and_scores(query: Ints, features: int, domain: tuple[object, ...], part: str) -> tuple[Float32s, Floats]:
