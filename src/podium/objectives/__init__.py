@@ -12,10 +12,10 @@ from podium.objectives.parsing import describe, parse
 from podium.objectives.pointwise import Logistic, Multiclass, Regression
 from podium.objectives.schedules import Constant, ExponentialGrowth, ExponentialShare, LinearGrowth, Schedule
 from podium.objectives.softrank import SoftRank
-from podium.objectives.sums import Anneal, Sum, Tiers, default_objective
+from podium.objectives.sums import Anneal, Average, Sum, Tiers, default_objective
 
 __all__ = [
-    "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
+    "XENDCG", "Anneal", "Average", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
     "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
     "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
