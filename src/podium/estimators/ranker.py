@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from podium.boosting import BinnedData, Boosting, CommitteeTraining, Sampling, TrainingResult, rounds_by_folds
 from podium.boosting.committee import default_members
@@ -58,12 +58,12 @@ class Ranker(RankerParameters, TreeRanker):
     def _objective(self, train: RankingData) -> Objective:
         return default_objective(as_selection(self.measure).measures[0])
 
-    def _settings(self, train: RankingData, **others: Any) -> Boosting:
+    def _filled(self, train: RankingData) -> Self:
         n_leaves, learning_rate = (31, 0.1) if train.n_documents > MANY_DOCUMENTS else (15, 0.05)
         defaults = {"n_leaves": n_leaves, "learning_rate": learning_rate, "feature_fraction": SHARES[0]}
-        chosen = copy(self)
-        vars(chosen).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
-        return super(Ranker, chosen)._settings(train, **others)
+        filled = copy(self)
+        vars(filled).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
+        return filled
 
     def _boost(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], **options: Any

@@ -32,16 +32,17 @@ class TreeRanker(TreeParameters, BaseRanker):
 
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training: those that the parameters say, and `others`."""
+        filled = self._filled(train)
         settings = {
             "objective": self._objective(train),
-            "step": from_parameters(Newton, self),
-            "growth": from_parameters(GrowthParameters, self, monotone=self._monotone(train)),
-            "sampling": from_parameters(Sampling, self),
+            "step": from_parameters(Newton, filled),
+            "growth": from_parameters(GrowthParameters, filled, monotone=self._monotone(train)),
+            "sampling": from_parameters(Sampling, filled),
             "categorical": categorical_features(train, self.categorical),
             "selection": self._selection(train),
             "watched": as_watched(self.metrics),
         }
-        return from_parameters(Boosting, self, **settings | others)
+        return from_parameters(Boosting, filled, **settings | others)
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         """Return the direction of each feature."""
