@@ -50,7 +50,7 @@ def test_large_data_gets_larger_trees_and_steps(data, monkeypatch):
     def settings(**own):
         model = Ranker(**own, n_trees=1, patience=None).fit(data)
         assert model.get_params()["n_leaves"] == own.get("n_leaves")
-        chosen = model._filled(data)
+        chosen = model._filled(len(data))
         return chosen.n_leaves, chosen.learning_rate
 
     assert settings() == (15, 0.05)

@@ -154,8 +154,8 @@ class BaseRanker(BaseEstimator):
         """Train a model and set the fitted attributes (`_set_fitted`)."""
         raise NotImplementedError
 
-    def _filled(self, train: RankingData) -> Self:
-        """Return this estimator with a value for each parameter that is None because it depends on the data."""
+    def _filled(self, n_documents: int) -> Self:
+        """Return this estimator with values for parameters that are None because they depend on the data."""
         return self
 
     def _selection(self, train: RankingData) -> Measure | Graded | Loss:

@@ -252,8 +252,8 @@ class TrainableModel(NamedTuple):
 
 # The models of `podium train`, by the word on the command line.
 MODELS: dict[str, TrainableModel] = {
-    "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
     "ranker": TrainableModel("Ranker", RankerParameters),
+    "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
     "ranknet-trees": TrainableModel("RankNetTrees", RankNetTreesParameters),
     "mart": TrainableModel("MART", MARTParameters),
     "mcrank": TrainableModel("McRank", McRankParameters),

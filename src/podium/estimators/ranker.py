@@ -58,8 +58,8 @@ class Ranker(RankerParameters, TreeRanker):
     def _objective(self, train: RankingData) -> Objective:
         return default_objective(as_selection(self.measure).measures[0])
 
-    def _filled(self, train: RankingData) -> Self:
-        n_leaves, learning_rate = (31, 0.1) if train.n_documents > MANY_DOCUMENTS else (15, 0.05)
+    def _filled(self, n_documents: int) -> Self:
+        n_leaves, learning_rate = (31, 0.1) if n_documents > MANY_DOCUMENTS else (15, 0.05)
         defaults = {"n_leaves": n_leaves, "learning_rate": learning_rate, "feature_fraction": SHARES[0]}
         filled = copy(self)
         vars(filled).update({name: value for name, value in defaults.items() if getattr(self, name) is None})

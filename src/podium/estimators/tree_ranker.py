@@ -32,7 +32,7 @@ class TreeRanker(TreeParameters, BaseRanker):
 
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training: those that the parameters say, and `others`."""
-        filled = self._filled(train)
+        filled = self._filled(train.n_documents)
         settings = {
             "objective": self._objective(train),
             "step": from_parameters(Newton, filled),

@@ -169,7 +169,8 @@ def tune(
     judges = _judges(train, valid, folds, seed)
     tried = _prepared(estimator, selection)
     study = Study(
-        chosen, _own_settings(tried._filled(train), chosen), _fingerprint(tried, selection, chosen, train, valid, folds, seed),
+        chosen, _own_settings(tried._filled(train.n_documents), chosen),
+        _fingerprint(tried, selection, chosen, train, valid, folds, seed),
         None if path is None else Path(path), seed,
     )  # fmt: skip
     _search(study, _Trials(tried, judges, selection), n_trials, timeout, thread_count(n_threads), verbose)
