@@ -161,8 +161,8 @@ def run() -> Report:
         rows.append(row | {task: f"{value:.4f}" for task, value in means[name].items()})
     return Report(
         "candidates", "What Ranker's objective rests on", rows,
-        ["NDCG@10 on validation queries; queries without a relevant document count 0. Every candidate is trained on the "
-         "training queries with the settings of Ranker. Generated: labels depend on eight hidden variables, seen "
+        ["NDCG@10 on validation queries; queries without a relevant document count 0. Every candidate is trained on "
+         "the training queries with the settings of Ranker. Generated: labels depend on eight hidden variables, seen "
          "through few (6), many (300), noisy (40), sparse (200) or redundant (80) features."],
     )  # fmt: skip
 
