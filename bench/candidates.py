@@ -34,18 +34,16 @@ class RawAverage(Average):
     """`Average` of scores as they are."""
 
     def bind(self, data: Data) -> Any:
-        bound = super().bind(data)
-        bound.__class__ = BoundRawAverage
+        bound: Any = super().bind(data)
+        bound = BoundRawAverage(bound.parts, data)
         return bound
 
 
 class BoundRawAverage(BoundAverage):
     """Outputs that all weigh the same."""
 
-    @property
-    def output_weights(self) -> Any:
-        """1 / number of outputs."""
-        return np.full(self.n_outputs, 1 / self.n_outputs)
+    def _set_deviations(self, deviations: Any) -> None:
+        super()._set_deviations(np.ones(len(deviations)))
 
 
 REGRESSION, LAMBDA = QueryRegression(), Lambda("ndcg")

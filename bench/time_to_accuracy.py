@@ -115,8 +115,8 @@ def run() -> Report:
     return Report(
         "time_to_accuracy", "Accuracy against training time", rows,
         [f"{QUERIES} training queries and {TEST_QUERIES} test queries of web-shaped data, about 400,000 × 136. "
-         "Defaults of every tool; XGBoost's learning rate is 0.1 as LightGBM's. Stopped: after 100 rounds without a gain of "
-         "NDCG@10 on a fifth of the training queries, which every peer then lacks for training. One run each; the "
+         "Defaults of every tool; XGBoost's learning rate is 0.1 as LightGBM's. Stopped: after 100 rounds without a "
+         "gain of NDCG@10 on a fifth of the training queries, which every peer then lacks for training. One run each; the "
          "interval of NDCG@10 is over test queries."],
     )  # fmt: skip
 

@@ -242,14 +242,12 @@ class BoundAverage(BoundObjective):
     def __init__(self, parts: Sequence[BoundObjective], data: RankingData) -> None:
         self.parts, self.n_outputs = parts, len(parts)
         self.changes = any(part.changes for part in parts)
-        self.deviations = np.ones(len(parts))
+        self._set_deviations(np.ones(len(parts)))
         self.order, self.sizes = data.canonical_order, data.query_sizes[data.query_sizes > 0]
         self.starts = data.offsets[:-1][data.query_sizes > 0]
 
-    @property
-    def output_weights(self) -> Floats:
-        """1 / (number of outputs · deviation)."""
-        return 1.0 / (self.n_outputs * self.deviations)
+    def _set_deviations(self, deviations: Floats) -> None:
+        self.deviations, self.output_weights = deviations, 1.0 / (self.n_outputs * deviations)
 
     def facts(self) -> Any:
         return [part.facts() for part in self.parts]
@@ -275,7 +273,7 @@ class BoundAverage(BoundObjective):
             yield from part.fill_in_parts(scores[k], iteration, gradients[k], hessians[k])
         *squares, n_documents = yield Total((*map(self._squares, scores), len(self.order)))
         deviations = np.sqrt([float(square) / max(n_documents, 1) for square in squares])
-        self.deviations = np.where(deviations > 0, deviations, 1.0)  # of the first round, where all scores are equal
+        self._set_deviations(np.where(deviations > 0, deviations, 1.0))  # all scores are equal in the first round
 
     def _squares(self, scores: Floats) -> ExactSum:
         """Σ (s − mean of the query)², the same in any order of rows and queries."""
@@ -286,6 +284,7 @@ class BoundAverage(BoundObjective):
     def ranked_by(self, scores: Floats) -> Floats:
         """The weighted sum of the outputs."""
         totals = np.zeros(scores.shape[1])
+        assert self.output_weights is not None
         for weight, output in zip(self.output_weights, scores, strict=True):
             totals += weight * output
         return totals
@@ -294,7 +293,7 @@ class BoundAverage(BoundObjective):
         return states_of_parts(self.parts) | {"deviations": self.deviations.tolist()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
-        self.deviations = np.array(state["deviations"])
+        self._set_deviations(np.array(state["deviations"]))
         restore_parts(self.parts, state)
 
 
