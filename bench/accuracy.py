@@ -1,14 +1,16 @@
-"""Accuracy beside LightGBM, XGBoost and CatBoost on real data, with defaults and tuned.
+"""Accuracy compared with LightGBM, XGBoost and CatBoost, with defaults and tuned.
 
-Every run is kept in `bench/.cache/accuracy`, so that a stopped benchmark goes on where it was. What a tool does
-may use the training and validation part of a fold; its test part is scored once, after the choice.
+Every run is kept in `bench/.cache/accuracy`, so that a stopped benchmark continues where it was. A tool may use the
+training and validation part of a fold; its test part is scored once, after the choice.
+
+`python -m bench.accuracy TOOL…` trains only these tools, with their defaults, and keeps the runs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -20,37 +22,20 @@ import numpy as np
 
 import podium
 from bench.harness import Report
+from bench.ranking_sets import HELD_OUT, SETS, Data, dense, fold, in_query_order
+from podium.objectives import Anneal, Lambda, LinearGrowth, Objective, QueryRegression
 
 CACHE = Path(__file__).parent / ".cache" / "accuracy"
-DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
-MEASURES = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ap", "err@10")
+MEASURES = ("ndcg@10", "ndcg@3", "ap", "err@10")
 PRIMARY = "ndcg@10"
 TOOLS = ("podium", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrmse")
-RANKER, COMMITTEE = "podium-ranker-all", "podium-committee-all"  # what is compared with every peer
-DEFAULTS = ("podium-ranker", RANKER, "podium-committee", COMMITTEE)  # models that have defaults alone
-WEB = {"web-30": 30, "web-100": 100, "web-300": 300}  # queries of samples of web-shaped data
-SETS = {"mq2008": 5, "ohsumed": 5, "lightgbm_example": 1, "web-30": 4, "web-100": 2, "web-300": 1}  # folds or samples
-NOT_TUNED = ("web-300",)  # a fit takes a peer up to half a minute
+RANKER, OLD_RANKER, COMMITTEE = "podium-ranker", "podium-ranker-0.2", "podium-committee"
+LIGHTGBM_ALL = "lightgbm-all-data"
+DEFAULTS = (RANKER, OLD_RANKER, COMMITTEE, LIGHTGBM_ALL)  # they use training and validation data together
+TUNED_SETS = ("mq2008", "ohsumed", "lightgbm_example")
 SEEDS = 3  # of each tool's defaults; rows are shuffled within queries, since most tools depend on their order
 TRIALS = 30
 DEFAULT_TREES, DEFAULT_PATIENCE, TRIAL_TREES, TRIAL_PATIENCE = 1000, 100, 500, 50
-
-Data = podium.RankingData
-
-
-@cache
-def fold(name: str, number: int) -> tuple[Data, Data, Data]:
-    """Train, validation and test data of a fold, as the sets' README defines them."""
-    if name in WEB:
-        queries, seed = WEB[name], 200 + number
-        vali = podium.artificial_web(queries // 3, seed=seed, part="valid")
-        return podium.artificial_web(queries, seed=seed), vali, podium.artificial_web(300, seed=seed, part="test")
-    if name == "lightgbm_example":
-        whole = podium.read(DATA / name / "train.txt.gz")
-        train, vali = whole.split(0.8, 0.2, seed=0)
-        return train, vali, podium.read(DATA / name / "test.txt.gz", n_features=whole.n_features)
-    found = podium.data.datasets.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor")[number - 1]
-    return found.train, found.valid, found.test
 
 
 def drawn(trial: int) -> dict[str, Any]:
@@ -66,14 +51,6 @@ def drawn(trial: int) -> dict[str, Any]:
         "truncation": int(rng.choice([5, 10, 30, 1000])),
         "normalize": bool(rng.choice([True, False])),
     }
-
-
-def in_query_order(data: Data, seed: int) -> tuple[Any, Any, Any, Any]:
-    """Features, labels and query sizes with queries together and their rows shuffled; and the rows."""
-    rng = np.random.default_rng(seed)
-    rows = np.concatenate([rng.permutation(data.rows(q)) for q in range(data.n_queries)])
-    features = data.features.toarray() if hasattr(data.features, "toarray") else data.features
-    return features[rows], data.relevance[rows], data.query_sizes, rows
 
 
 Model = Callable[[Data], Any]
@@ -92,35 +69,67 @@ def podium_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -
     return model.predict, model.n_trees_
 
 
-def default_model(kind: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
-    """`Ranker` or `Committee`: stopped and weighed by vali, or with all data in folds."""
+class AnnealedRanker(podium.Ranker):
+    """`Ranker` as it was in 0.2: one model, from query regression to λ over 100 trees."""
+
+    def _objective(self, train: Data) -> Objective:
+        return Anneal(QueryRegression(), Lambda("ndcg"), LinearGrowth(0.0, 0.01))
+
+
+def all_data_model(tool: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+    """A tool that chooses the number of trees by cross-validation, and trains on all data."""
     assert p is None, "these have defaults alone"
-    _, name, *over_all = kind.split("-")
-    estimator = {"ranker": podium.Ranker, "committee": podium.Committee}[name]
-    model = estimator(random_state=10_000 * seed, n_threads=1)
-    if over_all:
-        model.fit(Data.concatenate([train, vali]))
-    else:
-        model.fit(train, valid=vali)
+    whole = Data.concatenate([train, vali])
+    if tool == LIGHTGBM_ALL:
+        return lightgbm_by_folds(whole, seed)
+    own = {"random_state": 10_000 * seed, "n_threads": 1}
+    models = {
+        RANKER: podium.Ranker(**own), COMMITTEE: podium.Committee(**own),
+        OLD_RANKER: AnnealedRanker(n_trees=2000, n_leaves=15, learning_rate=0.05, **own),
+    }  # fmt: skip
+    model = models[tool].fit(whole)
     return model.predict, model.n_trees_
+
+
+def lightgbm_by_folds(whole: Data, seed: int) -> tuple[Model, int]:
+    """LightGBM's lambdarank, with the number of trees by five folds of the queries, trained on all data."""
+    import lightgbm
+
+    X, y, sizes = in_query_order(whole, seed)
+    part = np.random.default_rng(seed).permutation(len(sizes)) % 5
+    of_row = np.repeat(part, sizes)
+    folds = [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(5)]
+    settings = lightgbm_settings(seed)
+    curves = lightgbm.cv(
+        settings, lightgbm.Dataset(X, y, group=sizes, free_raw_data=False), DEFAULT_TREES, folds=folds,
+        callbacks=[lightgbm.early_stopping(DEFAULT_PATIENCE, verbose=False)],
+    )  # fmt: skip
+    n_trees = len(curves["valid ndcg@10-mean"])  # cut after the best round
+    model = lightgbm.train(settings, lightgbm.Dataset(X, y, group=sizes), n_trees)
+    return lambda data: model.predict(dense(data)), n_trees
+
+
+def lightgbm_settings(seed: int) -> dict[str, Any]:
+    """LightGBM's defaults for ranking."""
+    return {
+        "objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "seed": seed, "num_threads": 1, "verbose": -1,
+        "learning_rate": 0.1,
+    }  # fmt: skip
 
 
 def lightgbm_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
     """LightGBM's lambdarank."""
     import lightgbm
 
-    settings: dict[str, Any] = {
-        "objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "seed": seed, "num_threads": 1, "verbose": -1,
-        "learning_rate": 0.1,
-    }  # fmt: skip
+    settings = lightgbm_settings(seed)
     if p:
         settings |= {
             "num_leaves": p["leaves"], "learning_rate": p["rate"], "min_data_in_leaf": p["fewest"],
             "bagging_fraction": p["rows"], "bagging_freq": 1, "feature_fraction": p["features"], "lambda_l2": p["l2"],
             "lambdarank_truncation_level": p["truncation"], "lambdarank_norm": p["normalize"],
         }  # fmt: skip
-    X, y, sizes, _ = in_query_order(train, seed)
-    Xv, yv, sizes_v, _ = in_query_order(vali, seed)
+    X, y, sizes = in_query_order(train, seed)
+    Xv, yv, sizes_v = in_query_order(vali, seed)
     data = lightgbm.Dataset(X, y, group=sizes)
     patience, trees = (TRIAL_PATIENCE, TRIAL_TREES) if p else (DEFAULT_PATIENCE, DEFAULT_TREES)
     model = lightgbm.train(
@@ -145,8 +154,8 @@ def xgboost_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) 
             "lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": min(p["truncation"], 100),
             "lambdarank_normalization": p["normalize"], "min_child_weight": 0.01 * p["fewest"],
         }  # fmt: skip
-    X, y, sizes, _ = in_query_order(train, seed)
-    Xv, yv, sizes_v, _ = in_query_order(vali, seed)
+    X, y, sizes = in_query_order(train, seed)
+    Xv, yv, sizes_v = in_query_order(vali, seed)
     data, valid = xgboost.DMatrix(X, y), xgboost.DMatrix(Xv, yv)
     data.set_group(sizes)
     valid.set_group(sizes_v)
@@ -174,8 +183,8 @@ def catboost_model(loss: str, train: Data, vali: Data, seed: int, p: dict[str, A
             "bootstrap_type": "Bernoulli", "subsample": p["rows"], "rsm": p["features"],
             "l2_leaf_reg": p["l2"] + 1e-3,
         }  # fmt: skip
-    X, y, sizes, _ = in_query_order(train, seed)
-    Xv, yv, sizes_v, _ = in_query_order(vali, seed)
+    X, y, sizes = in_query_order(train, seed)
+    Xv, yv, sizes_v = in_query_order(vali, seed)
     pools = [
         catboost.Pool(x, label, group_id=np.repeat(np.arange(len(many)), many))
         for x, label, many in ((X, y, sizes), (Xv, yv, sizes_v))
@@ -184,15 +193,10 @@ def catboost_model(loss: str, train: Data, vali: Data, seed: int, p: dict[str, A
     return lambda data: model.predict(dense(data)), model.tree_count_
 
 
-def dense(data: Data) -> Any:
-    """The features as an array."""
-    return data.features.toarray() if hasattr(data.features, "toarray") else data.features
-
-
 def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
     """The model of a tool."""
     if tool in DEFAULTS:
-        return default_model(tool, *arguments)
+        return all_data_model(tool, *arguments)
     if tool.startswith("catboost"):
         return catboost_model({"yetirank": "YetiRank", "queryrmse": "QueryRMSE"}[tool.split("-")[1]], *arguments)
     return {"podium": podium_model, "lightgbm": lightgbm_model, "xgboost": xgboost_model}[tool](*arguments)
@@ -252,7 +256,7 @@ def per_query(tool: str, name: str, mode: str) -> dict[str, Any]:
 
 def sets_of(mode: str) -> list[str]:
     """Those on which tools are compared in a mode."""
-    return [name for name in SETS if mode == "default" or name not in NOT_TUNED]
+    return list(SETS) if mode == "default" else list(TUNED_SETS)
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -270,44 +274,54 @@ def run() -> Report:
             for name in sets_of(mode):
                 values[name, mode, tool] = per_query(tool, name, mode)
             values["all", mode, tool] = joined([values[name, mode, tool] for name in sets_of(mode)])
-    order = [*SETS, "all"]
+            if mode == "default":
+                values["held out", mode, tool] = joined([values[name, mode, tool] for name in HELD_OUT])
+    order = [*SETS, "held out", "all"]
     values = dict(sorted(values.items(), key=lambda entry: (order.index(entry[0][0]), entry[0][1])))
     rows = []
     for (name, mode, tool), found in values.items():
-        row: dict[str, Any] = {"set": name, "settings": mode, "tool": tool}
+        row: dict[str, Any] = {"set": name, "settings": mode, "tool": tool, "queries": len(found[PRIMARY])}
         for m in MEASURES:
             low, high = t_interval(found[m])
             row[m] = f"{found[m].mean():.4f} ± {(high - low) / 2:.3f}"
-        row["seconds"] = f"{found['seconds'].mean():.2f}"
+        row["CPU seconds"] = f"{found['seconds'].mean():.2f}"
         rows.append(row)
     for title, own in (("Ranker", RANKER), ("Committee", COMMITTEE)):
         add_comparisons(rows, title, values, own)
     return Report(
         "accuracy", "Accuracy on the test folds", rows,
-        [f"Empty queries count 0; means over all test queries of all folds with 95% intervals. Defaults: at most "
-         f"{DEFAULT_TREES} trees, learning rate 0.1 where a tool has no other default for ranking, stopped after "
-         f"{DEFAULT_PATIENCE} without a gain of NDCG@10 on vali, mean of {SEEDS} seeds (rows shuffled within queries). "
-         f"Tuned: {TRIALS} random settings a fold, the same for every tool, best on vali, {TRIAL_TREES} trees at most. "
-         "podium is LambdaMART. podium-ranker and podium-committee are stopped and weighed by vali; those that end in "
-         "-all have train and vali as one, and folds of their own. web-N: samples of web-shaped data with N queries to "
-         "train on and a third as many to stop by. all: every test query of all sets, tuned without web-300. Ahead by: "
-         f"the difference in NDCG@10 of {RANKER} and of {COMMITTEE}; p by a randomisation test over queries, as it is "
-         "and with Holm's correction over the column. Seconds: of CPU for a fit, one thread."],
+        [f"Means over the test queries with 95% intervals; queries without a relevant document count 0. Defaults: at "
+         f"most {DEFAULT_TREES} trees, learning rate 0.1 if a tool has no other default for ranking, stopped after "
+         f"{DEFAULT_PATIENCE} rounds without a gain of NDCG@10 on the validation queries, mean of {SEEDS} seeds (rows "
+         f"shuffled within queries). Tuned: {TRIALS} random settings for each fold, the same for every tool, the best "
+         f"on the validation queries, at most {TRIAL_TREES} trees. podium is LambdaMART. {RANKER}, {OLD_RANKER}, "
+         f"{COMMITTEE} and {LIGHTGBM_ALL} train on the validation queries as well, and choose the number of trees by "
+         f"cross-validation. web-N: web-shaped data with N training queries. held out: {', '.join(HELD_OUT)}, on which "
+         "no default was chosen. all: every test query of these sets, so large sets weigh more. Ahead by: the "
+         f"difference in NDCG@10; p by a randomisation test over queries, and with Holm's correction over the column."],
     )  # fmt: skip
 
 
 def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[tuple[str, str, str], Any], own: str) -> None:
-    """Say of each peer's row how far one of Podium's models is ahead, and whether that is significant."""
+    """Say of each other tool's row how far one of Podium's models is ahead, and whether that is significant."""
     from podium.evaluation.significance import holm, randomisation
 
     tests = []
     for row in rows:
         name, mode = row["set"], row["settings"]
-        sets = sets_of(mode) if name == "all" else [name]
-        mine = joined([values[one, "default", own] for one in sets])
-        apart = mine[PRIMARY] - values[name, mode, row["tool"]][PRIMARY]
-        if not row["tool"].startswith("podium-"):
-            row[f"{title} ahead by"] = f"{apart.mean():+.4f}"
-            tests.append((row, randomisation(apart, list(range(len(apart))))))
+        sets = {"all": sets_of(mode), "held out": list(HELD_OUT)}.get(name, [name])
+        ours = joined([values[one, "default", own] for one in sets])
+        gain = ours[PRIMARY] - values[name, mode, row["tool"]][PRIMARY]
+        if row["tool"] != own:
+            row[f"{title} ahead by"] = f"{gain.mean():+.4f}"
+            tests.append((row, randomisation(gain, list(range(len(gain))))))
     for (row, p), corrected in zip(tests, holm([p for _, p in tests]), strict=True):
         row[f"{title}, p"] = f"{p:.2g} ({corrected:.2g})"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for one_set in SETS:
+        for one_tool in sys.argv[1:]:
+            per_query(one_tool, one_set, "default")
+            print(one_set, one_tool, flush=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import podium
-from bench.accuracy import DATA, PRIMARY, TOOLS, fold, one_run
+from bench.accuracy import PRIMARY, TOOLS, one_run
 from bench.harness import Report
+from bench.ranking_sets import DATA, fold
 from podium.boosting import LineSearch
 from podium.combining import Sweep
 from podium.evaluation.significance import paired_t, t_interval

@@ -89,7 +89,17 @@ def _family(way: str) -> str:
     return "the first trees, or all" if way.endswith("trees") and "," not in way else way.partition(",")[0]
 
 
-PICTURES: dict[str, Callable[[Rows], Any]] = {"scaling": scaling, "neural": neural, "early_exit": early_exit}
+def time_to_accuracy(rows: Rows) -> Any:
+    """NDCG@10 against seconds, a line for each tool."""
+    x, y = "seconds of training, 2 cores", "NDCG@10"
+    points = [{x: float(row["seconds"]), y: float(row[y].split()[0]), "tool": row["tool"]} for row in rows]
+    x_scale, x_axis = logarithmic(point[x] for point in points)
+    return themed(lines(points, x, y, "tool", x_scale=x_scale, x_axis=x_axis, y_scale={"zero": False}))
+
+
+PICTURES: dict[str, Callable[[Rows], Any]] = {
+    "scaling": scaling, "neural": neural, "early_exit": early_exit, "time_to_accuracy": time_to_accuracy,
+}  # fmt: skip
 
 
 def draw(name: str, rows: Rows, folder: Path = RESULTS) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 from joblib import Parallel, delayed
 
 import podium
-from bench.accuracy import SETS, fold
 from bench.harness import Report
+from bench.ranking_sets import SETS, fold
 from podium.core.threads import thread_count
 
 TREES, LEAVES, REPETITIONS = 300, 15, 5

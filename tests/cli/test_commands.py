@@ -228,7 +228,7 @@ def test_train_score_and_inspect(sample, tmp_path):
         "-o",
         tmp_path / "run",
     )
-    done = run("train", sample, *options, "--checkpoint-every", 2)
+    done = run("train", "lambdamart", sample, *options, "--checkpoint-every", 2)
     assert done.returncode == 0, done.stderr
     assert "6 of 6 trees, valid/ap" in done.stderr
     assert {p.name for p in (tmp_path / "run").iterdir()} == {
@@ -240,12 +240,20 @@ def test_train_score_and_inspect(sample, tmp_path):
     assert podium.load(model).digest() == expected.digest()
     assert len(json.loads((tmp_path / "run" / "history.json").read_text())["valid/ap"]) == 6
     again = run(
-        "train", sample, "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again", "--valid", sample
+        "train",
+        "lambdamart",
+        sample,
+        "--config",
+        tmp_path / "run" / "config.toml",
+        "-o",
+        tmp_path / "again",
+        "--valid",
+        sample,
     )
     assert again.returncode == 0, again.stderr
     assert podium.load(tmp_path / "again" / "model.podium").digest() == expected.digest()
 
-    scaled = run("train", sample, "--n-trees", 3, "--normalize", "zscore", "-o", tmp_path / "scaled")
+    scaled = run("train", "lambdamart", sample, "--n-trees", 3, "--normalize", "zscore", "-o", tmp_path / "scaled")
     assert scaled.returncode == 0, scaled.stderr
     same = run("train", "--config", tmp_path / "scaled" / "config.toml", "-o", tmp_path / "same")
     assert same.returncode == 0, same.stderr
@@ -271,12 +279,12 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
     (tmp_path / "odd.toml").write_text("colour = 3")
     (tmp_path / "read.toml").write_text("[reading]\ncolour = 3")
     cases = {
-        ("train", sample, "--config", tmp_path / "bad.toml"): "is not a TOML file",
-        ("train", sample, "--config", tmp_path / "odd.toml"): "has no parameter 'colour'",
-        ("train", sample, "--config", tmp_path / "read.toml"): "[reading] has no option 'colour'",
-        ("train", sample, "--patience", 3): "patience needs validation data",
+        ("train", "lambdamart", sample, "--config", tmp_path / "bad.toml"): "is not a TOML file",
+        ("train", "lambdamart", sample, "--config", tmp_path / "odd.toml"): "has no parameter 'colour'",
+        ("train", "lambdamart", sample, "--config", tmp_path / "read.toml"): "[reading] has no option 'colour'",
+        ("train", "lambdamart", sample, "--patience", 3): "patience needs validation data",
         ("score", sample, sample): "is not a model file",
-        ("train", sample, "--checkpoint-every", 0): "every must be a whole number",
+        ("train", "lambdamart", sample, "--checkpoint-every", 0): "every must be a whole number",
         ("inspect", tmp_path / "none"): "cannot be opened",
     }
     for arguments, words in cases.items():
@@ -324,16 +332,16 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--model", "forest"], "there is no model 'forest'; there are lambdamart, ranker, ranknet-trees"),
+        (["--model", "forest"], "there is no model 'forest'; there are ranker, lambdamart, ranknet-trees"),
         (["--model", "linear"], "a model is named first: podium train linear DATA…"),
         (["--model=mcrank"], "a model is named first: podium train mcrank DATA…"),
-        (["--objective", "lambda(ndgc)"], "ndgc"),
-        (["--objective", "lamda(ndcg)"], "there is no 'lamda' (did you mean 'lambda'?)"),
-        (["--objective", "local()"], "use the step 'gradient'"),
+        (["lambdamart", "--objective", "lambda(ndgc)"], "ndgc"),
+        (["lambdamart", "--objective", "lamda(ndcg)"], "there is no 'lamda' (did you mean 'lambda'?)"),
+        (["lambdamart", "--objective", "local()"], "use the step 'gradient'"),
     ],
 )
 def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, words):
-    done = run("train", sample, *options, "-o", tmp_path / "run")
+    done = run("train", *options, sample, "-o", tmp_path / "run")
     assert done.returncode != 0
     assert words in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
@@ -344,10 +352,10 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
     [
         (
             ["linear", "--n-leaves", 3],
-            "linear has no option --n-leaves; it is one of lambdamart, ranker, ranknet-trees",
+            "linear has no option --n-leaves; it is one of ranker, lambdamart, ranknet-trees",
         ),
         (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; it is one of ranknet, lambdarank"),
-        (["--hidden", 3], "lambdamart has no option --hidden"),
+        (["--hidden", 3], "ranker has no option --hidden"),
         (["linear", "--checkpoint-every", 2], "No such option: --checkpoint-every"),
         (["mcrank", "--num-leaves", 2], "(Possible options: --n-leaves)"),
         (["lambda-mart"], "there is neither a model nor a file 'lambda-mart' (did you mean 'lambdamart'?)"),
@@ -423,14 +431,19 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     done = run("committee", sample, "--time-budget", 0.001, "-o", tmp_path / "committee.podium")
     assert done.returncode == 0, done.stderr
     assert "trees of 5 members" in done.stdout
-    assert "Anneal(before=QueryRegression()" in done.stdout  # the table of what was tried
-    done = run("train", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more")
+    assert "Average(QueryRegression()" in done.stdout  # the table of what was tried
+    done = run(
+        "train", "lambdamart", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more"
+    )
     assert done.returncode == 0, done.stderr
     again = run("train", "--config", tmp_path / "more" / "config.toml", "-o", tmp_path / "again")
     assert again.returncode == 0, again.stderr
     digests = {podium.load(tmp_path / name / "model.podium").digest() for name in ("more", "again")}
     assert len(digests) == 1
-    assert "cannot be opened" in run("train", sample, "--submodel", tmp_path / "none", "-o", tmp_path / "x").stderr
+    assert (
+        "cannot be opened"
+        in run("train", "lambdamart", sample, "--submodel", tmp_path / "none", "-o", tmp_path / "x").stderr
+    )
 
 
 def test_nets(sample, tmp_path):
@@ -465,3 +478,10 @@ def test_info_says_what_a_bug_report_needs():
     module = subprocess.run([sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, check=False)
     assert module.stdout == f"podium {podium.__version__}\n"
     assert "_podium_completion" in run("--show-completion", "bash").stdout
+
+
+def test_ranker_is_trained_unless_a_model_is_named(sample, tmp_path):
+    done = run("train", sample, "--n-trees", 3, "--n-folds", 2, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    expected = podium.Ranker(n_trees=3, n_folds=2).fit(podium.read(sample))
+    assert podium.load(tmp_path / "run" / "model.podium").digest() == expected.digest()

@@ -53,7 +53,7 @@ def run(folder, monkeypatch, capsys):
      "checkpoint-every", "verbose", "first-index"],
 )  # fmt: skip
 def test_huge_numbers(run, option, tmp_path):
-    code, _, err = run("train", "a.txt", "--valid", "a.txt", f"--{option}", HUGE, "-o", tmp_path / "r")
+    code, _, err = run("train", "lambdamart", "a.txt", "--valid", "a.txt", f"--{option}", HUGE, "-o", tmp_path / "r")
     assert code == 1
     assert err.startswith("podium: error: ")
     assert err.count("\n") == 1
@@ -64,10 +64,11 @@ def test_huge_numbers(run, option, tmp_path):
     "arguments",
     [
         ["train", "a.txt", "--l2", "nan"], ["train", "a.txt", "--learning-rate", "1e308", "--n-trees", "3"],
-        ["train", "a.txt", "--objective", "(" * 5000], ["train", "a.txt", "--objective", "anneal(" * 5000],
-        ["train", "a.txt", "--objective", f"lambda(truncation={HUGE})"],
+        ["train", "lambdamart", "a.txt", "--objective", "(" * 5000],
+        ["train", "lambdamart", "a.txt", "--objective", "anneal(" * 5000],
+        ["train", "lambdamart", "a.txt", "--objective", f"lambda(truncation={HUGE})"],
         ["train", "a.txt", "--measure", f"ndcg@{HUGE}"],
-        ["train", "a.txt", "--metrics", "nonsense"], ["train", "a.txt", "--submodel", "."],
+        ["train", "a.txt", "--metrics", "nonsense"], ["train", "lambdamart", "a.txt", "--submodel", "."],
         ["train", ".", "--format", "letor"], ["train", "a.txt", "-o", "a.txt"], ["train", "a.txt", "-o", "a.txt/x"],
         ["train", "a.txt", "-o", "/proc/nowhere"], ["train", "--config", "."], ["train", "--config", "none"],
         ["score", ".", "a.txt"], ["score", "m.podium", "a.txt", "--n-trees", HUGE],
@@ -119,7 +120,9 @@ def test_arguments_that_make_no_sense(run, arguments, tmp_path):
 def test_configs_that_make_no_sense(run, tmp_path, config, words):
     path = tmp_path / "c.toml"
     path.write_text(config if "data" in config or "[reading]" in config else f'data = ["a.txt"]\n{config}')
-    code, _, err = run("train", *(["a.txt"] if "[reading]" in config else []), "--config", path, "-o", tmp_path / "r")
+    model = [] if "model" in config else ["lambdamart"]
+    files = ["a.txt"] if "[reading]" in config else []
+    code, _, err = run("train", *model, *files, "--config", path, "-o", tmp_path / "r")
     assert code == 1, err
     assert err.startswith("podium: error: ")
     assert words in err

@@ -49,7 +49,7 @@ def names(folder):
 
 def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path):
     data, folder = podium.read(sample), tmp_path / "run"
-    command = ["train", sample, "--valid", sample, *TREES, "-o", folder]
+    command = ["train", "lambdamart", sample, "--valid", sample, *TREES, "-o", folder]
     trees = 0
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
         ended, err = broken_off(number, random.randint(3, 30), *command)  # the first line says where it goes on from
@@ -76,7 +76,7 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
 
 def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
     folder = tmp_path / "run"
-    command = ["train", sample, "--n-trees", 3, "-o", folder]
+    command = ["train", "lambdamart", sample, "--n-trees", 3, "-o", folder]
     assert run(*command).returncode == 0
     before = (folder / "model.podium").read_bytes()
     for again in (command, [*command, "--n-leaves", 3]):
@@ -90,18 +90,18 @@ def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
     assert done.returncode == 0, done.stderr
     assert names(folder) == {"model.podium", "history.json", "config.toml", "run.json"}
     assert (folder / "model.podium").read_bytes() != before
-    own = run("train", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
+    own = run("train", "lambdamart", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
     assert "cannot be the submodel and be replaced" in own.stderr
     assert (folder / "model.podium").exists()
 
 
 def test_a_checkpoint_of_other_settings_is_refused(sample, tmp_path):
-    command = ["train", sample, *TREES, "-o", tmp_path / "run"]
+    command = ["train", "lambdamart", sample, *TREES, "-o", tmp_path / "run"]
     assert broken_off(signal.SIGINT, 5, *command)[0] == 130
-    refused = run("train", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run")
+    refused = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run")
     assert refused.returncode == 1
     assert "--overwrite starts anew" in refused.stderr
-    done = run("train", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run", "--overwrite")
+    done = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run", "--overwrite")
     assert done.returncode == 0, done.stderr
 
 
@@ -133,7 +133,7 @@ def test_a_refused_run_leaves_the_config_of_the_one_that_can_go_on(sample, tmp_p
     checkpoint = Checkpoint(folder / "checkpoint.podium", every=1)
     podium.LambdaMART(4, n_leaves=3).fit(podium.read(sample), checkpoint=checkpoint)
     (folder / "config.toml").write_text("n_trees = 4\n")
-    refused = run("train", sample, "--n-trees", 9, "--n-leaves", 7, "-o", folder)
+    refused = run("train", "lambdamart", sample, "--n-trees", 9, "--n-leaves", 7, "-o", folder)
     assert refused.returncode == 1
     assert "a checkpoint of other data or other settings" in refused.stderr
     assert (folder / "config.toml").read_text() == "n_trees = 4\n"
@@ -145,11 +145,11 @@ def test_two_runs_do_not_share_a_folder(sample, tmp_path):
     folder.mkdir()
     held = os.open(folder, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    refused = run("train", sample, "--n-trees", 2, "-o", folder)
+    refused = run("train", "lambdamart", sample, "--n-trees", 2, "-o", folder)
     assert refused.returncode == 1
     assert "another run is at work there" in refused.stderr
     os.close(held)
-    assert run("train", sample, "--n-trees", 2, "-o", folder).returncode == 0
+    assert run("train", "lambdamart", sample, "--n-trees", 2, "-o", folder).returncode == 0
     link.mkdir()
     (link / "model.podium").symlink_to(tmp_path / "nowhere" / "model.podium")
-    assert "the run is finished" in run("train", sample, "--n-trees", 2, "-o", link).stderr
+    assert "the run is finished" in run("train", "lambdamart", sample, "--n-trees", 2, "-o", link).stderr

@@ -40,12 +40,23 @@ def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
     assert clone(model).get_params() == model.get_params()
 
 
-def test_its_objective_follows_the_measure_and_the_learning_rate(data):
-    objective = Ranker(measure="err(labels=clicks)@5", learning_rate=0.1)._objective(data)
-    assert objective.after.trained_measure() == podium.ERR(labels="clicks")
-    assert objective.before.labels == "clicks"
-    assert [objective.schedule(tree) for tree in (0, 25, 50)] == pytest.approx([0.0, 0.5, 1.0])
-    assert Ranker()._objective(data).schedule(100) == pytest.approx(1.0)
+def test_its_objective_follows_the_measure(data):
+    regression, lambdas = Ranker(measure="err(labels=clicks)@5")._objective(data).parts
+    assert lambdas.trained_measure() == podium.ERR(labels="clicks")
+    assert regression.labels == "clicks"
+
+
+def test_large_data_gets_larger_trees_and_steps(data, monkeypatch):
+    def settings(**own):
+        model = Ranker(**own, n_trees=1, patience=None).fit(data)
+        assert model.get_params()["n_leaves"] == own.get("n_leaves")
+        chosen = model._filled(len(data))
+        return chosen.n_leaves, chosen.learning_rate
+
+    assert settings() == (15, 0.05)
+    monkeypatch.setattr("podium.estimators.ranker.MANY_DOCUMENTS", len(data) - 1)
+    assert settings() == (31, 0.1)
+    assert settings(n_leaves=7, learning_rate=0.2) == (7, 0.2)
 
 
 def test_folds_depend_on_content_alone(data):
@@ -100,9 +111,10 @@ def test_without_validation_data_all_data_is_trained_on(data):
     assert of_many.digest() == model.digest()
 
 
-def test_much_data_is_stopped_by_one_fold(data, monkeypatch):
-    monkeypatch.setattr("podium.estimators.ranker.MANY_QUERIES", 39)
-    model = Ranker(**SMALL).fit(data)
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_much_data_is_stopped_by_one_fold(data, monkeypatch, n_threads):
+    monkeypatch.setattr("podium.boosting.folds.JUDGING_QUERIES", 10)
+    model = Ranker(**SMALL, n_threads=n_threads).fit(data)
     fold = folds_by_content(data, 3, 0)
     first = Ranker(**SMALL | {"patience": None}).fit(data.select(fold != 0), valid=data.select(fold == 0))
     n = len(model.history_["folds/ndcg@10"])

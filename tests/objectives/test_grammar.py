@@ -184,7 +184,7 @@ def test_what_people_write(text, expected):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lambada(ndcg)", "column 1: there is no 'lambada' .*; objectives are anneal, debiased"),
+        ("lambada(ndcg)", "column 1: there is no 'lambada' .*; objectives are anneal, average, debiased"),
         ("ndcg@5", r"is not an objective but a measure: use lambda\(ndcg@5\); there are anneal"),
         ("rank:ndcg", r"objective of another tool: use objective='lambda\(ndcg\)'"),
         ("YetiRank", r"use objective='lambda\(ndcg\)'"),

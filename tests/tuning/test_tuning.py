@@ -136,7 +136,7 @@ def test_every_model_is_tuned_by_default(data, valid, word):
     if estimator.get_params().get("feature_fraction", 1.0) is None:  # chosen by the estimator itself
         assert "feature_fraction" not in tuning.best.parameters
         assert tuning.estimator.n_trees == estimator.n_trees
-        assert tuning.trials[0].parameters["learning_rate"] == estimator.learning_rate
+        assert tuning.trials[0].parameters["learning_rate"] == (estimator.learning_rate or 0.05)
     assert tuning.estimator.fit(data).model_ is not None
 
 

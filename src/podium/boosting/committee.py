@@ -29,8 +29,7 @@ from podium.data.subsets import folds_by_content, without_features
 from podium.errors import DataError
 from podium.measures import Graded, Measure, as_selection
 from podium.models import Ensemble
-from podium.objectives import XENDCG, Lambda, Objective, Pairwise, QueryRegression, default_objective, describe
-from podium.objectives.pair_terms import measure_in_training
+from podium.objectives import XENDCG, Objective, default_objective, describe
 from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
@@ -38,12 +37,9 @@ TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as
 MANY_QUERIES = 5000  # with more, one fold is enough to judge
 
 
-def default_members(measure: Measure, learning_rate: float = 0.05) -> Members:
+def default_members(measure: Measure) -> Members:
     """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
-    labels = measure.labels
-    whole = measure_in_training(measure, None)
-    others = XENDCG(labels), QueryRegression(labels), Lambda(whole), Pairwise(labels=labels)
-    return tuple((objective, 1) for objective in (default_objective(measure, learning_rate), *others))
+    return (default_objective(measure), 1), (XENDCG(measure.labels), 1)
 
 
 class Tried(NamedTuple):

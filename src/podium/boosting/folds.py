@@ -17,6 +17,7 @@ from podium.core.interrupts import between_steps
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.progress import progress
 from podium.core.team import Team
+from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.subsets import folds_by_content
 from podium.errors import DataError
@@ -29,6 +30,7 @@ ROUNDS = 20  # between two looks at the mean over the folds
 SHARES = 0.5, 1.0  # of the features: the first, unless the second is clearly better
 TRIED_ROUNDS = 100  # after which they are compared
 CLEARLY = 2.5  # standard errors
+JUDGING_QUERIES = 600  # held-out queries whose mean is steady enough to choose the number of trees
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,18 @@ class RoundsByFolds:
 
 
 def rounds_by_folds(
-    settings: Boosting, data: RankingData, n_folds: int, n_used: int | None = None, *, tries_all_features: bool = False
+    settings: Boosting, data: RankingData, n_folds: int, *, tries_all_features: bool = False
 ) -> RoundsByFolds:
     """Find the best number of rounds by cross-validation, with one run per fold, all at the same time.
 
     The fold of a query depends only on its content and the seed of sampling. Patience applies to the mean of all runs,
-    which is less noisy than the curve of any fold.
+    which is less noisy than the curve of any fold. Folds are used until 600 queries are held out: with 3,000 queries in
+    5 folds, one is enough.
 
     Args:
         settings: of the runs.
         data: the training data.
         n_folds: the number of folds.
-        n_used: the number of runs, at most; all by default. With much data, one is enough.
         tries_all_features: whether to choose half of the features for each tree, or all if they are clearly better on
             the folds (`share_of_features`), instead of the share in the settings.
 
@@ -81,25 +83,25 @@ def rounds_by_folds(
     if data.n_queries < 2:
         raise DataError("cross-validation needs two queries at least: give valid=…, or patience=None for all trees")
     n_folds = min(n_folds, data.n_queries)
+    n_used = min(n_folds, math.ceil(JUDGING_QUERIES * n_folds / data.n_queries))
     fold = folds_by_content(data, n_folds, settings.sampling.seed)
     selection, patience = as_selection(settings.selection), settings.patience
-    plain = replace(settings, objective=settings.objective.fixed(data), patience=None, verbose=0, n_threads=1)
-    with ExitStack() as stack, each_warning_once():
+    plain = replace(settings, objective=settings.objective.fixed(data), patience=None, verbose=0)
+    with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
         advance = stack.enter_context(
             progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="trees")
         )
         parts = [
-            BinnedData.of(data.select(fold != k), {"folds": data.select(fold == k)}, settings)
-            for k in range(n_folds if n_used is None else min(n_folds, n_used))
+            BinnedData.of(data.select(fold != k), {"folds": data.select(fold == k)}, settings) for k in range(n_used)
         ]
         shares = SHARES if tries_all_features else (plain.sampling.feature_fraction,)
-        share, trainers = _tried_shares(plain, parts, shares, settings.n_threads, stack)
+        share, trainers = _tried_shares(plain, parts, shares, stack)
         names = [f"folds/{measure}" for measure in selection.measures]
         weights = np.array([trainer.data.valid["folds"].n_queries for trainer in trainers], float)
         n_rounds = 0
         while True:
             before, n_rounds = n_rounds, min(n_rounds + ROUNDS, settings.n_trees)
-            _run_to(trainers, n_rounds, settings.n_threads)
+            _run_to(trainers, n_rounds)
             means = np.column_stack([_mean_curve(trainers, name, weights, n_rounds) for name in names])
             best = selection.pick(means)
             advance(n_rounds - before, f"{names[0]} {means[best, 0]:.4f}")
@@ -115,24 +117,27 @@ def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
     Both are trained on each part and measured on its first validation set. All features are clearly better if the mean
     over the queries rises by more than 2.5 standard errors of the differences.
     """
-    with ExitStack() as stack, each_warning_once():
-        plain = replace(settings, patience=None, verbose=0, n_threads=1)
-        return _tried_shares(plain, parts, SHARES, settings.n_threads, stack)[0]
+    with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
+        plain = replace(settings, patience=None, verbose=0)
+        return _tried_shares(plain, parts, SHARES, stack)[0]
 
 
 def _tried_shares(
-    settings: Boosting, parts: Sequence[BinnedData], shares: tuple[float, ...], n_threads: int | None, stack: ExitStack
+    settings: Boosting, parts: Sequence[BinnedData], shares: tuple[float, ...], stack: ExitStack
 ) -> tuple[float, list[Trainer]]:
     """Return the first share of features, or the second if it is clearly better, and its runs so far."""
+    settings = replace(settings, n_threads=max(1, thread_count(settings.n_threads) // len(parts)))
     trainers = {
         share: [
-            Trainer(with_feature_fraction(settings, share), part, stack.enter_context(Team(1))) for part in parts
+            Trainer(with_feature_fraction(settings, share), part, stack.enter_context(Team(settings.n_threads)))
+            for part in parts
         ]
         for share in shares
     }  # fmt: skip
     if len(shares) == 1:
         return shares[0], trainers[shares[0]]
-    _run_to([trainer for runs in trainers.values() for trainer in runs], min(TRIED_ROUNDS, settings.n_trees), n_threads)
+    for runs in trainers.values():
+        _run_to(runs, min(TRIED_ROUNDS, settings.n_trees))
     half, whole = (np.concatenate([_values_of_queries(trainer) for trainer in trainers[share]]) for share in shares)
     chosen = shares[_is_clear(whole - half)]
     return chosen, trainers[chosen]
@@ -161,10 +166,11 @@ def _is_clear(gains: Floats) -> bool:
     return mean > CLEARLY * math.sqrt(variance / len(known))
 
 
-def _run_to(trainers: list[Trainer], n_rounds: int, n_threads: int | None) -> None:
-    """Continue all runs to a number of rounds, in parallel."""
+def _run_to(trainers: list[Trainer], n_rounds: int) -> None:
+    """Continue all runs to a number of rounds, as many at a time as there are threads for."""
     jobs = [_rounds(trainer, n_rounds) for trainer in trainers]
-    with closing(run_jobs(iter(jobs), len(jobs), n_threads)) as ended:
+    n_at_once = max(1, thread_count(None) // trainers[0].team.n_threads)
+    with closing(run_jobs(iter(jobs), len(jobs), n_at_once)) as ended:
         for _ in ended:
             pass
 

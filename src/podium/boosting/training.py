@@ -291,6 +291,8 @@ class Trainer:
         if state.best_iteration is not None:
             ensemble = ensemble.truncate((state.best_iteration + 1) * state.objective.n_outputs)
             state.restore_objective(state.best_iteration)
+        if state.objective.output_weights is not None:
+            ensemble = ensemble.weighted_sum(state.objective.output_weights)
         history = state.history | state.observations.columns(state.n_finished)
         return TrainingResult(ensemble, history, state.best_iteration, state.objective, self.base_scores, n_splits)
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "convert": "Convert ranking data from one format to another; several files become one.",
     "clicks": "Turn click logs into labels and features: generate, check, labels, features, bias.",
     "bin": "Bin files that are larger than memory into a folder, which podium train takes in place of them.",
-    "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart.",
+    "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for ranker.",
     "tune": "Search the parameters of a model for a measure.",
     "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
     "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",

@@ -24,7 +24,7 @@ from podium.core.validation import did_you_mean
 from podium.errors import DataError
 from podium.estimators.parameters import MODELS
 
-DEFAULT_MODEL = "lambdamart"
+DEFAULT_MODEL = "ranker"
 LINES = 50  # trees or epochs from one line to the next, if there is no terminal for a bar
 ON_CLUSTER = {
     "ranker": "DaskRanker", "lambdamart": "DaskLambdaMART", "mart": "DaskMART", "mcrank": "DaskMcRank",
@@ -96,7 +96,7 @@ def _value_of(flag: str, args: list[str]) -> str | None:
 
 train = typer.Typer(
     cls=Models,
-    help="Train a model: podium train MODEL DATA…, or podium train DATA… for lambdamart. Give --help after a model to "
+    help="Train a model: podium train MODEL DATA…, or podium train DATA… for ranker. Give --help after a model to "
     "see its options. The same command goes on with a run that was stopped or killed.",
     subcommand_metavar="[MODEL] DATA...",
 )

@@ -71,6 +71,10 @@ N_TREES = integer(
         ("100", "100", "1000", "1000"),
     ),
 )  # fmt: skip
+ROUNDS_OF_RANKER = integer(
+    "n_trees", 10_000, least=1, names=N_TREES.names,
+    help="rounds, at most. Each grows a tree on query regression and one on λ.",
+)  # fmt: skip
 LEARNING_RATE = number(
     "learning_rate", 0.1, above=0, help="the share of each step that is taken",
     names=Names(
@@ -78,6 +82,10 @@ LEARNING_RATE = number(
         ("0.1", "0.3", "found from the data", "0.1"),
     ),
 )  # fmt: skip
+RANKER_RATE = optional(number(
+    "learning_rate", above=0, names=LEARNING_RATE.names,
+    help="the share of each step that is taken. None for 0.05, or 0.1 with more than 100,000 training documents.",
+))  # fmt: skip
 PATIENCE = optional(integer(
     "patience", least=1, help="stop after so many rounds without a better one on the validation data",
     names=Names(
@@ -88,8 +96,8 @@ PATIENCE = optional(integer(
 
 N_FOLDS = integer(
     "n_folds", 5, least=2,
-    help="without validation data, the number of trees comes from cross-validation over so many folds, and all data is "
-    "trained on. Of more than 5,000 queries one fold tells enough.",
+    help="without validation data, the number of trees comes from cross-validation over this many folds, and all data "
+    "is trained on. Folds are used only until 600 queries are held out.",
 )  # fmt: skip
 
 # Trees
@@ -101,6 +109,10 @@ N_LEAVES = integer(
         ("31", "0, no limit", "31", "10"),
     ),
 )  # fmt: skip
+RANKER_LEAVES = optional(integer(
+    "n_leaves", least=2, names=N_LEAVES.names,
+    help="leaves of a tree, at most. None for 15, or 31 with more than 100,000 training documents.",
+))  # fmt: skip
 MAX_DEPTH = optional(integer(
     "max_depth", least=1, help="splits on the way to a leaf, at most. None for no limit.",
     names=Names("max_depth", "max_depth", "depth max_depth", "", ("-1, no limit", "6", "6", "")),

@@ -119,7 +119,8 @@ class OnCluster(_Base):
         for _ in range(ATTEMPTS):
             try:
                 documents = ClusterDocuments(engine, self._prepared(engine, sources), self.n_threads)
-                return ClusterTrainer(self._settings(documents.outlines[TRAIN]), documents)
+                filled = self._filled(documents.n_documents)
+                return ClusterTrainer(filled._settings(documents.outlines[TRAIN]), documents)
             except WorkerLostError as lost:
                 warn(f"{lost} before training has begun: begin again", stacklevel=4)
                 engine.close()

@@ -188,10 +188,12 @@ class Holder:
         for part in self.valid.values():
             part.add_by_bins(output, grown, values)
 
-    def call_measure(self) -> dict[str, Any]:
-        """Sums from which the means of the measures follow, by `set/measure`."""
+    def call_measure(self, state: dict[str, list[float]]) -> dict[str, Any]:
+        """Sums from which the means of the measures follow, by `set/measure`; `state` is what the objective learnt."""
         ranker = self.ranker
         assert ranker is not None
+        if state:
+            ranker.restore(state)
         return {
             f"{name}/{measure}": sums
             for name, part in self.valid.items()

@@ -262,7 +262,7 @@ class ClusterEvaluator(Evaluator):
         """The mean of each measure on each validation set, by `set/measure`."""
         if not self.names:
             return {}
-        sums = self.engine.call("measure")
+        sums = self.engine.call("measure", self.objective.state())
         return {
             f"{name}/{shown}": measure.mean_of_sums(sums[f"{name}/{shown}"])
             for name in self.names

@@ -154,6 +154,10 @@ class BaseRanker(BaseEstimator):
         """Train a model and set the fitted attributes (`_set_fitted`)."""
         raise NotImplementedError
 
+    def _filled(self, n_documents: int) -> Self:
+        """Return this estimator with values for parameters that are None because they depend on the data."""
+        return self
+
     def _selection(self, train: RankingData) -> Measure | Graded | Loss:
         """Return what picks the best round: the measure, or without queries the loss."""
         return self._loss() if self._is_plain else selection_for(self.measure, train)

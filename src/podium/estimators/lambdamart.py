@@ -106,7 +106,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         return step
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
-        if result.objective.n_outputs != 1:
+        if result.objective.n_outputs != 1 and result.objective.output_weights is None:
             raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
             self.__dict__.pop(name, None)

@@ -60,10 +60,11 @@ class LambdaMARTParameters(TreeParameters):
 
 
 class RankerParameters(TreeParameters):
-    """Boosted trees that go from query regression to λ: the model to begin with."""
+    """Boosted trees on query regression and on λ, averaged: the model to begin with."""
 
-    n_trees: int = h.N_TREES(2000)
-    learning_rate: float = h.LEARNING_RATE(0.05)
+    n_trees: int = h.ROUNDS_OF_RANKER()
+    n_leaves: int | None = h.RANKER_LEAVES(None)  # type: ignore[assignment]
+    learning_rate: float | None = h.RANKER_RATE(None)  # type: ignore[assignment]
     _: KW_ONLY
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
     feature_fraction: float | None = h.HALF_OR_ALL_FEATURES(None)  # type: ignore[assignment]
@@ -251,8 +252,8 @@ class TrainableModel(NamedTuple):
 
 # The models of `podium train`, by the word on the command line.
 MODELS: dict[str, TrainableModel] = {
-    "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
     "ranker": TrainableModel("Ranker", RankerParameters),
+    "lambdamart": TrainableModel("LambdaMART", LambdaMARTParameters),
     "ranknet-trees": TrainableModel("RankNetTrees", RankNetTreesParameters),
     "mart": TrainableModel("MART", MARTParameters),
     "mcrank": TrainableModel("McRank", McRankParameters),

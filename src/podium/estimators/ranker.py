@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from podium.boosting import BinnedData, Boosting, CommitteeTraining, Sampling, TrainingResult, rounds_by_folds
 from podium.boosting.committee import default_members
@@ -20,27 +21,28 @@ from podium.measures import as_selection
 from podium.objectives import Objective, default_objective, parse
 from podium.trees import GrowthParameters
 
-MANY_QUERIES = 5000  # with more, one fold is enough to choose the number of trees
+MANY_DOCUMENTS = 100_000  # from which larger steps and trees are as accurate, and faster
 
 
 class Ranker(RankerParameters, TreeRanker):
-    """Boosted trees that go from query regression to λ, each on a sample: the model to begin with.
+    """Boosted trees on two objectives, averaged: the model to begin with.
 
-    The first trees learn from all documents how labels differ (query regression, CatBoost's QueryRMSE), and within a
-    hundred trees λ of the measure takes over, which puts the top of the lists in order. Every tree sees 70% of the
-    documents and half of the features, or all features if unseen queries show clearly that half are too few. For any
-    other objective, see `LambdaMART`. docs/ranker.md says how the defaults were chosen, and what is open.
+    Each round grows two trees. One learns from all documents how labels differ (query regression, CatBoost's
+    QueryRMSE), the other follows λ of the measure, which puts the top of the lists in order. Documents are ranked by
+    the mean of both scores, standardised (`podium.objectives.Average`). Every round sees 70% of the documents and half
+    of the features, or all features if unseen queries show clearly that half are too few. For any other objective, see
+    `LambdaMART`. docs/ranker.md says how the defaults were chosen.
 
     With validation data, training stops at its best measure. Without, nothing is held back: a cross-validation chooses
-    the number of trees, and the model is trained on all data.
+    the number of rounds, and the model is trained on all data.
 
     Attributes:
-        model_: the `Ensemble`.
-        n_trees_: its number of trees.
-        best_iteration_: the last tree of the model, from 0.
-        history_: means of the measure after each tree, by `set/measure`; `folds/measure` is the mean over the queries
+        model_: the `Ensemble`, with two trees for each round.
+        n_trees_: the number of rounds.
+        best_iteration_: the last round of the model, from 0.
+        history_: means of the measure after each round, by `set/measure`; `folds/measure` is the mean over the queries
             that the models of cross-validation have not seen.
-        feature_fraction_: the share of features that each tree was grown on.
+        feature_fraction_: the share of features that each round was grown on.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     Example:
@@ -54,12 +56,19 @@ class Ranker(RankerParameters, TreeRanker):
     _stops_without_validation = True
 
     def _objective(self, train: RankingData) -> Objective:
-        return default_objective(as_selection(self.measure).measures[0], self.learning_rate)
+        return default_objective(as_selection(self.measure).measures[0])
+
+    def _filled(self, n_documents: int) -> Self:
+        n_leaves, learning_rate = (31, 0.1) if n_documents > MANY_DOCUMENTS else (15, 0.05)
+        defaults = {"n_leaves": n_leaves, "learning_rate": learning_rate, "feature_fraction": SHARES[0]}
+        filled = copy(self)
+        vars(filled).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
+        return filled
 
     def _boost(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], **options: Any
     ) -> TrainingResult:
-        """Choose the share of features and the number of trees by validation data or cross-validation, and train."""
+        """Choose the share of features and the number of rounds by validation data or cross-validation, and train."""
         tries_all_features = self.feature_fraction is None
         self.feature_fraction_ = settings.sampling.feature_fraction
         if sets or self.patience is None:
@@ -71,8 +80,7 @@ class Ranker(RankerParameters, TreeRanker):
             if result.best_iteration is not None:
                 warn_if_not_stopped(self.n_trees, self.patience, [result.best_iteration + 1])
             return result
-        n_used = 1 if train.n_queries > MANY_QUERIES else None
-        folds = rounds_by_folds(settings, train, self.n_folds, n_used, tries_all_features=tries_all_features)
+        folds = rounds_by_folds(settings, train, self.n_folds, tries_all_features=tries_all_features)
         warn_if_not_stopped(self.n_trees, self.patience, [folds.best_iteration + 1])
         self.feature_fraction_ = folds.feature_fraction
         chosen = with_feature_fraction(settings, self.feature_fraction_)
@@ -150,7 +158,7 @@ class Committee(CommitteeParameters, BaseRanker):
 
     def _members(self) -> tuple[tuple[Objective, int], ...]:
         if self.members is None:
-            return default_members(as_selection(self.measure).measures[0], self.learning_rate)
+            return default_members(as_selection(self.measure).measures[0])
         try:
             pairs = [(objective, count) for objective, count in self.members]
         except (TypeError, ValueError):

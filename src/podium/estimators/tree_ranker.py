@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from podium.boosting import Boosting, Newton, Sampling, TrainingResult
-from podium.boosting.folds import SHARES
 from podium.core.array_types import Floats, Int32s
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
@@ -32,17 +32,17 @@ class TreeRanker(TreeParameters, BaseRanker):
 
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training: those that the parameters say, and `others`."""
-        fraction = SHARES[0] if self.feature_fraction is None else self.feature_fraction  # None: `Ranker` chooses
+        filled = self._filled(train.n_documents)
         settings = {
             "objective": self._objective(train),
-            "step": from_parameters(Newton, self),
-            "growth": from_parameters(GrowthParameters, self, monotone=self._monotone(train)),
-            "sampling": from_parameters(Sampling, self, feature_fraction=fraction),
+            "step": from_parameters(Newton, filled),
+            "growth": from_parameters(GrowthParameters, filled, monotone=self._monotone(train)),
+            "sampling": from_parameters(Sampling, filled),
             "categorical": categorical_features(train, self.categorical),
             "selection": self._selection(train),
             "watched": as_watched(self.metrics),
         }
-        return from_parameters(Boosting, self, **settings | others)
+        return from_parameters(Boosting, filled, **settings | others)
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         """Return the direction of each feature."""
@@ -86,20 +86,27 @@ class TreeRanker(TreeParameters, BaseRanker):
     def n_trees_(self) -> int:
         """Rounds: the trees of each output."""
         check_is_fitted(self)
-        return int(getattr(self.model_, "n_trees", self.trees_.n_trees))
+        return int(getattr(self.model_, "n_trees", self.trees_.n_trees)) // self._trees_per_round()
+
+    def _trees_per_round(self) -> int:
+        """Return how many trees of the ensemble a round has grown: several if the objective is an `Average`."""
+        return int(self.trees_.info.get("trees_per_round", 1))
 
     def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Floats:
-        """Return the score of each row, higher is better, by the first trees only if `n_trees` is given.
+        """Return the score of each row, higher is better, by the first rounds only if `n_trees` is given.
 
         See `podium.models.Model.predict` for further options.
         """
+        if n_trees is not None:
+            n_trees *= self._trees_per_round()
         return self._predict(X, n_trees=n_trees, **options)
 
     def staged_predict(self, X: Any) -> Iterator[Floats]:
-        """Return the scores after the first tree, the second, …"""
+        """Return the scores after the first round, the second, …"""
         check_is_fitted(self)
-        before = self._predict(X, n_trees=0)
-        return (before + scores for scores in self.trees_.staged_predict(X, self.n_threads))
+        before, per_round = self._predict(X, n_trees=0), self._trees_per_round()
+        stages = self.trees_.staged_predict(X, self.n_threads)
+        return (before + scores for scores in islice(stages, per_round - 1, None, per_round))
 
     def apply(self, X: Any) -> Int32s:
         """Return the leaf of each tree (column) that each row falls into; trees of several outputs are in turn."""

@@ -221,6 +221,20 @@ class Ensemble(Model):
         turns = [np.arange(output, self.n_trees, n) for output in range(n)]
         return tuple(replace(self, arrays=select_trees(self.arrays, turn), info={}) for turn in turns)
 
+    def weighted_sum(self, weights: Floats) -> Ensemble:
+        """Return one ensemble that adds up the outputs, whose trees are in turn, times their weights.
+
+        Gains of different outputs are in different units: each becomes a share of the gains of its output.
+        """
+        outputs = np.arange(self.n_trees) % len(weights)
+        of_leaves, of_nodes = (np.repeat(outputs, np.diff(self.arrays[f"{kind}_offsets"])) for kind in ("leaf", "node"))
+        totals = np.bincount(of_nodes, self.arrays["gain"], len(weights))
+        arrays = self.arrays | {
+            "leaf_value": self.arrays["leaf_value"] * weights[of_leaves],
+            "gain": self.arrays["gain"] / np.where(totals > 0, totals, 1.0)[of_nodes],
+        }
+        return replace(self, arrays=arrays, info=self.info | {"trees_per_round": len(weights)})
+
     def importance(self, kind: Literal["gain", "count"] = "gain") -> Floats:
         """For each feature the sum of the gains of its splits, or their number."""
         if kind not in ("gain", "count"):

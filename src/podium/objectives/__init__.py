@@ -13,6 +13,7 @@ from podium.objectives.pointwise import Logistic, Multiclass, Regression
 from podium.objectives.softrank import SoftRank
 from podium.objectives.sums import (
     Anneal,
+    Average,
     Constant,
     ExponentialGrowth,
     ExponentialShare,
@@ -24,7 +25,7 @@ from podium.objectives.sums import (
 )
 
 __all__ = [
-    "XENDCG", "Anneal", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
+    "XENDCG", "Anneal", "Average", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
     "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
     "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
     "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",

@@ -29,6 +29,7 @@ class BoundObjective(ABC):
         changes: whether λ at the same scores may differ from round to round; where it may not, a tree with one leaf
             says that there is nothing left to learn.
         n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
+        output_weights: of several outputs in the sum that ranks documents; None if documents are ranked otherwise.
         document_weights: how often each document counts in splits of least squares, by row; None where it is once.
 
     Example:
@@ -44,6 +45,7 @@ class BoundObjective(ABC):
     base_score: float = 0.0
     changes: bool = True
     n_outputs: int = 1
+    output_weights: Floats | None = None
     document_weights: Floats | None = None
 
     @abstractmethod

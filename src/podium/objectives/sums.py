@@ -1,4 +1,4 @@
-"""Weighted sums of objectives: plain sums, tiers of label sources, and sums that change by a schedule."""
+"""Objectives made of others: sums, tiers of label sources, sums that change by a schedule, and averages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats
+from podium.core.merging import Total, alone
+from podium.core.sums import ExactSum
 from podium.core.validation import numbers_of
 from podium.data import RankingData
 from podium.errors import DataError
@@ -74,13 +76,22 @@ class BoundSum(BoundInParts):
                 hessians += weight * of_part[1]
 
     def state(self) -> dict[str, list[float]]:
-        """The states of the parts, by their numbers."""
-        return {f"{k}/{name}": value for k, part in enumerate(self.parts) for name, value in part.state().items()}
+        return states_of_parts(self.parts)
 
     def restore(self, state: dict[str, list[float]]) -> None:
-        for k, part in enumerate(self.parts):
-            prefix = f"{k}/"
-            part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
+        restore_parts(self.parts, state)
+
+
+def states_of_parts(parts: Sequence[BoundObjective]) -> dict[str, list[float]]:
+    """The states of the parts, by their numbers."""
+    return {f"{k}/{name}": value for k, part in enumerate(parts) for name, value in part.state().items()}
+
+
+def restore_parts(parts: Sequence[BoundObjective], state: dict[str, list[float]]) -> None:
+    """Give each part what it learnt out of what `states_of_parts` returned."""
+    for k, part in enumerate(parts):
+        prefix = f"{k}/"
+        part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
 
 
 @register
@@ -315,27 +326,120 @@ class Anneal(CompositeObjective):
         return BoundSum(parts, weights, changes=True)
 
 
-TREES = 100  # until λ alone is left, at the learning rate 0.05; the faster the learning, the fewer
-LEARNING_RATE = 0.05
+class BoundAverage(BoundObjective):
+    """Objectives that each have an output of their own, and how far the scores of each output spread.
+
+    Attributes:
+        deviations: the root mean square of each output's training scores less their mean in the query, before the last
+            round.
+
+    """
+
+    def __init__(self, parts: Sequence[BoundObjective], data: RankingData) -> None:
+        self.parts, self.n_outputs = parts, len(parts)
+        self.changes = any(part.changes for part in parts)
+        self._set_deviations(np.ones(len(parts)))
+        self.order, self.sizes = data.canonical_order, data.query_sizes[data.query_sizes > 0]
+        self.starts = data.offsets[:-1][data.query_sizes > 0]
+
+    def _set_deviations(self, deviations: Floats) -> None:
+        self.deviations, self.output_weights = deviations, 1.0 / (self.n_outputs * deviations)
+
+    def facts(self) -> Any:
+        return [part.facts() for part in self.parts]
+
+    def set_facts(self, facts: Any) -> None:
+        for part, of_part in zip(self.parts, facts, strict=True):
+            part.set_facts(of_part)
+        self.changes = any(part.changes for part in self.parts)
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        gradients, hessians = np.empty_like(scores), np.empty_like(scores)
+        self.fill(scores, iteration, gradients, hessians)
+        return gradients, hessians
+
+    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
+        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
+
+    def fill_in_parts(
+        self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
+    ) -> Generator[Any, Any, None]:
+        for k, part in enumerate(self.parts):
+            part.team = self.team
+            yield from part.fill_in_parts(scores[k], iteration, gradients[k], hessians[k])
+        *squares, n_documents = yield Total((*map(self._squares, scores), len(self.order)))
+        deviations = np.sqrt([float(square) / max(n_documents, 1) for square in squares])
+        self._set_deviations(np.where(deviations > 0, deviations, 1.0))  # all scores are equal in the first round
+
+    def _squares(self, scores: Floats) -> ExactSum:
+        """Σ (s − mean of the query)², the same in any order of rows and queries."""
+        ordered = scores[self.order]
+        centered = ordered - np.repeat(np.add.reduceat(ordered, self.starts) / self.sizes, self.sizes)
+        return ExactSum.of(np.add.reduceat(centered * centered, self.starts))
+
+    def ranked_by(self, scores: Floats) -> Floats:
+        """The weighted sum of the outputs."""
+        totals = np.zeros(scores.shape[1])
+        assert self.output_weights is not None
+        for weight, output in zip(self.output_weights, scores, strict=True):
+            totals += weight * output
+        return totals
+
+    def state(self) -> dict[str, list[float]]:
+        return states_of_parts(self.parts) | {"deviations": self.deviations.tolist()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        self._set_deviations(np.array(state["deviations"]))
+        restore_parts(self.parts, state)
 
 
-def default_objective(measure: Measure, learning_rate: float = LEARNING_RATE) -> Objective:
-    """From query regression to λ of a measure, on the same labels, within the first hundred trees or so.
+@register
+@dataclass(frozen=True, init=False)
+class Average(CompositeObjective):
+    """A model for each objective; documents are ranked by the mean of their standardised scores.
 
-    Query regression (CatBoost's QueryRMSE) learns from all documents how labels differ, λ then puts the top in order.
+    Each round grows a tree for each objective, at the scores of that objective's own trees. Scores are divided by the
+    root mean square of the training scores less their mean in the query. Training stops when the mean is best, and the
+    result is one ensemble. `Sum` instead adds gradients, and trains one model on them.
+
+    Objectives err in different places: query regression learns from all documents how labels differ, λ puts the top of
+    the list in order. The mean of both is usually level with the better one or ahead of it.
 
     Args:
-        measure: whose λ is trained on.
-        learning_rate: of the trees: with twice the rate the change takes half as many trees.
+        parts: objectives, each with one score for a document.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Average, Lambda, QueryRegression
+        >>> both = Average(QueryRegression(), Lambda("ndcg"))
+        >>> model = podium.LambdaMART(3, 4, objective=both).fit(podium.artificial(20, features=4))
+        >>> model.n_trees_, model.model_.n_trees
+        (3, 6)
+
+    """
+
+    parts: tuple[Objective, ...]
+
+    def __init__(self, *parts: Objective) -> None:
+        if not parts or not all(isinstance(part, Objective) for part in parts):
+            raise DataError("Average takes objectives, such as Average(QueryRegression(), Lambda('ndcg'))")
+        object.__setattr__(self, "parts", tuple(parts))
+
+    def bind(self, data: RankingData) -> BoundObjective:
+        bound = [part.bind(data) for part in self.parts]
+        for part in bound:
+            require_one_output(part, "Average")
+        return BoundAverage(bound, data)
+
+
+def default_objective(measure: Measure) -> Objective:
+    """Query regression and λ of a measure on the same labels, averaged: what `Ranker` trains on.
 
     Example:
         >>> from podium.measures import NDCG
-        >>> from podium.objectives import default_objective
-        >>> objective = default_objective(NDCG(10))
-        >>> [round(objective.schedule(tree), 2) for tree in (0, 50, 100)]  # the share of λ
-        [0.0, 0.5, 1.0]
+        >>> from podium.objectives import default_objective, describe
+        >>> describe(default_objective(NDCG(10)))
+        'Average(QueryRegression(), Lambda(measure=NDCG()))'
 
     """
-    growth = round(learning_rate / (LEARNING_RATE * TREES), 12)
-    after = Lambda(measure_in_training(measure, None))
-    return Anneal(QueryRegression(measure.labels), after, LinearGrowth(0.0, growth))
+    return Average(QueryRegression(measure.labels), Lambda(measure_in_training(measure, None)))

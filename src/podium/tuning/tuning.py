@@ -165,7 +165,8 @@ def tune(
     selection = selection_for(estimator.measure if measure is None else measure, train)
     judges = _judges(train, valid, folds, seed)
     tried = _prepared(estimator, selection)
-    own = {name: getattr(tried, name) for name in chosen}
+    filled = tried._filled(train.n_documents)
+    own = {name: getattr(filled, name) for name in chosen}
     first = own if all(own[name] in over for name, over in chosen.items()) else None  # None: not in the space
     study = Study(
         chosen, first, _fingerprint(tried, selection, chosen, train, valid, folds, seed),
