@@ -117,10 +117,7 @@ def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> lis
 
 def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
     """For each query its fold, by its documents instead of its id: for folds that a model depends on."""
-    _require_splits(n_splits, data.n_queries)
-    fold = np.empty(data.n_queries, np.int64)
-    order = np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable")
-    fold[order] = np.arange(data.n_queries) % n_splits
+    fold = _folds(np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable"), n_splits)
     require_weight_outside(data, fold)
     return fold
 
@@ -138,9 +135,13 @@ def require_weight_outside(data: RankingData, fold: Ints) -> None:
     )
 
 
-def _require_splits(n_splits: int, n_queries: int) -> None:
-    if not 2 <= n_splits <= n_queries:
-        raise DataError(f"n_splits must be between 2 and the number of queries, {n_queries}, but is {n_splits}")
+def _folds(order: Ints, n_splits: int) -> Ints:
+    """For each query its fold, where queries are dealt out to folds in this order."""
+    if not 2 <= n_splits <= len(order):
+        raise DataError(f"n_splits must be between 2 and the number of queries, {len(order)}, but is {n_splits}")
+    fold = np.empty(len(order), np.int64)
+    fold[order] = np.arange(len(order)) % n_splits
+    return fold
 
 
 def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
@@ -155,10 +156,7 @@ def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
 
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
     """For each query the fold whose test part it is in; folds differ by one query at most."""
-    _require_splits(n_splits, len(query_ids))
-    fold = np.empty(len(query_ids), np.int64)
-    fold[shuffled_queries(query_ids, seed)] = np.arange(len(query_ids)) % n_splits
-    return fold
+    return _folds(shuffled_queries(query_ids, seed), n_splits)
 
 
 def concatenate(parts: list[RankingData]) -> RankingData:
