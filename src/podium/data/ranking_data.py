@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
+from podium.core.array_types import Bools, Float32s, Floats, Int32s, Ints, UInt64s
 from podium.data import columns, frames
 from podium.data.columns import PreferencePairs, to_preferences
 from podium.data.encoding import Encoding
@@ -366,10 +366,14 @@ class RankingData:
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""
-        from podium.data.subsets import has_weight
-
-        counts = has_weight(self)
+        counts = self.has_weight
         return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
+
+    @property
+    def has_weight(self) -> Bools:
+        """Which rows have a weight above 0, both their own and their query's."""
+        counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
+        return counts if self.query_weights is None else counts & (self.query_weight_of_row > 0)
 
     @property
     def query_weight_of_row(self) -> Float32s:

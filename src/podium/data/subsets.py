@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Bools, Ints
+from podium.core.array_types import Ints
 from podium.core.random import seed_of
 from podium.data.canonical import ContentRandom
 from podium.data.columns import as_array
@@ -37,12 +37,6 @@ def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) ->
 def numbers_of_query(data: RankingData, query: Any) -> list[int]:
     """Return the number of the query with this id, or nothing; whole numbers may be given as text."""
     return [number for number, known in enumerate(data.query_ids.tolist()) if str(known) == str(query)]
-
-
-def has_weight(data: RankingData) -> Bools:
-    """Return which rows have a weight above 0, their own and their query's."""
-    counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
-    return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
 
 
 def row_numbers(data: RankingData, rows: Any) -> Ints:
@@ -124,7 +118,7 @@ def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
 
 def require_weight_outside(data: RankingData, fold: Ints) -> None:
     """Raise if one fold has all the weight of the documents: a model that leaves it out has none to train on."""
-    weighted = np.unique(data.query_of_row[has_weight(data)])
+    weighted = np.unique(data.query_of_row[data.has_weight])
     if len(np.unique(fold[weighted])) != 1:
         return
     n = len(weighted)
