@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError, FileFormatError
-from podium.formats.numbers import truth_value, whole_number
+from podium.formats.base import truth_value, whole_number
 
 FIELDS = {
     "lightgbm": [r"max_feature_idx=", r"num_leaves=", r"split_feature=", r"left_child=", r"right_child=",

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -210,20 +210,20 @@ class _Binning:
             for block in self.reading.blocks():
                 if spill is None:
                     n = block.n_features  # before normalization all features of a document are together
-                    raw = Spill(block, [RowFiles(self.folder, "raw", n, n)]) if is_raw else None
-                    spill = stack.enter_context(raw or self._spill(block))
+                    files = [RowFiles(self.folder, "raw", n, n)] if is_raw else self._files(block)
+                    spill = Spill(block, [stack.enter_context(one) for one in files])
                 columns.append(block, self._write(spill, block, counts=not is_raw))
         if spill is None:
             raise FileFormatError(self.reading.request.name, "has no documents to bin")
         return spill, GroupedDocuments(columns.join(), columns.query_ids)
 
-    def _spill(self, block: RankingData) -> Spill:
+    def _files(self, block: RankingData) -> list[RowFiles]:
         """Return files of a few features each, and one of all features if values are kept."""
         n = block.n_features
         if n == 0:
             raise FileFormatError(self.reading.request.name, "has no features to bin")
         files = [RowFiles(self.folder, "features", n)]
-        return Spill(block, files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else []))
+        return files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else [])
 
     def _write(self, spill: Spill, block: RankingData, counts: bool) -> UInt64s:
         rows = dense_block(block.features)
@@ -243,7 +243,7 @@ class _Binning:
                 block = raw.data(rows[first:last], documents.columns["query"][first:last], some)
                 block = self.reading.matched(block.normalized(str(self.reading.normalize)))
                 if spill is None:
-                    spill = stack.enter_context(self._spill(block))
+                    spill = Spill(block, [stack.enter_context(one) for one in self._files(block)])
                 hashes.append(self._write(spill, block, counts=True))
                 advance(last - first)
         raw.files[0].remove(0)
@@ -306,16 +306,6 @@ class Spill:
     def __init__(self, block: RankingData, files: list[RowFiles]) -> None:
         self.like = block.take(np.arange(0))  # data with these features and no documents
         self.files = files  # of a few features each; then one of all features, if values are kept
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            for files in self.files:
-                stack.enter_context(files)
-            self._open = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     def append(self, rows: Float32s) -> None:
         """Append rows."""

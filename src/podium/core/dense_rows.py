@@ -33,13 +33,7 @@ def as_rows(features: Float32s) -> DenseRows:
     flags = features.flags
     if flags.f_contiguous and not flags.c_contiguous:
         return DenseRows(as_kernels_take(features.T), 1, n_rows, n_rows, n_columns)
-    return DenseRows(
-        as_kernels_take(features if flags.c_contiguous else np.ascontiguousarray(features)),
-        n_columns,
-        1,
-        n_rows,
-        n_columns,
-    )
+    return DenseRows(as_kernels_take(np.ascontiguousarray(features)), n_columns, 1, n_rows, n_columns)
 
 
 def room_for_columns() -> Float32s:

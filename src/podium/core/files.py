@@ -147,9 +147,7 @@ def _remove_abandoned(path: Path) -> None:
 
 def _lock(handle: int) -> bool:
     """Lock an open file; False if another process has it locked, or where there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
+    if fcntl is None:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,8 +188,7 @@ def remove_leftovers(path: Path) -> None:
     path = path.resolve()
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkstemp` names them
         with suppress(OSError), leftover.open("rb") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _lock(file.fileno()):
                 leftover.unlink()
 
 

@@ -60,16 +60,9 @@ def _machine_lanes(context: Any) -> int:
 
 @compile_as(bitwise.transpose_tile)
 def _transpose_tile(
-    flat: Any,
-    _row_stride: Any,
-    _row: Any,
-    _last: Any,
-    _column: Any,
-    columns: Any,
-    _place: Any,
-    _stride: Any,
+    flat: Any, _row_stride: Any, _row: Any, _last: Any, _column: Any, columns: Any, _place: Any, _stride: Any
 ) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         source, target = (array_memory(context, builder, signature, arguments, k) for k in (0, 5))
         _, row_stride, row, last_row, column, _, place, column_stride = arguments
         n = _machine_lanes(context)
@@ -86,14 +79,13 @@ def _transpose_tile(
                     offset = builder.mul(column_stride, int64(across + k))
                     at = builder.add(builder.add(place, int64(down)), offset)
                     store(builder, values, target, at, 4)
-        return context.get_dummy_value()
 
     return types.void(flat, *[types.int64] * 4, columns, *[types.int64] * 2), generate
 
 
 @compile_as(bitwise.transpose_bytes)
 def _transpose_bytes(source: Any, _start: Any, _stride: Any, target: Any, _place: Any, _target_stride: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         pointer, to = (array_memory(context, builder, signature, arguments, k) for k in (0, 3))
         _, start, stride, _, place, target_stride = arguments
         vector = ir.VectorType(I8, TILE)
@@ -101,7 +93,6 @@ def _transpose_bytes(source: Any, _start: Any, _stride: Any, target: Any, _place
         rows = [load(builder, pointer, at, vector, 1) for at in starts]
         for k, column in enumerate(_transposed(builder, rows)):
             store(builder, column, to, builder.add(place, builder.mul(target_stride, int64(k))), 1)
-        return context.get_dummy_value()
 
     return types.void(source, types.int64, types.int64, target, types.int64, types.int64), generate
 
@@ -132,7 +123,7 @@ def _find_ranks(
     values: Any, _start: Any, pivots: Any, _table: Any, _n_levels: Any, ranks: Any, _place: Any,
     _missing: Any,
 ) -> Any:  # fmt: skip
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         source, tables, target = (array_memory(context, builder, signature, arguments, k) for k in (0, 2, 5))
         _, start, _, table, n_levels, _, place, missing = arguments
         source, tables = memory_at(builder, source, start), memory_at(builder, tables, table)
@@ -162,7 +153,6 @@ def _find_ranks(
             first.add_incoming(following, loop)
             builder.cbranch(builder.icmp_signed("<", following, int64(WORD)), loop, end)
         builder.position_at_end(end)
-        return context.get_dummy_value()
 
     kinds = (types.int64, pivots, types.int64, types.int64, ranks, types.int64, types.int64)
     return types.void(values, *kinds), generate
@@ -226,20 +216,19 @@ def _reversed(builder: Any, value: Any) -> Any:
 
 @compile_as(bitwise.compare_ranks)
 def _compare_ranks(ranks: Any, _start: Any, _bound: Any, words: Any, _place: Any, block: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         source, target = (element_memory(context, builder, signature, arguments, k) for k in (0, 3))
         bound = repeated(builder, arguments[2], WORD)
         for k in range(block.count):
             are_below = builder.icmp_signed(">", bound, load(builder, source, int64(WORD * k), BYTES, 1))
             store(builder, builder.bitcast(are_below, I64), target, int64(k))
-        return context.get_dummy_value()
 
     return types.void(ranks, types.int64, types.int8, words, types.int64, block), generate
 
 
 @compile_as(bitwise.choose_words)
 def _choose_words(choices: Any, _number_of_choice: Any, words: Any, block: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         first = builder.mul(arguments[1], int64(4))
         entries = memory_at(builder, array_memory(context, builder, signature, arguments, 0), first)
         rows = array_memory(context, builder, signature, arguments, 2)
@@ -252,14 +241,13 @@ def _choose_words(choices: Any, _number_of_choice: Any, words: Any, block: Any) 
         condition, yes, no = (load(builder, rows, row(k), vector, 8) for k in (1, 2, 3))
         chosen = builder.or_(builder.and_(condition, yes), builder.and_(builder.not_(condition), no))
         store(builder, chosen, rows, target, 8)
-        return context.get_dummy_value()
 
     return types.void(choices, types.int64, words, block), generate
 
 
 @compile_as(bitwise.gather_codes)
 def _gather_codes(words: Any, planes: Any, plane_offsets: Any, _first: Any, _word: Any, codes: Any, _place: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         rows, planes_of_codes, offsets, target = (
             array_memory(context, builder, signature, arguments, k) for k in (0, 1, 2, 5)
         )
@@ -271,7 +259,6 @@ def _gather_codes(words: Any, planes: Any, plane_offsets: Any, _first: Any, _wor
             bytes_of_codes.append(_bytes_of_planes(builder, rows, planes_of_codes, start, stop, word))
         for documents, pair in _interleaved(builder, bytes_of_codes):
             store(builder, pair, target, builder.add(place, int64(documents)), 8)
-        return context.get_dummy_value()
 
     kinds = (types.int64, types.int64, codes, types.int64)
     return types.void(words, planes, plane_offsets, *kinds), generate

@@ -53,22 +53,17 @@ _tuples: Any = types.BaseTuple
 # --- memory and threads
 
 
-@compile_as(intrinsics.not_inlined)
-def _not_inlined() -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
+def _attribute(name: str) -> Callable[[], Any]:
+    """Return the definition of a call that emits nothing, and gives the function that contains it an attribute."""
 
-    return types.void(), generate
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> None:
+        builder.function.attributes.add(name)
+
+    return lambda: (types.void(), generate)
 
 
-@compile_as(intrinsics.inlined)
-def _inlined() -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        builder.function.attributes.add("alwaysinline")
-        return context.get_dummy_value()
-
-    return types.void(), generate
+compile_as(intrinsics.not_inlined)(_attribute("noinline"))
+compile_as(intrinsics.inlined)(_attribute("alwaysinline"))
 
 
 @compile_as(intrinsics.borrowed)
@@ -96,20 +91,18 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @compile_as(intrinsics.prefetch)
 def _prefetch(array: Any, _index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         prefetch_line(builder, element_memory(context, builder, signature, arguments, 0), 3)
-        return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
 
 
 @compile_as(intrinsics.copy_16_bytes)
 def _copy_16_bytes(target: Any, _place: Any, source: Any, _start: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         to, of = (element_memory(context, builder, signature, arguments, k) for k in (0, 2))
         values = load(builder, of, int64(0), ir.VectorType(I8, 16), 1)
         store(builder, values, to, int64(0), 1)
-        return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64), generate
 
@@ -134,11 +127,10 @@ def _read_atomically(array: Any, _index: Any) -> Any:
 
 @compile_as(intrinsics.yield_thread)
 def _yield_thread() -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> None:
         if os.name == "posix":
             result = ir.FunctionType(I32, [])
             builder.call(cgutils.get_or_insert_function(builder.module, result, "sched_yield"), [])
-        return context.get_dummy_value()
 
     return types.void(), generate
 
@@ -162,6 +154,29 @@ add_operator(operator.add, (_words, _words), _words, ir.IRBuilder.add)
 add_operator(operator.sub, (_words, _words), _words, ir.IRBuilder.sub)
 
 
+def _define_memory(kind: VectorType, element: Any, align: int, copies: Any, load_at: Any, store_at: Any) -> None:
+    """Define how vectors of a kind are made of one number, loaded and stored."""
+
+    def loaded(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = element_memory(context, builder, signature, arguments, 0)
+        return load(builder, place, int64(0), kind.vector, align)
+
+    def stored(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
+        place = element_memory(context, builder, signature, arguments, 0)
+        store(builder, arguments[2], place, int64(0), align)
+
+    def repeat(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return repeated(builder, arguments[0], kind.vector.count)
+
+    compile_as(copies)(lambda _number: (kind(element), repeat))
+    compile_as(load_at)(lambda array, _index: (kind(array, types.int64), loaded))
+    compile_as(store_at)(lambda array, _index, _values: (types.void(array, types.int64, kind), stored))
+
+
+_define_memory(_lanes, types.float32, 4, simd.all_lanes, simd.load_lanes, simd.store_lanes)
+_define_memory(_words, types.int64, 8, simd.all_words, simd.load_words, simd.store_words)
+
+
 @compile_as(simd.absolute)
 def _absolute(_values: Any) -> Any:
     return _lanes(_lanes), lambda _c, builder, _s, arguments: call_on_vector(builder, "fabs", _F32S, arguments[0])
@@ -170,30 +185,6 @@ def _absolute(_values: Any) -> Any:
 @compile_as(simd.roots_of)
 def _roots_of(_values: Any) -> Any:
     return _lanes(_lanes), lambda _c, builder, _s, arguments: call_on_vector(builder, "sqrt", _F32S, arguments[0])
-
-
-@compile_as(simd.all_lanes)
-def _all_lanes(_number: Any) -> Any:
-    return _lanes(types.float32), lambda _c, builder, _s, arguments: repeated(builder, arguments[0], LANES)
-
-
-@compile_as(simd.load_lanes)
-def _load_lanes(array: Any, _index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        return load(builder, place, int64(0), _lanes.vector, 4)
-
-    return _lanes(array, types.int64), generate
-
-
-@compile_as(simd.store_lanes)
-def _store_lanes(array: Any, _index: Any, _values: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        store(builder, arguments[2], place, int64(0), 4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, _lanes), generate
 
 
 @compile_as(simd.choose_lanes)
@@ -216,30 +207,6 @@ def _folded(builder: Any, vector: Any, join: Callable[[Any, Any], Any]) -> Any:
 
 
 # --- eight words
-
-
-@compile_as(simd.all_words)
-def _all_words(_number: Any) -> Any:
-    return _words(types.int64), lambda _c, builder, _s, arguments: repeated(builder, arguments[0], WORDS)
-
-
-@compile_as(simd.load_words)
-def _load_words(array: Any, _index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        return load(builder, place, int64(0), _words.vector, 8)
-
-    return _words(array, types.int64), generate
-
-
-@compile_as(simd.store_words)
-def _store_words(array: Any, _index: Any, _of_words: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        store(builder, arguments[2], place, int64(0), 8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, _words), generate
 
 
 @compile_as(simd.cumulated)

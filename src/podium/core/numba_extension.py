@@ -31,7 +31,7 @@ def compile_as(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     """Register the decorated function as the definition of a declared operation.
 
     The definition takes the types of the arguments and returns the signature, and a function that builds the
-    instructions from (context, builder, signature, arguments).
+    instructions from (context, builder, signature, arguments) and returns their value, or None if there is none.
     """
 
     def register(definition: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,7 +43,8 @@ def compile_as(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
 
         @extending.lower_builtin(declared, ANY_ARGUMENTS)  # type: ignore[untyped-decorator]
         def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return definition(*signature.args)[1](context, builder, signature, arguments)
+            value = definition(*signature.args)[1](context, builder, signature, arguments)
+            return context.get_dummy_value() if value is None else value
 
         return definition
 

@@ -57,7 +57,7 @@ class _Worker(threading.Thread):
         """Work until the end."""
         while True:
             if self._work is None and not self._is_ended:
-                wait_from_python(self.event, LOOKS)
+                compiled_wait(self.event, LOOKS)
             with self._state:
                 falls_asleep = self._sleeps = self._work is None and not self._is_ended
             if falls_asleep:
@@ -104,7 +104,7 @@ class Team:
         for worker in self._workers:
             worker.give(work)
         if self._workers:
-            set_event_from_python(self.event)
+            compiled_set_event(0, self.n_threads, self.event)
         try:
             first = work(0)
         finally:
@@ -138,7 +138,7 @@ class Team:
         for worker in self._workers:
             worker.give(None)
         if self._workers:
-            set_event_from_python(self.event)
+            compiled_set_event(0, self.n_threads, self.event)
         for worker in self._workers:
             worker.join()
         self._workers = []
@@ -180,13 +180,5 @@ def wait_for_event(event: Ints, looks: int) -> None:
             return
 
 
-@kernel
-def wait_from_python(event: Ints, looks: int) -> None:
-    """`wait_for_event`, called from Python."""
-    wait_for_event(event, looks)
-
-
-@kernel
-def set_event_from_python(event: Ints) -> None:
-    """`set_event`, for work that is no kernel."""
-    add_atomically(event, 0, 1)
+# Called from Python, without the interpreter lock.
+compiled_wait, compiled_set_event = kernel(wait_for_event), kernel(set_event)

@@ -1,22 +1,26 @@
 """Ranking data: what it is, where it comes from, how it is split, and how to make some.
 
-`podium.data.datasets` is loaded when it is first used: models and services do without it.
+Readers, writers and `podium.data.datasets` are loaded when they are first used: models and services do without them.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from podium.data.io.reading import read, read_blocks
-from podium.data.io.writing import write
 from podium.data.ranking_data import RankingData
 
 if TYPE_CHECKING:
     from podium.data import datasets as datasets
+    from podium.data.io.reading import read, read_blocks
+    from podium.data.io.writing import write
+
+_LATER = {"read": "io.reading", "read_blocks": "io.reading", "write": "io.writing"}
 
 __all__ = ["RankingData", "read", "read_blocks", "write"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "datasets":
+    if name == "datasets":
+        return import_module(f"{__name__}.datasets")
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.datasets")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,6 @@ from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
-
-if TYPE_CHECKING:
-    from podium.data.ranking_data import RankingData
-
 
 CELLS_WORTH_SHARING = 1 << 19  # that are hashed: fewer take less time than to start threads
 QUERIES_AT_ONCE = 64  # that one thread sorts
@@ -110,12 +106,8 @@ def sort_queries(hashes: UInt64s, offsets: Ints, first: int, last: int, order: I
     largest = 0
     for query in range(first, last):
         largest = max(largest, offsets[query + 1] - offsets[query])
-    keys, spare_keys, spare_rows = (
-        np.empty(largest, np.uint64),
-        np.empty(largest, np.uint64),
-        np.empty(largest, np.int64),
-    )
-    has_ties = False
+    keys, spare_keys = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
+    spare_rows, has_ties = np.empty(largest, np.int64), False
     for query in range(first, last):
         rows = order[offsets[query] : offsets[query + 1]]
         n = len(rows)
@@ -228,6 +220,12 @@ def _by_content(data: RankingData, keys: UInt64s) -> Ints:
     if len(np.unique(keys)) == len(keys):
         return np.argsort(keys)
     return np.lexsort((query_sums(data, content_hashes(data)), keys))
+
+
+def rows_in_order(data: RankingData, queries: Ints) -> tuple[Ints, Ints]:
+    """The rows of queries, one after the other and each in the canonical order, and the offsets of the queries."""
+    rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
+    return rows, np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
 
 
 def query_sums(data: RankingData, hashes: UInt64s) -> UInt64s:

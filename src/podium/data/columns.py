@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.core.array_types import Float32s, Floats, Int32s, Ints
-from podium.data.encoding import fits_float32, listed, precision
+from podium.data.encoding import fits_float32, is_null, listed, precision
 from podium.errors import DataError, warn
 
 LARGEST_EXACT = 2**53  # float64 holds all whole numbers up to here
@@ -239,17 +239,8 @@ def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
     ids = np.empty(n, object)
     items = array.tolist()
     are_texts = set(map(type, items)) <= {str}
-    ids[:] = items if are_texts else ["" if _is_null(item) else str(item) for item in items]
+    ids[:] = items if are_texts else ["" if is_null(item) else str(item) for item in items]
     return frozen(ids)
-
-
-def _is_null(value: Any) -> bool:
-    """None, NaN, or pandas' NA: no value at all."""
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, float) and math.isnan(value))
-    )
 
 
 def to_query_ids(values: Any, n: int) -> NDArray[Any]:

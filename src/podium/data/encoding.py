@@ -75,15 +75,20 @@ class Encoding:
         )
 
 
+def is_null(value: Any) -> bool:
+    """Whether this is not a value: None, NaN, or pandas' NA."""
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def category_name(value: Any) -> str | None:
     """The name of a category: its text, a whole number without a fraction; None for a missing one."""
     if isinstance(value, str):
         return value
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if is_null(value):
         return None
     if isinstance(value, float | np.floating):
-        if math.isnan(value):
-            return None
         return str(int(value)) if float(value).is_integer() else str(float(value))
     try:
         return str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s
 from podium.data.columns import from_objects, warn_of_merged
 from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
-from podium.data.features import already_encoded, as_list_of_features, first_repeated, numbers_of_features, to_features
+from podium.data.features import first_repeated
 from podium.errors import DataError
 
 # The role that a column takes by its name, where the caller gives nothing for that role.
@@ -88,41 +88,6 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
 
 
-class FeaturesAndRoles(NamedTuple):
-    """Features as float32, and the other columns by role: the argument of `RankingData` that they serve as."""
-
-    converted: Converted
-    feature_names: Sequence[str] | None
-    roles: dict[str, Any]
-
-    @property
-    def features(self) -> Any:
-        """The matrix."""
-        return self.converted.features
-
-
-def as_table(
-    features: Any,
-    roles: dict[str, Any],
-    feature_names: Sequence[str] | None,
-    categorical: Any,
-    encoding: Encoding | None,
-) -> FeaturesAndRoles:
-    """Features as float32, and the other columns by role, from what the caller passed."""
-    categorical = as_list_of_features(categorical)
-    if is_frame(features):
-        refuse_other_rows(features, roles | roles["labels"])
-        table = take_apart(features, roles, feature_names, categorical)
-    elif encoding is not None:
-        table = FeaturesAndRoles(already_encoded(features, encoding), feature_names, roles)
-    else:
-        numbers = numbers_of_features(categorical, feature_names, "categorical")
-        table = FeaturesAndRoles(to_features(features, numbers), feature_names, roles)
-    if table.roles["qid"] is None:
-        raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
-    return table
-
-
 def take_apart(
     native: Any,
     roles: dict[str, Any],
@@ -130,11 +95,13 @@ def take_apart(
     categorical: Sequence[Any] = (),
     encoding: Encoding | None = None,
     seen: CategoriesSeen | None = None,
-) -> FeaturesAndRoles:
-    """A frame's features as an array, and the other columns by role; `categorical` are features, by name or number.
+) -> tuple[Converted, list[str], dict[str, Any]]:
+    """A frame's features as an array, their names, and the other columns by role.
 
-    With an encoding the features are converted by it; `seen` then hears of their categories.
+    `categorical` are features, by name or number. With an encoding the features are converted by it; `seen` then hears
+    of their categories.
     """
+    refuse_other_rows(native, roles | roles["labels"])
     frame, series_of = columns_by_name(native)
     roles, features = assign_roles(list(series_of), roles, feature_names)
     for role, value in roles.items():
@@ -146,7 +113,7 @@ def take_apart(
     }
     chosen = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
     _require(features, chosen, "categorical")
-    return FeaturesAndRoles(_to_matrix(frame, series_of, features, chosen, encoding, seen), features, roles)
+    return _to_matrix(frame, series_of, features, chosen, encoding, seen), features, roles
 
 
 def _to_matrix(

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
+from podium.core.array_types import Bools, Float32s, Floats, Int32s, Ints, UInt64s
 from podium.data import columns, frames
 from podium.data.columns import PreferencePairs, to_preferences
 from podium.data.encoding import Encoding
-from podium.data.features import Features, checked_names, n_rows, numbers_of_features
+from podium.data.features import (
+    Features,
+    already_encoded,
+    as_list_of_features,
+    checked_names,
+    n_rows,
+    numbers_of_features,
+    to_features,
+)
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
 
@@ -121,18 +129,27 @@ class RankingData:
             if qid is not None:
                 raise DataError("give qid or group_sizes, not both")
             roles["qid"] = columns.qid_from_sizes(group_sizes, n_rows(features))
-        table = frames.as_table(features, roles, feature_names, categorical, encoding)
+        categorical, is_frame = as_list_of_features(categorical), frames.is_frame(features)
+        if is_frame:
+            converted, feature_names, roles = frames.take_apart(features, roles, feature_names, categorical)
+        elif encoding is not None:
+            converted = already_encoded(features, encoding)
+        else:
+            converted = to_features(features, numbers_of_features(categorical, feature_names, "categorical"))
+        if roles["qid"] is None:
+            raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
+        matrix = converted.features
         self.__dict__.update(
-            features=columns.frozen(table.features) if isinstance(table.features, np.ndarray) else table.features,
-            feature_names=checked_names(table.feature_names, table.features.shape[1]),
-            row_index=frames.row_index(features) if frames.is_frame(features) else None,
-            encoding=table.converted.encoding,
-            wide=MappingProxyType(dict(table.converted.wide)),
-            losses=table.converted.losses,
+            features=columns.frozen(matrix) if isinstance(matrix, np.ndarray) else matrix,
+            feature_names=checked_names(feature_names, matrix.shape[1]),
+            row_index=frames.row_index(features) if is_frame else None,
+            encoding=converted.encoding,
+            wide=MappingProxyType(dict(converted.wide)),
+            losses=converted.losses,
             absent_value=None,
             reading=MappingProxyType({}),
         )
-        self._init_rows(table.roles, preferences)
+        self._init_rows(roles, preferences)
 
     def _init_rows(self, roles: dict[str, Any], preferences: Any) -> None:
         """Group the rows into queries, and check the columns that are not features; only constructors call this."""
@@ -349,10 +366,14 @@ class RankingData:
 
     def with_weight(self) -> RankingData:
         """The documents whose weight is not 0, for losses of single documents; all where none is left."""
-        from podium.data.subsets import has_weight
-
-        counts = has_weight(self)
+        counts = self.has_weight
         return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
+
+    @property
+    def has_weight(self) -> Bools:
+        """Which rows have a weight above 0, both their own and their query's."""
+        counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
+        return counts if self.query_weights is None else counts & (self.query_weight_of_row > 0)
 
     @property
     def query_weight_of_row(self) -> Float32s:

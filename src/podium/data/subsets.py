@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Bools, Ints
+from podium.core.array_types import Ints
 from podium.core.random import seed_of
 from podium.data.canonical import ContentRandom
 from podium.data.columns import as_array
@@ -41,12 +41,6 @@ def number_of_query(data: RankingData, query: Any) -> int:
             return number
     first = ", ".join(map(repr, data.query_ids[:3].tolist()))
     raise DataError(f"query: there is no query {query!r} in the data; its query ids are {first}, …")
-
-
-def has_weight(data: RankingData) -> Bools:
-    """Return which rows have a weight above 0, their own and their query's."""
-    counts = np.ones(len(data), bool) if data.document_weights is None else data.document_weights > 0
-    return counts if data.query_weights is None else counts & (data.query_weight_of_row > 0)
 
 
 def row_numbers(data: RankingData, rows: Any) -> Ints:
@@ -121,17 +115,14 @@ def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> lis
 
 def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
     """For each query its fold, by its documents instead of its id: for folds that a model depends on."""
-    _require_splits(n_splits, data.n_queries)
-    fold = np.empty(data.n_queries, np.int64)
-    order = np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable")
-    fold[order] = np.arange(data.n_queries) % n_splits
+    fold = _folds(np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable"), n_splits)
     require_weight_outside(data, fold)
     return fold
 
 
 def require_weight_outside(data: RankingData, fold: Ints) -> None:
     """Raise if one fold has all the weight of the documents: a model that leaves it out has none to train on."""
-    weighted = np.unique(data.query_of_row[has_weight(data)])
+    weighted = np.unique(data.query_of_row[data.has_weight])
     if len(np.unique(fold[weighted])) != 1:
         return
     n = len(weighted)
@@ -142,9 +133,13 @@ def require_weight_outside(data: RankingData, fold: Ints) -> None:
     )
 
 
-def _require_splits(n_splits: int, n_queries: int) -> None:
-    if not 2 <= n_splits <= n_queries:
-        raise DataError(f"n_splits must be between 2 and the number of queries, {n_queries}, but is {n_splits}")
+def _folds(order: Ints, n_splits: int) -> Ints:
+    """For each query its fold, where queries are dealt out to folds in this order."""
+    if not 2 <= n_splits <= len(order):
+        raise DataError(f"n_splits must be between 2 and the number of queries, {len(order)}, but is {n_splits}")
+    fold = np.empty(len(order), np.int64)
+    fold[order] = np.arange(len(order)) % n_splits
+    return fold
 
 
 def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
@@ -159,10 +154,7 @@ def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
 
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
     """For each query the fold whose test part it is in; folds differ by one query at most."""
-    _require_splits(n_splits, len(query_ids))
-    fold = np.empty(len(query_ids), np.int64)
-    fold[shuffled_queries(query_ids, seed)] = np.arange(len(query_ids)) % n_splits
-    return fold
+    return _folds(shuffled_queries(query_ids, seed), n_splits)
 
 
 def concatenate(parts: list[RankingData]) -> RankingData:

@@ -14,7 +14,6 @@ from podium.core.team import Team
 from podium.core.threads import at_most_threads
 from podium.data import RankingData
 from podium.data.canonical import content_hashes, document_hashes, keys_of_occurrences, query_sums
-from podium.data.subsets import has_weight
 from podium.distributed.parts import ScoredPart, SearchedPart, Steps, TrainingPlan, TrainPart, ValidPart, by_bins
 from podium.objectives import BoundObjective
 from podium.trees import Tree, bin_features
@@ -66,7 +65,7 @@ class Holder:
         """Leave out training documents of weight 0."""
         if TRAIN in self.data:
             data = self.data[TRAIN]
-            counts = has_weight(data)
+            counts = data.has_weight
             if not counts.all():
                 self.data[TRAIN] = data.replace(preferences=None).take(np.flatnonzero(counts))
                 self.partition_of_row[TRAIN] = self.partition_of_row[TRAIN][counts]
@@ -238,7 +237,7 @@ def _facts_of(data: RankingData) -> dict[str, Any]:
     return {
         "documents": Total(len(data)),
         "queries": Total(data.n_queries),
-        "weighted": Total(int(has_weight(data).sum())),
+        "weighted": Total(int(data.has_weight.sum())),
         "labels": {source: Union(lowest(values, MOST_LABELS), MOST_LABELS) for source, values in labels.items()},
         "last_position": Max(-1 if data.positions is None else int(data.positions.max())),
         "losses": Gathered(list(data.losses)),

@@ -18,8 +18,7 @@ import numpy as np
 
 from podium.data.encoding import listed
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written
-from podium.formats.numbers import whole_number
+from podium.formats.base import CARRIES, Format, Written, whole_number
 from podium.formats.trees import (
     BEYOND,
     MAX_NODES,
@@ -31,7 +30,6 @@ from podium.formats.trees import (
     feature_labels,
     make_tree,
     node_of,
-    require_float32,
     root_of,
     shifted,
     tree_of_document,
@@ -50,7 +48,6 @@ class CatBoost(Format):
 
     name = "catboost"
     title = "CatBoost's JSON model"
-    suffixes = ()
     carries = CARRIES | {"missing directions": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
@@ -71,8 +68,7 @@ class CatBoost(Format):
 
     def write(self, model: Model, suffix: str = "") -> Written:
         """The model's trees, not symmetric. NaN has one side for each feature there; see `_with_one_side`."""
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
+        ensemble = as_ensemble(model, self.name, single=True)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
         is_left = _sides_of_missing(trees, ensemble)
         document = _document(

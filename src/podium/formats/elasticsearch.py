@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written
-from podium.formats.numbers import truth_value, whole_number
+from podium.formats.base import CARRIES, Format, Written, truth_value, whole_number
 from podium.formats.ranklib import linear_constant
 from podium.formats.trees import (
     CATEGORIES,
@@ -38,7 +37,6 @@ from podium.formats.trees import (
     node_of,
     numbered_categories,
     plain_trees,
-    require_float32,
     require_index,
     root_of,
     scaled,
@@ -246,8 +244,7 @@ class Plugin(Format):
         """The request body; `missing` says where missing values go, None that they count as 0."""
         if isinstance(model, LinearModel):
             return _linear(model, name, self.name)
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
+        ensemble = as_ensemble(model, self.name, single=True)
         definition: dict[str, Any] = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
         if missing is None:
             definition = {"missing_as_zero": True, **definition}

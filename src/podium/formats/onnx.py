@@ -9,8 +9,7 @@ import numpy as np
 
 from podium.errors import DataError
 from podium.formats.base import CARRIES, Format, Written
-from podium.formats.onnx_graph import ML_DOMAIN, Graph, load_onnx
-from podium.formats.onnx_trees import READERS, add_double_trees, add_single_trees, trees_of
+from podium.formats.onnx_graph import ML_DOMAIN, READERS, Graph, add_double_trees, add_single_trees, load_onnx, trees_of
 from podium.formats.trees import (
     as_ensemble,
     categories_text,

@@ -1,17 +1,28 @@
-"""An ONNX graph in the making: what its operations are called, its constants, and the features that it begins with."""
+"""ONNX graphs: one in the making, and tree ensembles in it (versions 3 and 5 of `ai.onnx.ml`), out and back.
+
+Sources: onnx/onnx, docs/Operators-ml.md; microsoft/onnxruntime, core/providers/cpu/ml/tree_ensemble_common.h. Each node
+has a mode of comparison; NaN takes the false branch unless `missing_value_tracks_true` is set.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.data.encoding import Encoding
-from podium.errors import MissingExtraError
+from podium.errors import DataError, MissingExtraError
+from podium.formats.base import whole_number, whole_numbers
+from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, node_of, root_of, scaled, shifted
+from podium.trees import Tree
 
 MAIN, IR = 21, 10  # versions of the operators, and of the file
 ML, ML_DOMAIN = 5, "ai.onnx.ml"
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+AT_MOST = 0  # the mode of the splits that Podium writes: x <= threshold
+SUM, AVERAGE = 1, 0  # aggregate_function of TreeEnsemble
 
 
 def load_onnx() -> Any:
@@ -88,3 +99,200 @@ class Graph:
         self.onnx.checker.check_model(model)
         content: bytes = model.SerializeToString()
         return content
+
+
+# --- trees, written
+
+
+def add_double_trees(graph: Graph, trees: Sequence[Tree], thresholds: Sequence[Sequence[float]]) -> str:
+    """TreeEnsemble, version 5: inner nodes and leaves apart; double in, double out."""
+    columns: dict[str, list[Any]] = {
+        key: [] for key in ("featureids", "splits", "truenodeids", "trueleafs", "falsenodeids", "falseleafs", "missing")
+    }
+    roots: list[int] = []
+    weights: list[float] = []
+    for tree, values in zip(trees, thresholds, strict=True):
+        first_node, first_leaf = len(columns["featureids"]), len(weights)
+        roots.append(first_node)
+        weights += tree.leaf_value.tolist()
+        if not len(tree.feature):  # one leaf: a node whose branches both end there
+            rows = [(0, 0.0, first_leaf, 1, first_leaf, 1, 0)]
+        else:
+            children = [
+                [(first_leaf + ~c, 1) if c < 0 else (first_node + c, 0) for c in side.tolist()]
+                for side in (tree.left, tree.right)
+            ]
+            rows = [
+                (feature, threshold, *left, *right, int(missing))
+                for feature, threshold, left, right, missing in zip(
+                    tree.feature.tolist(), values, *children, tree.missing_left.tolist(), strict=True
+                )
+            ]
+        for row in rows:
+            for key, value in zip(columns, row, strict=True):
+                columns[key].append(value)
+    n = len(columns["featureids"])
+    tensor, kind, small = graph.onnx.helper.make_tensor, graph.onnx.TensorProto.DOUBLE, graph.onnx.TensorProto.UINT8
+    return graph.add(
+        "TreeEnsemble", "X", domain=ML_DOMAIN, n_targets=1, aggregate_function=SUM, post_transform=0,
+        tree_roots=roots, nodes_featureids=columns["featureids"],
+        nodes_modes=tensor("nodes_modes", small, [n], [AT_MOST] * n),
+        nodes_splits=tensor("nodes_splits", kind, [n], columns["splits"]),
+        nodes_truenodeids=columns["truenodeids"], nodes_trueleafs=columns["trueleafs"],
+        nodes_falsenodeids=columns["falsenodeids"], nodes_falseleafs=columns["falseleafs"],
+        nodes_missing_value_tracks_true=columns["missing"],
+        leaf_weights=tensor("leaf_weights", kind, [len(weights)], weights), leaf_targetids=[0] * len(weights),
+    )  # fmt: skip
+
+
+def add_single_trees(graph: Graph, trees: Sequence[Tree]) -> str:
+    """TreeEnsembleRegressor, version 3: nodes and leaves together, numbered by tree; float32."""
+    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
+             "missing_value_tracks_true")  # fmt: skip
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    targets: list[tuple[int, int, float]] = []
+    for number, tree in enumerate(trees):
+        node, order = node_of(tree), [root_of(tree)]
+        for k, key in enumerate(order):  # grows while it is walked
+            content = node(key)
+            if isinstance(content, Leaf):
+                targets.append((number, k, content.value))
+                row: tuple[Any, ...] = (number, k, 0, 0.0, "LEAF", 0, 0, 0)
+            else:
+                left = len(order)
+                order += [content.left, content.right]
+                missing = int(content.missing_left)
+                row = (number, k, content.feature, content.threshold, MODES[0], left, left + 1, missing)
+            for name, value in zip(names, row, strict=True):
+                columns[name].append(value)
+    tree_ids, node_ids, weights = (list(column) for column in zip(*targets, strict=True)) if targets else ([], [], [])
+    return graph.add(
+        "TreeEnsembleRegressor", "X", domain=ML_DOMAIN, n_targets=1, aggregate_function="SUM", post_transform="NONE",
+        target_treeids=tree_ids, target_nodeids=node_ids, target_ids=[0] * len(weights), target_weights=weights,
+        **{f"nodes_{name}": values for name, values in columns.items()},
+    )  # fmt: skip
+
+
+# --- trees, read
+
+
+def trees_of(node: Any) -> list[Tree]:
+    """The trees of a TreeEnsembleRegressor or a TreeEnsemble."""
+    onnx = load_onnx()
+    values: dict[str, Any] = {}
+    for one in node.attribute:
+        value = onnx.helper.get_attribute_value(one)
+        if isinstance(value, onnx.TensorProto):
+            if value.data_location == onnx.TensorProto.EXTERNAL or value.external_data:
+                raise DataError(f"{one.name} is in a file of its own, and other files are not read")
+            value = onnx.numpy_helper.to_array(value)
+        values[one.name] = whole_numbers(value, one.name) if one.name.endswith(("ids", "_roots")) else value
+    return READERS[node.op_type](values)
+
+
+def _compared(mode: str, threshold: float, single: bool) -> tuple[float, bool]:
+    """The threshold of `x <= threshold`, and whether that is where the comparison holds (or where it does not)."""
+    bound = float(np.float32(threshold)) if single else threshold
+    if mode in ("BRANCH_LEQ", "BRANCH_GT"):
+        return float(floor32(bound)), mode == "BRANCH_LEQ"
+    if mode in ("BRANCH_LT", "BRANCH_GTE"):
+        return float(below32(bound)), mode == "BRANCH_LT"
+    raise DataError(f"splits of the mode {mode} are not comparisons with a threshold")
+
+
+def _version_3(a: Mapping[str, Any]) -> list[Tree]:
+    if whole_number(a.get("n_targets", 1), "n_targets") != 1 or any(a.get("target_ids", ())):
+        raise DataError("the model has several outputs for each document, and a ranker has one")
+    if a.get("post_transform", b"NONE") not in (b"NONE", "NONE"):
+        raise DataError("the model transforms its scores")
+    rows: dict[int, dict[int, int]] = {}  # by tree and node
+    for k, (tree_id, node_id) in enumerate(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True)):
+        if rows.setdefault(tree_id, {}).setdefault(node_id, k) != k:
+            raise DataError(f"tree {tree_id} has two nodes with the number {node_id}")
+    weights = a.get("target_weights_as_tensor", a.get("target_weights", ()))
+    values: dict[tuple[int, int], float] = {}
+    for tree_id, node_id, weight in zip(a["target_treeids"], a["target_nodeids"], weights, strict=True):
+        key = tree_id, node_id
+        values[key] = values.get(key, 0.0) + float(weight)
+    trees = [_tree_of_rows(a, number, nodes, values) for number, nodes in rows.items()]
+    aggregate = a.get("aggregate_function", b"SUM")
+    if aggregate not in (b"SUM", b"AVERAGE"):
+        raise DataError(f"trees are joined by {aggregate!r}, neither by their sum nor by their mean")
+    base = a.get("base_values_as_tensor", a.get("base_values", ()))
+    return _aggregated(trees, aggregate == b"AVERAGE", float(base[0]) if len(base) else 0.0)
+
+
+def _tree_of_rows(
+    a: Mapping[str, Any], number: int, rows: Mapping[int, int], values: Mapping[tuple[int, int], float]
+) -> Tree:
+    """A tree whose nodes are some rows of the attributes; the root is the one that is not a child."""
+    single = "nodes_values_as_tensor" not in a
+    thresholds = a.get("nodes_values_as_tensor", a.get("nodes_values", ()))
+    tracks = a.get("nodes_missing_value_tracks_true")
+    true_ids, false_ids = a["nodes_truenodeids"], a["nodes_falsenodeids"]
+
+    def node(key: int) -> SplitNode | Leaf:
+        k = rows[key]
+        if a["nodes_modes"][k] == b"LEAF":
+            return Leaf(values.get((number, key), 0.0))
+        threshold, holds = _compared(a["nodes_modes"][k].decode(), float(thresholds[k]), single)
+        true, false = true_ids[k], false_ids[k]
+        left, right = (true, false) if holds else (false, true)
+        missing_true = bool(tracks and tracks[k])
+        return SplitNode(a["nodes_featureids"][k], threshold, missing_true == holds, left, right)
+
+    inner = [k for k in rows.values() if a["nodes_modes"][k] != b"LEAF"]
+    children = {ids[k] for k in inner for ids in (true_ids, false_ids)}
+    roots = [key for key in rows if key not in children]
+    if len(roots) != 1:
+        raise DataError(f"tree {number} has {len(roots)} roots")
+    return make_tree(roots[0], node, f"tree {number}")
+
+
+def _version_5(a: Mapping[str, Any]) -> list[Tree]:
+    if (
+        whole_number(a.get("n_targets", 1), "n_targets") != 1
+        or whole_number(a.get("post_transform", 0), "post_transform") != 0
+        or any(a.get("leaf_targetids", ()))
+    ):
+        raise DataError("the model has several outputs, or transforms its scores")
+    splits = a["nodes_splits"]
+    tracks = a.get("nodes_missing_value_tracks_true") or [0] * len(splits)
+    visited: set[int] = set()  # a node of two trees would let a small file hold any number of them
+
+    def child(side: str, k: int) -> tuple[str, int, int]:
+        is_leaf = bool(a[f"nodes_{side}leafs"][k])
+        return ("leaf" if is_leaf else "node", a[f"nodes_{side}nodeids"][k], 2 * k + (side == "true"))
+
+    def node(key: tuple[str, int, int]) -> SplitNode | Leaf:
+        kind, k, _ = key
+        if k < 0:
+            raise DataError("a node has a negative number")
+        if kind == "leaf":
+            return Leaf(float(a["leaf_weights"][k]))
+        if k in visited:
+            raise DataError(f"node {k} is reached twice, so these are not trees")
+        visited.add(k)
+        threshold, holds = _compared(
+            MODES[whole_number(a["nodes_modes"][k], "nodes_modes")], float(splits[k]), splits.dtype == np.float32
+        )
+        true, false = child("true", k), child("false", k)
+        if true[:2] == false[:2] and true[0] == "leaf":  # a tree of one leaf
+            return Leaf(float(a["leaf_weights"][true[1]]))
+        left, right = (true, false) if holds else (false, true)
+        return SplitNode(a["nodes_featureids"][k], threshold, bool(tracks[k]) == holds, left, right)
+
+    aggregate = whole_number(a.get("aggregate_function", SUM), "aggregate_function")
+    if aggregate not in (SUM, AVERAGE):
+        raise DataError("trees are joined by their minimum or maximum, neither by their sum nor by their mean")
+    trees = [make_tree(("node", root, -1), node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
+    return _aggregated(trees, aggregate == AVERAGE, 0.0)
+
+
+def _aggregated(trees: list[Tree], average: bool, base: float) -> list[Tree]:
+    if average and trees:
+        trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
+    return shifted(trees, base)
+
+
+READERS = {"TreeEnsembleRegressor": _version_3, "TreeEnsemble": _version_5}

@@ -16,8 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written
-from podium.formats.numbers import whole_number
+from podium.formats.base import CARRIES, Format, Written, whole_number
 from podium.formats.trees import (
     Leaf,
     SplitNode,
@@ -25,7 +24,6 @@ from podium.formats.trees import (
     categories_text,
     missing_as_zero,
     node_of,
-    require_float32,
     require_missing_as_zero,
     require_unshifted,
     root_of,
@@ -83,8 +81,7 @@ class RankLib(Format):
         """
         if isinstance(model, LinearModel):
             return Written(_linear_text(model).encode(), LINEAR_MISSING, (FEATURES,))
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
+        ensemble = as_ensemble(model, self.name, single=True)
         if missing != "zero":
             require_missing_as_zero(ensemble, self.name)
         return Written(tree_text(ensemble).encode(), missing_as_zero(ensemble), (FEATURES,))

@@ -25,7 +25,6 @@ from podium.formats.trees import (
     document_of_tree,
     feature_labels,
     missing_as_zero,
-    require_float32,
     scaled,
     tree_of_document,
     without_categories,
@@ -88,8 +87,7 @@ class Solr(Format):
         header: dict[str, Any] = {"class": TREES, "name": name, "store": store}
         if isinstance(model, LinearModel):
             return _linear(model, header | {"class": LINEAR})
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
+        ensemble = as_ensemble(model, self.name, single=True)
         labels = feature_labels(ensemble)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
         params = {

@@ -231,8 +231,17 @@ def root_of(tree: Tree) -> int:
 # --- what a model is to a format
 
 
-def as_ensemble(model: Model, format_name: str) -> Ensemble:
-    """One ensemble that scores as the model does: combined models' trees, times their weights, one after another."""
+def as_ensemble(model: Model, format_name: str, *, single: bool = False) -> Ensemble:
+    """One ensemble that scores as the model does: combined models' trees, times their weights, one after another.
+
+    With `single`, refuse what a consumer of float32 values cannot hold: shifted features, and leaves beyond its range.
+    """
+    if single:
+        ensemble = as_ensemble(model, format_name)
+        if (np.abs(ensemble.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
+            raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
+        require_unshifted(ensemble, ensemble.arrays["feature"], format_name)
+        return ensemble
     if isinstance(model, Ensemble):
         return model
     if isinstance(model, Combined):
@@ -422,13 +431,6 @@ def _splits_unlike_zero(model: Ensemble) -> tuple[Int32s, Bools]:
     zero_left = np.where(is_set, has_zero[arrays["category"]], arrays["threshold"] >= 0)
     missing_left = arrays["missing_left"] & ~is_set  # at a set a missing value goes right
     return arrays["feature"], zero_left != missing_left
-
-
-def require_float32(model: Ensemble, format_name: str) -> None:
-    """Refuse what a consumer of float32 values cannot hold: shifted features, and leaves beyond its range."""
-    if (np.abs(model.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
-        raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
-    require_unshifted(model, model.arrays["feature"], format_name)
 
 
 def require_unshifted(model: Model, used: NDArray[Any], format_name: str) -> None:

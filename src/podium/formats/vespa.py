@@ -13,8 +13,7 @@ import math
 import numpy as np
 
 from podium.formats.base import Format, Written
-from podium.formats.lightgbm import LightGBMJson, nested
-from podium.formats.lightgbm_reading import from_dump
+from podium.formats.lightgbm import LightGBMJson, from_dump, nested
 from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, plain_trees
 from podium.models import Ensemble, Model
 

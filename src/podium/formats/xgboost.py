@@ -18,8 +18,16 @@ import numpy as np
 from podium.data.encoding import Encoding
 from podium.errors import DataError, warn
 from podium.formats import ubjson
-from podium.formats.base import CARRIES, Format, Written, encoding_of, without_names
-from podium.formats.numbers import truth_value, whole_number, whole_numbers
+from podium.formats.base import (
+    CARRIES,
+    Format,
+    Written,
+    encoding_of,
+    truth_value,
+    whole_number,
+    whole_numbers,
+    without_names,
+)
 from podium.formats.trees import (
     BEYOND,
     MAX_NODES,
@@ -35,7 +43,6 @@ from podium.formats.trees import (
     most_copies,
     node_of,
     plain_trees,
-    require_float32,
     require_index,
     require_whole_categories,
     root_of,
@@ -274,8 +281,7 @@ class XGBoost(Format):
             objective: the name that the file gives; ranking objectives leave scores as they are.
 
         """
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
+        ensemble = as_ensemble(model, self.name, single=True)
         document = _document(ensemble, objective)
         if suffix == ".ubj":
             return Written(ubjson.dumps(document), MISSING, (ROUNDING,))
@@ -299,8 +305,7 @@ class XGBoostDump(Format):
 
     def write(self, model: Model, suffix: str = "") -> Written:
         """The model's trees, without statistics: readers refuse keys that they do not know."""
-        ensemble = as_ensemble(model, self.name)
-        require_float32(ensemble, self.name)
+        ensemble = as_ensemble(model, self.name, single=True)
         return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), MISSING, (ROUNDING,))
 
 

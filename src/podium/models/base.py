@@ -20,7 +20,6 @@ from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
-from podium.data.subsets import has_weight
 from podium.errors import DataError, ParameterError
 from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, Parts, StoredModel, header_text
 
@@ -386,7 +385,7 @@ def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) ->
     if train.n_features == 0:
         shape = train.features.shape
         raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    require_weight(int(has_weight(train).sum()))
+    require_weight(int(train.has_weight.sum()))
     schema, sets = Schema.of(train), {}
     require_room(schema)
     for name, data in (valid or {}).items():

@@ -206,11 +206,8 @@ def combine_all(
         3
 
     """
-    warnings.warn(
-        "combine_all(rankers, data) will be removed in the next release: use combine(*rankers, data=data)",
-        FutureWarning,
-        stacklevel=2,
-    )
+    advice = "combine_all(rankers, data) will be removed in the next release: use combine(*rankers, data=data)"
+    warnings.warn(advice, FutureWarning, stacklevel=2)
     if len(rankers) < 2:
         raise DataError("combine_all takes two or more rankers")
     return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)

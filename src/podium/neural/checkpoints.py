@@ -52,29 +52,20 @@ class State:
         return replace(self, history=history, objectives=list(self.objectives), candidates=dict(self.candidates))
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A run after an epoch: all that it takes to go on."""
-
-    tensors: dict[str, Tensor]
-    state: State
-
-    @classmethod
-    def of(cls, module: nn.Module, optimizer: Optimizer, state: State) -> Snapshot:
-        """Copies, which the next epoch does not change."""
-        tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
-        tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
-        return cls({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copy())
+def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[dict[str, Tensor], State]:
+    """All that a run takes to go on after an epoch: copies, which the next epoch does not change."""
+    tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
+    return {name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copy()
 
 
-def write_state(checkpoint: Checkpoint, fingerprint: str, snapshot: Snapshot) -> None:
-    """Write a snapshot; the file is replaced only once the new one is written whole."""
-    state, tensors = snapshot.state, dict(snapshot.tensors)
+def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Tensor], state: State) -> None:
+    """Write what `snapshot_of` returned; the file is replaced only once the new one is written whole."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
     learnt = {"history": state.history, "observations": state.observations, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
     for k, weights in state.candidates.items():
-        tensors |= {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
+        tensors = tensors | {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
     content = save(tensors, {"podium": described, "sha256": _checksum(described, tensors)})
     with replacing(Path(checkpoint.path)) as temporary:
         temporary.write_bytes(content)

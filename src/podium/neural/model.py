@@ -23,7 +23,7 @@ from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.hyperparameters import INPUTS
 from podium.core.threads import thread_count
 from podium.data import RankingData
-from podium.data.canonical import queries_by_content
+from podium.data.canonical import queries_by_content, rows_in_order
 from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.errors import DataError, FileFormatError, ParameterError, warn
@@ -258,9 +258,7 @@ class ScoredSet:
     @classmethod
     def of(cls, data: RankingData, inputs: Inputs) -> ScoredSet:
         """The queries by content, their documents in the canonical order."""
-        queries = queries_by_content(data)
-        rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
-        offsets = np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
+        rows, offsets = rows_in_order(data, queries_by_content(data))
         return cls(data, rows, offsets, torch.from_numpy(inputs(data.features[rows])))
 
     def score(self, module: nn.Module) -> None:

@@ -25,11 +25,11 @@ from podium.core.progress import progress
 from podium.core.team import Team
 from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, PROCESS_WIDE, n_threads_for
 from podium.data import RankingData
-from podium.data.canonical import queries_by_content
+from podium.data.canonical import queries_by_content, rows_in_order
 from podium.errors import DataError, warn
 from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powers
 from podium.models.base import checked_sets, require_numbers
-from podium.neural.checkpoints import Snapshot, State, read_state, write_state
+from podium.neural.checkpoints import State, read_state, snapshot_of, write_state
 from podium.neural.inputs import Inputs
 from podium.neural.model import Net, ScoredSet, torch_threads
 from podium.neural.modules import Layers, NumpyLayers, scores_of, sees_lists
@@ -203,15 +203,15 @@ class NetTraining:
                         last = run.state.copy()
                     if checkpoint and pace:
                         run.state.objectives = [batch.bound.state() for batch in run.batches]
-                        snapshot = Snapshot.of(run.module, run.optimizer, run.state)
+                        snapshot = snapshot_of(run.module, run.optimizer, run.state)
                         if pace.is_due(run.state.epochs):
                             with pace.writing():
-                                write_state(checkpoint, mark, snapshot)
+                                write_state(checkpoint, mark, *snapshot)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in epoch.means.items()))
         except (KeyboardInterrupt, Stopped) as stop:
             run.state = last  # an epoch that was broken off does not count
             if checkpoint and snapshot:
-                write_state(checkpoint, mark, snapshot)
+                write_state(checkpoint, mark, *snapshot)
             if not run.state.epochs or isinstance(stop, Stopped):
                 raise
             warn(f"interrupted after {run.state.epochs} epochs: the best is kept")
@@ -249,7 +249,7 @@ class _NetRun:
         self.settings, self.train, self.sets, self.team = settings, train, sets, team
         # Queries by content, then shuffled; documents in the canonical order: the order of the rows does not matter.
         queries = np.random.default_rng(settings.seed).permutation(queries_by_content(train))
-        rows = np.concatenate([train.canonical_order[train.offsets[q] : train.offsets[q + 1]] for q in queries])
+        rows, offsets = rows_in_order(train, queries)
         features = train.features[rows]
         inputs = Inputs.fitted(features, settings.inputs)
         self.net = Net(module, inputs, train.feature_names, encoding=train.encoding)
@@ -267,7 +267,6 @@ class _NetRun:
         shown = dict.fromkeys((*self.selection.measures, *settings.watched))
         self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
         self.evaluation_sets = {name: ScoredSet.of(data, inputs) for name, data in measured.items()}
-        offsets = np.concatenate([[0], np.cumsum(train.query_sizes[queries])])
         self.training_set = ScoredSet(train, rows, offsets, self.documents)
         self.state = State(settings.first_rate)
         self._check_module()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from podium.data.frames import assign_roles
 from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
 from podium.data.io.parquet import import_pyarrow
 from podium.data.io.queries import QueryRun, query_ids
+from podium.data.io.request import Columns
 from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
@@ -65,15 +66,9 @@ class _CsvPart:
 
 
 class CsvReader(TextReader):
-    """Reads CSV or TSV; all files must have one and the same header. `columns` are those of `Request`."""
+    """Reads CSV or TSV; all files must have one and the same header."""
 
-    def __init__(
-        self,
-        delimiter: str,
-        columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
-        *arguments: Any,
-        **others: Any,
-    ) -> None:
+    def __init__(self, delimiter: str, columns: Columns, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
         import_pyarrow("CSV")
         self.delimiter, self.columns = delimiter, columns
@@ -106,7 +101,7 @@ class CsvReader(TextReader):
     def layout(self) -> _Layout:
         """Where each column goes, once the first header is read."""
         assert self.header is not None
-        return _layout(source_name(self.sources[0]), self.delimiter, self.header, *self.columns)
+        return _layout(source_name(self.sources[0]), self.delimiter, self.header, self.columns)
 
     def look(self, items: list[Counted]) -> None:
         _, _, _, texts = self._parse(items)
@@ -153,19 +148,14 @@ class CsvReader(TextReader):
         features = np.empty((n_rows, len(layout.features)), np.float32)
         extras = np.empty((n_rows, len(layout.extras)))
 
-        def parse(item: Counted) -> _CsvPart:
-            part = self._parse_block(item, features, extras)
-            objects = len(part.runs) + (item.rows if layout.document_ids is not None else 0)
-            self.budget.hold("data", OBJECT_BYTES * objects + 8 * item.rows * len(layout.categorical), item.block.file)
-            return part
-
+        parse = partial(self._parse_block, features, extras)
         parts = list(map_threads(parse, drain(items), self.options.n_threads))
         runs = [run for part in parts for run in part.runs]
         self.hear(runs, n_rows, sum(part.overflows for part in parts))
         texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
-    def _parse_block(self, item: Counted, features: Float32s, extras: Floats) -> _CsvPart:
+    def _parse_block(self, features: Float32s, extras: Floats, item: Counted) -> _CsvPart:
         """Fill in the numbers of a block's rows; the rest of it."""
         if not item.rows:
             return _CsvPart([], [[] for _ in self.layout.texts], 0)
@@ -190,7 +180,10 @@ class CsvReader(TextReader):
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
-        return _CsvPart(_runs(item, query), values, overflows)
+        runs = _runs(item, query)
+        n_objects = len(runs) + (item.rows if layout.document_ids is not None else 0)
+        self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * item.rows * len(layout.categorical), block.file)
+        return _CsvPart(runs, values, overflows)
 
     def _look_at_large(self, feature: int, values: Floats) -> None:
         """Take note of the whole parts of a feature's numbers that float32 does not hold."""
@@ -253,16 +246,9 @@ def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tu
     return names, rest()
 
 
-def _layout(
-    file: str,
-    delimiter: str,
-    names: list[str],
-    roles: dict[str, Any],
-    feature_names: Sequence[str] | None,
-    categorical: Sequence[str],
-) -> _Layout:
+def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _Layout:
     try:
-        roles, features = assign_roles(names, roles, feature_names)
+        roles, features = assign_roles(names, columns.roles, columns.feature_names)
     except ValueError as error:
         raise FileFormatError(file, str(error), line=1) from None
     numeric = ("relevance", "document_weights", "query_weights", "positions")
@@ -273,11 +259,10 @@ def _layout(
         if name is not None and name in used:
             raise FileFormatError(file, f"the column {name!r} is asked to serve for two things", line=1)
         used.add(name)
-    known = set(features)
-    unknown = next((name for name in categorical if name not in known), None)
+    known, chosen = set(features), list(dict.fromkeys(columns.categorical))
+    unknown = next((name for name in chosen if name not in known), None)
     if unknown is not None:
         raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
-    chosen = list(dict.fromkeys(categorical))
     return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], chosen)
 
 

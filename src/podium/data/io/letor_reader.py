@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,24 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.core.threads import map_threads
-from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
+from podium.data.io.letor_parser import (
+    FULL_BUFFER,
+    LONE_RETURN,
+    NUL,
+    OUTCOME,
+    PROBLEMS,
+    Indices,
+    Notes,
+    ParsedRows,
+    ParseOutcome,
+    parse_letor,
+    scan_letor,
+)
 from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.request import TextOptions
-from podium.data.io.text_reader import (
-    OBJECT_BYTES,
-    Counted,
-    Facts,
-    Merges,
-    TextReader,
-    decoded,
-    drain,
-    parse_block,
-    raise_problem,
-    runs_of,
-)
+from podium.data.io.text_blocks import Block
+from podium.data.io.text_numbers import LINE_FEED, RETURN
+from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
@@ -38,9 +42,10 @@ class _LetorPart:
     comments: list[str] | None
     overflows: int
     fewest: int
-    values: Float32s = field(default_factory=lambda: np.empty(0, np.float32))
-    columns: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
-    pairs_before: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    # of compressed sparse rows: their values, the column of each, and how many of them precede each row
+    values: Float32s
+    columns: Int32s
+    pairs_before: Ints
 
 
 class LetorReader(TextReader):
@@ -114,19 +119,50 @@ class LetorReader(TextReader):
         else:
             features = np.full((n_rows, width), np.nan, np.float32)
 
-        def parse(item: Counted) -> _LetorPart:
-            part = _parse(item, features, labels, sparse, self.options, self.merges)
-            objects = len(part.runs) + len(part.comments or ())
-            # The pairs of all parts are put together once more in the end.
-            held = OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes)
-            self.budget.hold("data", held, item.block.file)
-            return part
-
+        parse = partial(self._parse_block, features, labels, sparse)
         parts = list(map_threads(parse, drain(items), self.options.n_threads))
         self.fewest = min(self.fewest, *(part.fewest for part in parts))
         self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
         self.hear([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
         return None if sparse else features, labels, parts
+
+    def _parse_block(self, features: Float32s, labels: Floats, sparse: bool, item: Counted) -> _LetorPart:
+        """Fill in the labels of a block's rows, and the features unless they are sparse; the rest of it."""
+        block, options, rows = item.block, self.options, slice(item.first_row, item.first_row + item.rows)
+        n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
+        target = ParsedRows(
+            features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
+            columns=np.empty(n_pairs, np.int32),
+            pairs_before=np.zeros(item.rows + 1, np.int64),
+            labels=labels[rows],
+            comments=np.empty((item.rows, 2), np.int64),
+        )
+        outcome, notes = _parsed(item, target, options)
+        for row, slot, start, end in notes.uncertain.tolist():
+            number = float(block.text[start:end].tobytes())
+            with np.errstate(over="ignore"):
+                short = np.float32(number)
+            if slot >= 0:
+                if slot < target.features.shape[1]:  # else it is of a feature that is left out
+                    target.features[0 if sparse else row, slot] = short
+                continue
+            if np.isinf(short):
+                raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
+            target.labels[row] = number
+        self.merges.look(notes.large)
+        runs = [
+            QueryRun(item.first_row + row, decoded(block, start, end, "query id"), block.file, block.first_line + line)
+            for row, line, start, end in notes.runs.tolist()
+        ]
+        comments = None
+        if target.comments.any():
+            comments = [decoded(block, start, end, "comment").strip() for start, end in target.comments.tolist()]
+        values = target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32)
+        columns = target.columns[: outcome.pairs].copy()
+        # The pairs of all blocks are put together once more in the end.
+        held = OBJECT_BYTES * (len(runs) + len(comments or ())) + 2 * (values.nbytes + columns.nbytes)
+        self.budget.hold("data", held, block.file)
+        return _LetorPart(runs, comments, outcome.overflows, outcome.fewest, values, columns, target.pairs_before)
 
 
 def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: int) -> None:
@@ -140,45 +176,35 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
         )
 
 
-def _parse(
-    item: Counted, features: Float32s, labels: Floats, sparse: bool, options: TextOptions, merges: Merges
-) -> _LetorPart:
-    block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
-    n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
-    target = ParsedRows(
-        features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
-        columns=np.empty(n_pairs, np.int32),
-        pairs_before=np.zeros(item.rows + 1, np.int64),
-        labels=labels[rows],
-        comments=np.empty((item.rows, 2), np.int64),
-    )
-    indices = Indices(options.first_index, options.last_index)
-    outcome, notes = parse_block(item, lambda *reports: parse_letor(block.text, indices, target, *reports))
-    raise_problem(block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last)
-    for row, slot, start, end in notes.uncertain.tolist():
-        number = float(block.text[start:end].tobytes())
-        with np.errstate(over="ignore"):
-            short = np.float32(number)
-        if slot >= 0:
-            if slot < target.features.shape[1]:  # else it is of a feature that is left out
-                target.features[0 if sparse else row, slot] = short
-            continue
-        if np.isinf(short):
-            raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
-        target.labels[row] = number
-    merges.look(notes.large)
-    comments = None
-    if target.comments.any():
-        comments = [decoded(block, start, end, "comment").strip() for start, end in target.comments.tolist()]
-    return _LetorPart(
-        runs_of(item, notes.runs, lambda a, b: decoded(block, a, b, "query id")),
-        comments,
-        outcome.overflows,
-        outcome.fewest,
-        target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32),
-        target.columns[: outcome.pairs].copy(),
-        target.pairs_before,
-    )
+def _parsed(item: Counted, target: ParsedRows, options: TextOptions) -> tuple[ParseOutcome, Notes]:
+    """Run the parser with ever larger buffers until all uncertain numbers fit; raise the problem that it noted."""
+    block = item.block
+    runs = np.empty((item.rows, 4), np.int64)
+    # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
+    # that it does hold.
+    large = np.empty((len(block.text) // 4 + 1, 2), np.int64)
+    size = 64 + item.rows  # a label that is not a whole number is among them
+    while True:
+        notes = Notes(runs, np.empty((size, 4), np.int64), large)
+        outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
+        parse_letor(block.text, Indices(options.first_index, options.last_index), target, notes, outcomes)
+        outcome = ParseOutcome(*outcomes[0].item())
+        if outcome.problem != FULL_BUFFER:
+            break
+        size *= 16
+    if outcome.problem:
+        raise _problem(block, outcome.problem, outcome.at, options)
+    return outcome, Notes(runs[: outcome.runs], notes.uncertain[: outcome.uncertain], large[: outcome.large])
+
+
+def _problem(block: Block, code: int, at: int, options: TextOptions) -> FileFormatError:
+    token = block.token(at)
+    if block.text[at] == RETURN and block.text[at + 1] != LINE_FEED:
+        code = LONE_RETURN
+    if "\x00" in token:
+        code, at = NUL, at + token.index("\x00")
+    words = {"first": options.first_index, "last": options.last_index, "why_last": options.why_last}
+    return block.error(at, PROBLEMS[code].format(token=token, **words))
 
 
 def _document_ids(parts: list[_LetorPart], n_rows: int) -> NDArray[Any]:

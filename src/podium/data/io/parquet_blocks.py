@@ -27,6 +27,7 @@ from podium.data.io.parquet import (
     without_text,
 )
 from podium.data.io.queries import QueryBlocks
+from podium.data.io.request import Columns
 from podium.data.io.text_blocks import Source, source_name
 from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
@@ -49,10 +50,8 @@ class ColumnFacts:
 
 
 @contextmanager
-def opened_files(
-    sources: Sequence[Source], columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]], budget: Budget
-) -> Iterator[ParquetFiles]:
-    """All files as one; `columns` as in `ParquetFiles`."""
+def opened_files(sources: Sequence[Source], columns: Columns, budget: Budget) -> Iterator[ParquetFiles]:
+    """All files as one."""
     with ExitStack() as stack:
         files = [stack.enter_context(opened_parquet(source, budget, BUFFER_BYTES)) for source in sources]
         yield ParquetFiles(sources, files, columns, budget)
@@ -65,13 +64,10 @@ class ParquetFiles:
     """
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        files: Sequence[tuple[Any, Any]],
-        columns: tuple[dict[str, Any], Sequence[str] | None, Sequence[str]],
-        budget: Budget,
+        self, sources: Sequence[Source], files: Sequence[tuple[Any, Any]], columns: Columns, budget: Budget
     ) -> None:
         self.sources, self.files, self.budget = sources, [file for file, _ in files], budget
+        self.columns = columns
         self.roles, self.feature_names, self.categorical = columns
         self.schemas = [schema for _, schema in files]
         self.sizes = [file.metadata.num_rows for file in self.files]
@@ -175,9 +171,9 @@ class ParquetFiles:
             if not self._described and k not in categories and self._holds_categories(name):
                 categories[k] = names_of_categories(frames.objects_of(series_of[name]))
         encoding = Encoding(categories, facts.encoding.shifts)
-        parts = frames.take_apart(table, self.roles, self.feature_names, self.categorical, encoding, self.seen)
+        converted, names, roles = frames.take_apart(table, *self.columns, encoding, self.seen)
         data = RankingData(
-            parts.features, **parts.roles, feature_names=parts.feature_names, encoding=encoding,
+            converted.features, **roles, feature_names=names, encoding=encoding,
             preferences=self._preferences_of(first_row, len(table)) if has_whole_queries else None,
         )  # fmt: skip
         wide = {k: frames.values_of(series_of[features[k]]) for k in sorted(facts.wide)}

@@ -155,10 +155,6 @@ class _Blocks:
         self.like = None if whole_queries else like
         self.budget = Budget(request.max_bytes)
 
-    @property
-    def _equal_sizes(self) -> Iterable[int] | None:
-        return repeat(self.rows)
-
     def read(self) -> Iterator[RankingData]:
         """The blocks."""
         with self.request.naming_memory_errors():
@@ -175,8 +171,8 @@ class _Blocks:
             # With whole queries another warning follows; a model that sees no lists does not depend on it.
             request = replace(request, options=replace(request.options, returning_qid="merge"))
         with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
-            known, sizes = None, self._equal_sizes
-            stamps, first = self._stamps(), None
+            known, first, stamps = None, None, self._stamps()
+            sizes: Iterable[int] | None = repeat(self.rows)
             if self.like is None:
                 first = self._look(request, advance)
                 known, sizes = first.facts(), self._sizes(first)
@@ -185,7 +181,7 @@ class _Blocks:
                 for items in reader.groups(advance, sizes):
                     rows_before = reader.n_rows
                     data = request.data_of_text(reader.arguments(items), rows_before)
-                    yield self._finished(data, rows_before)
+                    yield request.finished(data, rows_before)
                     del data
                 if first is not None:
                     self._require_unchanged(stamps, first.n_rows, reader.n_rows)
@@ -227,7 +223,7 @@ class _Blocks:
     def _sizes(self, reader: TextReader) -> Iterable[int] | None:
         """The rows of each block; None if the rows of a query are scattered."""
         if not self.whole_queries:
-            return self._equal_sizes
+            return repeat(self.rows)
         return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
 
     def _of_parquet(self) -> Iterator[RankingData]:
@@ -237,7 +233,7 @@ class _Blocks:
         request, errors = self.request, (*DAMAGED, import_pyarrow().ArrowException)
         with opened_files(request.sources, request.columns, self.budget) as files:
             with request.naming_rows(0, errors):
-                sizes = files.sizes_of_blocks(self.rows) if self.whole_queries else self._equal_sizes
+                sizes = files.sizes_of_blocks(self.rows) if self.whole_queries else repeat(self.rows)
                 facts = files.facts(self.like) if sizes is not None else None
             if sizes is not None and facts is not None:
                 with progress(f"reading {request.name}", files.n_rows) as advance:
@@ -245,16 +241,12 @@ class _Blocks:
                     for table in files.tables(sizes, advance):
                         with request.naming_rows(rows_before, errors):
                             data = files.data(table, facts, rows_before, self.whole_queries)
-                        yield self._finished(data, rows_before)
+                        yield request.finished(data, rows_before)
                         rows_before += len(table)
                         del data, table
                 files.seen.warn()
         if facts is None:
             yield from self._all_at_once()
-
-    def _finished(self, data: RankingData, rows_before: int) -> RankingData:
-        with self.request.naming_rows(rows_before):
-            return self.request.finished(data)
 
     def _all_at_once(self) -> Iterator[RankingData]:
         warn(

@@ -168,12 +168,13 @@ class Request:
         with self.naming_rows(rows_before):
             return RankingData._make(arguments, origin)
 
-    def finished(self, data: RankingData) -> RankingData:
+    def finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
         """The data with labels taken out and features brought to scale, as asked for."""
-        if self.unlabelled is not None:
-            labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
-            data = data.replace(labels=labels)
-        return data if self.normalize is None else data.normalized(self.normalize)
+        with self.naming_rows(rows_before):
+            if self.unlabelled is not None:
+                labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
+                data = data.replace(labels=labels)
+            return data if self.normalize is None else data.normalized(self.normalize)
 
     @contextmanager
     def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:

@@ -9,16 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core.array_types import Bytes, Ints
 from podium.core.threads import map_threads
 from podium.data.encoding import MERGE_SAMPLE, listed
-from podium.data.io.letor_parser import FULL_BUFFER, LONE_RETURN, NUL, OUTCOME, PROBLEMS, Notes, ParseOutcome
 from podium.data.io.queries import QueryRun, QueryRuns
 from podium.data.io.request import TextOptions
 from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
-from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.memory import Budget
 from podium.data.schema import Schema
 from podium.errors import FileFormatError, warn
@@ -92,52 +89,12 @@ class Merges:
             )
 
 
-def parse_block(item: Counted, parse: Callable[[Notes, NDArray[Any]], None]) -> tuple[ParseOutcome, Notes]:
-    """Call `parse(notes, outcomes)` with ever larger buffers until all uncertain numbers fit; what it reports."""
-    runs = np.empty((item.rows, 4), np.int64)
-    # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
-    # that it does hold.
-    large = np.empty((len(item.block.text) // 4 + 1, 2), np.int64)
-    size = 64 + item.rows  # a label that is not a whole number is among them
-    while True:
-        notes = Notes(runs, np.empty((size, 4), np.int64), large)
-        outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
-        parse(notes, outcomes)
-        outcome = ParseOutcome(*outcomes[0].item())
-        if outcome.problem != FULL_BUFFER:
-            break
-        size *= 16
-    return outcome, Notes(runs[: outcome.runs], notes.uncertain[: outcome.uncertain], large[: outcome.large])
-
-
-def raise_problem(block: Block, outcome: ParseOutcome, **words: Any) -> None:
-    """Raise the problem that a parser noted, if any."""
-    code, at = outcome.problem, outcome.at
-    if code == 0:
-        return
-    token = block.token(at)
-    if block.text[at] == RETURN and block.text[at + 1] != LINE_FEED:
-        code = LONE_RETURN
-    if "\x00" in token:
-        code, at = NUL, at + token.index("\x00")
-    raise block.error(at, PROBLEMS[code].format(token=token, **words))
-
-
 def decoded(block: Block, start: int, end: int, what: str) -> str:
     """Bytes as text; what is not UTF-8 is an error with its place."""
     try:
         return block.text[start:end].tobytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise block.error(start + error.start, f"the {what} is not valid UTF-8") from error
-
-
-def runs_of(item: Counted, runs: Ints, text_of: Callable[[int, int], str]) -> list[QueryRun]:
-    """The runs that a parser found in a block, with rows and lines counted from the file's start."""
-    block = item.block
-    return [
-        QueryRun(item.first_row + row, text_of(start, end), block.file, block.first_line + line)
-        for row, line, start, end in runs.tolist()
-    ]
 
 
 @dataclass(frozen=True)

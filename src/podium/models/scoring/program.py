@@ -86,11 +86,8 @@ class Program(NamedTuple):
     n_rows: int  # of words
 
 
-class _Nodes(NamedTuple):
-    """The nodes of some trees that compare numbers, by feature, missing direction and threshold."""
-
-    order: NDArray[np.intp]  # their numbers
-    is_new: Bools  # where another comparison begins
+# The nodes that compare numbers, sorted by feature, missing direction and threshold, and where a new comparison begins.
+SortedNodes = tuple[NDArray[np.intp], Bools]
 
 
 def make_programs(trees: TreeArrays) -> list[Program] | None:
@@ -98,7 +95,7 @@ def make_programs(trees: TreeArrays) -> list[Program] | None:
     n_trees = len(trees.node_offsets) - 1
     if len(trees.feature) <= MOST_NODES:
         nodes = _sorted_nodes(trees, slice(None))
-        if int(nodes.is_new.sum()) + len(trees.category_offsets) < MOST_COMPARISONS:
+        if int(nodes[1].sum()) + len(trees.category_offsets) < MOST_COMPARISONS:
             program = make_program(trees, 0, n_trees, nodes)
             return None if program is None else [program]
     programs = []
@@ -121,7 +118,7 @@ def _cut_trees(node_offsets: Ints) -> list[int]:
     return [*cuts, n_trees]
 
 
-def _sorted_nodes(trees: TreeArrays, nodes: slice) -> _Nodes:
+def _sorted_nodes(trees: TreeArrays, nodes: slice) -> SortedNodes:
     numeric = np.flatnonzero(trees.category[nodes] < 0)
     _, feature = np.unique(trees.feature[nodes][numeric], return_inverse=True)
     bits = (trees.threshold[nodes][numeric] + np.float32(0.0)).view(np.int32).astype(np.int64)  # −0 becomes 0
@@ -130,10 +127,10 @@ def _sorted_nodes(trees: TreeArrays, nodes: slice) -> _Nodes:
     order = np.argsort(key, kind="stable")
     is_new = np.ones(len(order), bool)
     is_new[1:] = key[order][1:] != key[order][:-1]
-    return _Nodes(numeric[order], is_new)
+    return numeric[order], is_new
 
 
-def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: _Nodes) -> Program | None:
+def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: SortedNodes) -> Program | None:
     """The program of the trees `first` … `last` − 1; None where walking them is faster, or the tables too large."""
     nodes = slice(trees.node_offsets[first], trees.node_offsets[last])
     order, is_new = sorted_nodes
