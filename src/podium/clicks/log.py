@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from podium.data.columns import PreferencePairs
     from podium.data.ranking_data import RankingData
 
+MODEL_SCORE = "model_score"  # a number that the service logs with each document, and that is not a feature
 COLUMNS = (
     "time", "query", "document", "position", "clicked", "impression", "user", "session", "dwell", "click_time",
     "click_order",
@@ -111,7 +112,7 @@ class ClickLog:
             that is clicked again counts once.
         click_time: microseconds since the epoch, 0 without a click. An unknown time of a click is that of the
             impression.
-        dwell: seconds that the user spent on the document, NaN where unknown.
+        dwell: seconds that the user spent on the document, NaN where unknown or longer than a day.
         pairs: code of each row's pair of query and document.
         pair_queries, pair_documents: the query and the document of each pair.
         queries, documents, users, sessions: the names.
@@ -196,7 +197,8 @@ class ClickLog:
         """Read a log from JSONL, CSV, TSV or Parquet files, compressed or not, or from a frame.
 
         Args:
-            path: a file, several files that are one log, a frame or an iterable of dictionaries.
+            path: a file, several files that are one log, a frame, an iterable of dictionaries, or a DuckDB relation,
+                whose rows are never in memory all at once.
             format: `"metarank"` (its events), `"ubi"` (OpenSearch's User Behavior Insights) or `"flat"` (a table with
                 a row for each shown document).
             options: `time_unit` (s, ms, us or ns; by default the size of each number decides); `positions_from` (0 or
@@ -215,6 +217,8 @@ class ClickLog:
     ) -> ClickLog:
         """Return the log of a frame (pandas, polars, pyarrow) with a row for each shown document.
 
+        A DuckDB relation, or another stream of Arrow data, is read part by part, so it may be larger than memory.
+
         Args:
             frame: columns named `query`, `document`, `position`, `clicked`, and optionally `time`, `impression`,
                 `user`, `session`, `dwell` (seconds), `click_time`, `click_order`; other columns are left out.
@@ -223,8 +227,11 @@ class ClickLog:
             positions_from: whether positions count from 0 or from 1.
 
         """
+        from podium.clicks.log_formats import is_stream, read_log
         from podium.data.frames import columns_by_name
 
+        if is_stream(frame):
+            return read_log(frame, "flat", {**columns, "time_unit": time_unit, "positions_from": positions_from})
         if not is_frame(frame):
             raise DataError(f"expected a data frame, but got {type(frame).__name__}; from_arrays takes columns")
         _, series = columns_by_name(frame)
@@ -371,7 +378,8 @@ class ClickLog:
 
         Args:
             features: the result of `features`, texts of features, an array with a row for each row of the log, or None
-                for the numbers that were logged with the documents (`shown`).
+                for the numbers that were logged with the documents (`shown`), without the score of the model that
+                was served (`model_score`).
             labels: `"clicked"`, or a kind of `labels`, or several. Each becomes a label source of that name.
             relevance: the main labels, such as human grades; by default the first of `labels`.
             preferences: whether to add the pairs of `preferences`.
@@ -383,9 +391,10 @@ class ClickLog:
         names = [labels] if isinstance(labels, str) else list(labels)
         sources = {name: self.clicked if name == "clicked" else self.labels(name, **options).of_rows for name in names}
         if features is None:
-            if not self.shown:
+            columns = {name: values for name, values in self.shown.items() if name != MODEL_SCORE}
+            if not columns:
                 raise DataError("no numbers were logged with the documents: pass features, such as log.features([…])")
-            data = self._data(np.stack(list(self.shown.values()), axis=1), tuple(self.shown))
+            data = self._data(np.stack(list(columns.values()), axis=1), tuple(columns))
         elif isinstance(features, RankingData):
             data = features
         elif isinstance(features, list | tuple) and all(isinstance(text, str) for text in features):
