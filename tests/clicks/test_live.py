@@ -9,8 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from podium.clicks import ClickLog, LiveLog, Replay
-from podium.errors import DataError
+from podium.clicks import ClickLog, LiveLog, Replay, replay
+from podium.clicks.simulating import write_events
+from podium.errors import DataError, FileFormatError
 
 FEATURES = [
     "rate(click, by=document)", "count(impression, by=query+document, window=30d)", "recency(click, by=user)",
@@ -128,3 +129,27 @@ def test_no_acknowledged_event_is_lost_when_the_process_is_killed(tmp_path):
         counts = live.read(now + 1, [f"d{k}" for k in range(len(acknowledged))], query=None, user=None, session=None)
     assert int(acknowledged[-1]) == len(acknowledged) - 1 >= 49
     assert (counts == 1).all()
+
+
+def test_an_earlier_log_is_the_beginning(tmp_path, monkeypatch):
+    """Features of the first request come from the clicks of the log that was copied, in milliseconds."""
+    monkeypatch.setattr(replay, "MOST_PENDING", 50)  # events need not wait for a read
+    write_events(tmp_path / "events.jsonl", 80)
+    features = ["rate(click, by=document)", "count(click, by=brand)", "dwell(by=document)"]
+    live = LiveLog(tmp_path, features)
+    assert len(live.replay._pending) <= 60
+    documents = [f"d{k}" for k in range(200)]
+    with live.moment() as now:
+        values = live.read(now, documents, query=None, user=None, session=None)
+        live.show(now, "new", [{"id": name} for name in documents], query=None, user=None, session=None)
+    live.close()
+    log = ClickLog.read(tmp_path / "events.jsonl", format="metarank")
+    np.testing.assert_array_equal(log.features(features).features[-200:], values.astype(np.float32))
+    assert np.nanmax(values[:, 0]) > 0
+
+    write_events(tmp_path / "unsorted.jsonl", 80)
+    lines = (tmp_path / "unsorted.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "events.jsonl").write_text("".join(lines[::-1]))
+    with pytest.raises(FileFormatError, match=r"byte \d+: event 0: events must come in the order of time"):
+        LiveLog(tmp_path / "other", features)

@@ -21,7 +21,7 @@ FEATURES = ["rate(click, by=document)", "count(impression, by=query+document)", 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    log = ClickLog.read(list(simulate_events(300)), format="metarank")
+    log = ClickLog.read(simulate_events(300), format="metarank")
     past = log.features(FEATURES)
     values = np.column_stack([log.shown["text_score"], past.features])
     data = podium.RankingData(values, log.clicked, qid=log.impression, feature_names=["text_score", *FEATURES])

@@ -261,7 +261,7 @@ FEATURES = ["count(impression, by=document)", "rate(click, by=document, smoothin
 
 
 def click_model(folder):
-    log = ClickLog.read(list(simulate_events(200)), format="metarank")
+    log = ClickLog.read(simulate_events(200), format="metarank")
     path = folder / "clicks.podium"
     podium.LambdaMART(n_trees=3, n_leaves=4).fit(log.ranking_data(FEATURES)).save(path)
 

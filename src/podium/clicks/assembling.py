@@ -171,7 +171,7 @@ def columns_of_rows(
     shown = ShownRows(
         impression=_impressions(coded, times),
         document=coded["document"],
-        position=_from_one(converted("position", _whole), positions_from, notes, place),
+        position=from_one(converted("position", _whole), positions_from, notes, place),
         clicked=clicked,
         click_order=np.zeros(n, np.int64) if rows["click_order"] is None else converted("click_order", _whole),
         click_time=_click_times(rows, clicked, time_unit, converted),
@@ -363,7 +363,7 @@ def _without_repeats(rows: ShownRows, notes: ReadingNotes, place: Place) -> Show
     return kept
 
 
-def _from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:
+def from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:
     """Return positions that count from 1."""
     least = int(position.min(initial=1))
     if positions_from not in (None, 0, 1):

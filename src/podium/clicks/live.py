@@ -15,6 +15,7 @@ import numpy as np
 
 from podium.clicks.log_formats import RESERVED
 from podium.clicks.replay import Replay
+from podium.clicks.times import microseconds
 from podium.core.array_types import Floats
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
@@ -35,7 +36,8 @@ class LiveLog:
     An event has the time at which it arrives, so the file is in the order of time, and a replay of the file gives the
     values that were read. A folder holds the file and a snapshot of the state; what the snapshot lacks is replayed from
     the file when the folder is opened again. A line that a killed process left unfinished is dropped: nobody was told
-    that it was accepted.
+    that it was accepted. Copy an earlier log into a new folder as `events.jsonl`, sorted by time, to begin with its
+    clicks.
 
     Args:
         folder: is made if it does not exist; one process at a time may use it.
@@ -94,7 +96,7 @@ class LiveLog:
                 break
             try:
                 self._apply(json.loads(line))
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError) as error:  # a DataError is a ValueError
                 raise FileFormatError(self.folder / LOG, f"byte {offset}: {error}") from None
             offset += len(line)
         self._file.truncate(offset)
@@ -161,7 +163,7 @@ class LiveLog:
 
     def _apply(self, event: Mapping[str, Any]) -> bool:
         """Change the state as an event of the file says; return whether it is a click that does not count."""
-        now = _iso(int(event["timestamp"]))
+        now = _iso(microseconds(event["timestamp"]))
         if event["event"] == "ranking":
             query = next((f["value"] for f in event.get("fields") or () if f["name"] == "query"), None)
             names = {"query": query, "user": event.get("user"), "session": event.get("session")}

@@ -358,7 +358,8 @@ class ClickLog:
         """Return features of each row from the events before it, by a replay of the log in the order of time.
 
         Args:
-            features: texts such as `rate(click, by=document)`; see `podium.clicks.Replay`.
+            features: texts such as `rate(click, by=document)`; see `podium.clicks.Replay`. The name of a number that
+                was logged with the documents (`shown`) stands for that number.
             limit: the most keys that each scope keeps.
 
         Returns:
@@ -367,8 +368,14 @@ class ClickLog:
         """
         from podium.clicks.replay import Replay
 
-        replay = Replay(features, limit=limit)
-        return self._data(replay.replay(self), replay.names)
+        texts = features if isinstance(features, str) else [text for text in features if text not in self.shown]
+        columns, names = dict(self.shown), list(features)
+        if texts or not names:
+            replay = Replay(texts, limit=limit)
+            columns |= zip(replay.names, replay.replay(self).T, strict=True)
+            spelt = dict(zip(texts, replay.names, strict=True))
+            names = [spelt.get(name, name) for name in names]
+        return self._data(np.stack([columns[name] for name in names], axis=1), tuple(names))
 
     def ranking_data(
         self, features: Any = None, labels: str | Sequence[str] = "clicked", *, relevance: ArrayLike | None = None,
@@ -377,8 +384,8 @@ class ClickLog:
         """Return data for training: a row for each shown document, a query for each impression.
 
         Args:
-            features: the result of `features`, texts of features, an array with a row for each row of the log, or None
-                for the numbers that were logged with the documents (`shown`), without the score of the model that
+            features: the result of `features`, texts that it takes, an array with a row for each row of the log, or
+                None for the numbers that were logged with the documents (`shown`), without the score of the model that
                 was served (`model_score`).
             labels: `"clicked"`, or a kind of `labels`, or several. Each becomes a label source of that name.
             relevance: the main labels, such as human grades; by default the first of `labels`.

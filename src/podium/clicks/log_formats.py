@@ -21,6 +21,7 @@ from podium.clicks.assembling import (
     assemble,
     code,
     columns_of_rows,
+    from_one,
 )  # fmt: skip
 from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNotes, chosen_columns
 from podium.clicks.times import UNITS, microseconds
@@ -296,14 +297,8 @@ class LogBuilder:
         position = np.fromiter((row[2] for row in self._rows), np.int64, len(self._rows))
         groups = code([f"={group}" for group in self._groups]).codes
         for group in range(int(groups.max()) + 1):
-            inside = groups == group
-            least = min(int(position[inside].min()), 1)
-            if positions_from == 1 and least == 0:
-                row = int(np.flatnonzero(inside & (position == 0))[0])
-                raise DataError(f"{self._places[row]}: position is 0, but positions count from 1")
-            starts_at = least if positions_from is None else positions_from
-            self.notes.first_positions[starts_at] += int(inside.sum())
-            position[inside] += 1 - starts_at
+            rows = np.flatnonzero(groups == group)
+            position[rows] = from_one(position[rows], positions_from, self.notes, lambda k: self._places[rows[k]])  # noqa: B023
         return position
 
     def _field_documents(self) -> list[str]:

@@ -29,6 +29,7 @@ from podium.errors import DataError, FileFormatError
 
 NAMES = ("document", "query", "user", "session")
 ITEM = "item"  # the event that sets fields of a document
+MOST_PENDING = 100_000  # events that wait for a read
 FORMAT = 1
 
 
@@ -150,6 +151,8 @@ class Replay:
                 raise DataError(f"event {number}: {error}") from None
         self.now = now
         self._push(prepared)
+        if len(self._pending) > MOST_PENDING:
+            self._flush(now)
 
     def _push(self, entries: Iterable[tuple[int, str, list[Any]]]) -> None:
         for time, kind, values in entries:
