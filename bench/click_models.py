@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +163,9 @@ def _agreement(label: Any, grade: Any, log: Any) -> dict[str, Any]:
 def session_rankers() -> dict[str, dict[str, Any]]:
     """Return NDCG by grades of rankers of real sessions, trained on each kind of label, and tested on other queries.
 
-    Features are the kind of the snippet and the past clicks of the query's result at the same place. The position is
-    not among them, since it would tell the rankers what the search engine thinks. No query is in two folds: half of the
-    queries of the test file are also in the training file, mostly with the same grades.
+    Features are the kind of the snippet and the past clicks of the query's result at the same place, without and with
+    the position, which is what the search engine thinks. No query is in two folds: half of the queries of the test file
+    are also in the training file, mostly with the same grades.
     """
     import pandas as pd
 
@@ -179,10 +180,11 @@ def session_rankers() -> dict[str, dict[str, Any]]:
         "count(click, by=query)", "rate(click, by=query+document, smoothing=1)",
     ])  # fmt: skip
     kinds = pd.get_dummies(frame["snippet_type"]).to_numpy(np.float64)
-    features = np.column_stack([kinds, past.features])
+    without = np.column_stack([kinds, past.features])
+    inputs = {"without": without, "with": np.column_stack([without, log.position])}
     fold_of = frame["query"].to_numpy() % FOLDS
-    results: dict[str, list[float]] = {}
-    for fold in range(FOLDS):
+    results: dict[str, dict[str, list[float]]] = {}
+    for (column, features), fold in product(inputs.items(), range(FOLDS)):
         judged = np.flatnonzero((fold_of == fold) & (grade >= 0))
         test = podium.RankingData(features[judged], grade[judged], qid=log.impression[judged])
         scores = {
@@ -192,8 +194,11 @@ def session_rankers() -> dict[str, dict[str, Any]]:
         scores["past click rate"] = np.nan_to_num(past.features[judged, 4])
         for name, values in scores.items():
             result = podium.evaluate(test, values, "ndcg@10", drop_uniform=True)
-            results.setdefault(name, []).append(result.means["ndcg@10"])
-    return {name: {"real sessions: NDCG@10": f"{np.mean(values):.4f}"} for name, values in results.items()}
+            results.setdefault(name, {}).setdefault(column, []).append(result.means["ndcg@10"])
+    return {
+        name: {f"sessions: NDCG@10 {column} position": f"{np.mean(values):.4f}" for column, values in columns.items()}
+        for name, columns in results.items()
+    }
 
 
 def _of_sessions(log: Any, features: Any, grade: Any, rows: Any) -> dict[str, Any]:
@@ -386,8 +391,9 @@ def run() -> Report:
          "a document is the query, the snippet type and the position in all 20,000 sessions, 1.8 for each query: "
          "Kendall's τ-b of labels and grades of judged results, the mean over sessions and over positions, and NDCG@10 "
          "of the order by labels. Rankers of real sessions (LambdaMART, 100 trees) know the snippet type and the past "
-         "clicks of the query's result at the same place, not the position; they learn from the sessions of one half "
-         "of the queries and are tested by the grades of the other half, and the other way round. Rankers of MQ2008 "
+         "clicks of the query's result at the same place, without or with the position; they learn from the sessions "
+         "of one half of the queries and are tested by the grades of the other half, and the other way round. Rankers "
+         "of MQ2008 "
          f"(the mean of five folds, tested by grades) learn from simulated DBN users, {USERS} for each query, who see "
          "the ten best documents by BM25 with noise. Seconds of a fit to simulated sessions of ten results; µs "
          f"also of PyClick, from {TIMED_IN_PYTHON} sessions and two steps"

@@ -248,9 +248,9 @@ def run() -> Report:
         [f"RankLens: 9,800 rankings of 24 random films. NDCG of the last {TEST:.0%} of them; rankers learn from those "
          "before. Metarank's configuration has numbers and genres of films, the past click rate, and what a film "
          "shares with films that the user clicked before; its models are LightGBM's or XGBoost's, here with 100 "
-         "trees of 16 leaves. A rate of the past holds nothing that happened at the time of the ranking or after it; a rate of the "
-         f"whole log leaks. Speed: {RANKINGS:,} simulated rankings of ten documents with clicks, one thread. "
-         f"Links are random; networkx is timed on {FEW_LINKS:,} of them."],
+         "trees of 16 leaves. A rate of the past holds nothing that happened at the time of the ranking or after it; a "
+         f"rate of the whole log leaks. Speed: {RANKINGS:,} simulated rankings of ten documents with clicks, one "
+         f"thread. Links are random; networkx is timed on {FEW_LINKS:,} of them."],
     )  # fmt: skip
 
 

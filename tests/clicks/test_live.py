@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,6 +77,20 @@ def test_a_snapshot_of_other_features_is_not_used(tmp_path):
     with again.moment() as now:
         counts = again.read(now + 1, list("abcdef"), query=None, user=None, session=None)
     assert counts[:, 1].sum() == 20
+
+
+def test_a_snapshot_of_another_file_is_not_used(tmp_path):
+    features = ["count(impression, by=document)"]
+    for folder, documents in (("old", "a"), ("new", "bcd")):
+        live = LiveLog(tmp_path / folder, features)
+        with live.moment() as now:
+            live.show(now, "r", [{"id": name} for name in documents], query=None, user=None, session=None)
+        live.close()
+    shutil.copy(tmp_path / "new" / "events.jsonl", tmp_path / "old" / "events.jsonl")
+    live = LiveLog(tmp_path / "old", features)
+    with live.moment() as now:
+        counts = live.read(now + 1, list("abcd"), query=None, user=None, session=None)
+    assert counts[:, 0].tolist() == [0, 1, 1, 1]
 
 
 def test_one_process_at_a_time(tmp_path):

@@ -206,11 +206,11 @@ def test_the_state_is_bounded_and_the_oldest_go():
 def test_numbers_that_were_logged_are_features_as_well():
     log = ClickLog.read(simulate_events(30), format="metarank")
     data = log.features(["rate(click,by=document)", "text_score", "count(click)"])
-    assert data.feature_names == ["rate(click, by=document)", "text_score", "count(click, by=document)"]
+    assert data.feature_names == ("rate(click, by=document)", "text_score", "count(click, by=document)")
     np.testing.assert_array_equal(data.feature(1), log.shown["text_score"].astype(np.float32))
     alone = log.features(["count(click)", "rate(click, by=document)"])
     np.testing.assert_array_equal(data.features[:, [2, 0]], alone.features)
-    assert log.features(["text_score"]).feature_names == ["text_score"]
+    assert log.features(["text_score"]).feature_names == ("text_score",)
     for wrong in ([], "text_score", ["text_scores"], ["text_score", "text_score"]):
         with pytest.raises(DataError):
             log.features(wrong)

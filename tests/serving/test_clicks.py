@@ -78,7 +78,7 @@ def test_logged_features_and_scores_equal_the_replay_of_the_log(model, tmp_path)
     assert np.nanmax(values[:, 0]) > 0
     rows = np.column_stack([log.shown["text_score"], values]).astype(np.float32)
     np.testing.assert_array_equal(log.shown["model_score"], podium.load(model).predict(rows))
-    assert log.ranking_data().feature_names == [*sorted(FEATURES), "text_score"]
+    assert log.ranking_data().feature_names == (*sorted(FEATURES), "text_score")
     assert log.check() == () or {finding.kind for finding in log.check()} <= {"ties"}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.clicks.log import ClickLog, ReadingNotes
-from podium.clicks.times import LONGEST_VISIT, microseconds_of, with_row
+from podium.clicks.times import microseconds_of, with_row
 from podium.core.array_types import Bools, Floats, Int32s, Ints
 from podium.errors import DataError
 
@@ -296,11 +296,6 @@ def assemble(
 ) -> ClickLog:  # fmt: skip
     """Return the log of rows and impressions, sorted by time, impression and position."""
     rows = _without_repeats(rows, notes, place)
-    dwell = np.where(rows.clicked, rows.dwell, np.nan)
-    too_long = np.flatnonzero(dwell > LONGEST_VISIT)
-    if len(too_long):
-        dwell[too_long] = np.nan
-        notes.add("a dwell time is longer than a day", place(int(too_long[0])), len(too_long))
     by_time = np.argsort(impressions.times, kind="stable")
     rank = np.empty(len(by_time), np.int64)
     rank[by_time] = np.arange(len(by_time))
@@ -325,7 +320,7 @@ def assemble(
         clicked=clicked,
         click_order=click_order,
         click_time=click_time,
-        dwell=dwell[order],
+        dwell=np.where(clicked, rows.dwell[order], np.nan),
         pairs=pairs.astype(np.int32),
         pair_queries=(pair_keys // n_documents).astype(np.int32),
         pair_documents=(pair_keys % n_documents).astype(np.int32),

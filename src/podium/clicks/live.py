@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -69,6 +70,8 @@ class LiveLog:
         self.replay, self._rankings, offset = self._snapshot()
         self._lines = 0
         self._catch_up(offset)
+        with self.moment() as now:  # applies what waits, and compiles, before the first request
+            self.read(now, [""], query=None, user=None, session=None)
 
     def _take(self) -> None:
         if fcntl is not None:
@@ -84,9 +87,15 @@ class LiveLog:
             replay = Replay.load(path)
             notes = replay.notes
             is_same = replay.names == Replay(self._features).names and replay.limit == self._limit
-            if is_same and 0 <= notes.get("bytes", -1) <= (self.folder / LOG).stat().st_size:
+            if is_same and notes.get("end") == self._last_bytes(notes.get("bytes", 0)):
                 return replay, OrderedDict(notes["rankings"]), notes["bytes"]
         return Replay(self._features, limit=self._limit), OrderedDict(), 0
+
+    def _last_bytes(self, end: int) -> str:
+        """Return a digest of the bytes before a place of the file, so that a snapshot of another file is not used."""
+        start = max(0, end - 1000)
+        self._file.seek(start)
+        return hashlib.blake2b(self._file.read(end - start), digest_size=16).hexdigest()
 
     def _catch_up(self, offset: int) -> None:
         """Apply the lines of the file from a place on, and drop an unfinished one."""
@@ -201,7 +210,9 @@ class LiveLog:
         with self.lock:
             self._file.flush()
             os.fsync(self._file.fileno())
-            notes = {"bytes": self._file.tell(), "rankings": list(self._rankings.items())}
+            end = self._file.tell()
+            notes = {"bytes": end, "end": self._last_bytes(end), "rankings": list(self._rankings.items())}
+            self._file.seek(0, os.SEEK_END)
             self.replay.save(self.folder / STATE, notes)
             self._lines = 0
 

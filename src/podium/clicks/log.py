@@ -112,7 +112,7 @@ class ClickLog:
             that is clicked again counts once.
         click_time: microseconds since the epoch, 0 without a click. An unknown time of a click is that of the
             impression.
-        dwell: seconds that the user spent on the document, NaN where unknown or longer than a day.
+        dwell: seconds that the user spent on the document, NaN where unknown.
         pairs: code of each row's pair of query and document.
         pair_queries, pair_documents: the query and the document of each pair.
         queries, documents, users, sessions: the names.
