@@ -129,18 +129,37 @@ def _of_grades(documents: Any, values: Any) -> str:
 def agreement() -> dict[str, dict[str, Any]]:
     """Return how labels of each model agree with human grades, where a query's result is known by its place alone."""
     frame = yandex(("train", "test"))
-    log = log_of(frame, frame["query"].astype(str), frame["snippet_type"] + " " + frame["position"].astype(str))
+    log = log_of(
+        frame, frame["query"].astype(str), frame["snippet_type"] + " " + frame["position"].astype(str),
+        dwell=frame["dwell_s"], click_order=frame["click_order"],
+    )  # fmt: skip
     grade = frame["human_grade"].to_numpy()
-    labels: dict[str, Callable[[], Any]] = {
-        "as shown": lambda: -log.position.astype(np.float64),
-        "click rate of the document": lambda: log.labels("ctr", min_impressions=1).of_rows,
-        "COEC": lambda: log.labels("coec", min_impressions=1).of_rows,
-    } | {
-        name: lambda model=model: model.fit(log).labels(log)
-        for name, model in models().items()
-        if "intervention" not in name
-    }
-    return {name: _agreement(make(), grade, log) for name, make in labels.items()}
+    labels: dict[str, Callable[[], Any]] = (
+        {
+            "as shown": lambda: -log.position.astype(np.float64),
+        }
+        | {
+            name: lambda kind=kind: log.labels(kind, min_impressions=1).of_rows
+            for name, kind in (
+                ("click rate of the document", "ctr"),
+                ("last-click rate", "last_click"),
+                ("COEC", "coec"),
+                ("dwell grade", "dwell"),
+                ("preferred to skipped", "skip_above"),
+            )
+        }
+        | {
+            name: lambda model=model: model.fit(log).labels(log)
+            for name, model in models().items()
+            if "intervention" not in name
+        }
+    )
+    return {name: _agreement(_filled(make()), grade, log) for name, make in labels.items()}
+
+
+def _filled(labels: Any) -> Any:
+    """Return labels with the mean where nothing is known."""
+    return np.where(np.isnan(labels), np.nanmean(labels), labels)
 
 
 def _agreement(label: Any, grade: Any, log: Any) -> dict[str, Any]:
@@ -373,9 +392,9 @@ PARTS = {
 }
 NAMES = (
     "click rate of the position", "click rate of the document at the position", "past click rate",
-    "click rate of the document", "COEC", "as shown", "Cascade", "DependentClicks",
-    "DBN, simplified", "PositionBased", "PositionBased, intervention", "UserBrowsing", "DBN", "clicks as they are",
-    "clicks, debiased", "grades",
+    "click rate of the document", "last-click rate", "COEC", "dwell grade", "preferred to skipped", "as shown",
+    "Cascade", "DependentClicks", "DBN, simplified", "PositionBased", "PositionBased, intervention", "UserBrowsing",
+    "DBN", "clicks as they are", "clicks, debiased", "grades",
 )  # fmt: skip
 
 
