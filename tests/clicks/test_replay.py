@@ -191,6 +191,19 @@ def test_late_and_wrong_events_are_refused_whole():
     assert replay.read({"time": 20, "documents": ["a"]}) == 1
 
 
+def test_events_do_not_wait_for_a_read_without_bound(monkeypatch):
+    state, busy = Replay(["count(click)"]), Replay(["count(click)"])
+    events = [{"event": "click", "time": k, "document": "ab"[k % 2]} for k in range(200)]
+    for event in events:
+        state.update(event)
+    monkeypatch.setattr(replay_module, "MOST_PENDING", 10)
+    for event in events:
+        busy.update(event)
+        assert len(busy._pending) <= 11
+    request = {"time": 200, "documents": ["a", "b"]}
+    assert busy.read(request).tolist() == state.read(request).tolist() == [[100.0], [100.0]]
+
+
 def test_the_state_is_bounded_and_the_oldest_go():
     replay = Replay(["count(click, by=document)"], limit=100)
     for k in range(1000):
