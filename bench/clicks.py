@@ -1,4 +1,4 @@
-"""Click features by replay: what they are worth on RankLens, and how fast they are.
+"""Click features by replay: what they are worth on RankLens, and how fast they are; and features of links.
 
 RankLens (Metarank's data) has rankings of 24 random films, of which people marked those that they like.
 """
@@ -6,10 +6,12 @@ RankLens (Metarank's data) has rankings of 24 random films, of which people mark
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import sys
 import time
 import warnings
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,24 @@ import numpy as np
 from bench.harness import Report, in_child
 
 FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
+RANKLENS = FOLDER / "text" / "ranklens" / "events.jsonl.xz"
+GENRES = (
+    "drama", "comedy", "thriller", "action", "adventure", "romance", "crime", "science fiction", "fantasy", "family",
+    "horror", "mystery", "animation", "history", "music",
+)  # fmt: skip
 TEST = 0.2  # the last share of rankings
+PAST = [
+    "rate(click, by=document, smoothing=10)", "rate(click, by=document)", "count(impression, by=document)",
+    "rate(click, by=director, smoothing=10)", "rate(click, by=writer, smoothing=10)", "rate(click, by=user)",
+    "count(click, by=user+director)", "rate(click, by=document, half_life=7d)", "recency(click, by=document)",
+]  # fmt: skip
 TEN_SCOPES = [
     "rate(click, by=document)", "rate(click, by=query)", "rate(click, by=user)", "rate(click, by=session)",
     "rate(click, by=query+document)", "rate(click, by=user+document, window=7d)", "recency(click, by=query+user)",
     "rate(click, by=brand, half_life=1d)", "count(impression, by=user+brand)", "rate(click, by=all, half_life=1h)",
 ]  # fmt: skip
 RANKINGS, TIMED_IN_PYTHON = 50_000, 1_000
+LINKS, FEW_LINKS = 10_000_000, 100_000
 
 
 def ranklens() -> dict[str, dict[str, float]]:
@@ -32,15 +45,12 @@ def ranklens() -> dict[str, dict[str, float]]:
     import podium
     from podium.clicks import ClickLog
 
-    log = ClickLog.read(FOLDER / "text" / "ranklens" / "events.jsonl.xz", format="metarank")
+    log = ClickLog.read(RANKLENS, format="metarank")
     is_test = np.arange(log.n_impressions) >= (1 - TEST) * log.n_impressions
     rows = is_test[log.impression]
-    texts = [
-        "rate(click, by=document, smoothing=10)", "rate(click, by=document)", "count(impression, by=document)",
-        "rate(click, by=director, smoothing=10)", "rate(click, by=writer, smoothing=10)", "rate(click, by=user)",
-        "count(click, by=user+director)", "rate(click, by=document, half_life=7d)", "recency(click, by=document)",
-    ]  # fmt: skip
-    past = log.ranking_data(texts)
+    past = log.ranking_data(PAST)
+    published = log.ranking_data(metarank_features(log))
+    both = log.ranking_data(np.column_stack([past.features, published.features]))
     whole = log.labels("ctr", min_impressions=1).of_rows
     leaking = log.ranking_data(np.column_stack([whole, past.features[:, 2:]]))
 
@@ -53,6 +63,14 @@ def ranklens() -> dict[str, dict[str, float]]:
         model = podium.Ranker().fit(data.take(np.flatnonzero(~rows)))
         return model.predict(data)
 
+    def lightgbm(data: Any) -> Any:
+        from lightgbm import LGBMRanker
+
+        train = data.take(np.flatnonzero(~rows))
+        model = LGBMRanker(n_estimators=100, num_leaves=16, verbose=-1, n_jobs=2, random_state=0)
+        sizes = np.unique(train.qid, return_counts=True)[1]  # rows are in the order of impressions
+        return model.fit(train.features, train.relevance, group=sizes).predict(data.features)
+
     filled = np.nan_to_num(past.features, nan=float(log.clicked.mean()))
     return {
         "as shown (random)": ndcg(past, -log.position.astype(float)),
@@ -60,8 +78,57 @@ def ranklens() -> dict[str, dict[str, float]]:
         "past click rate, smoothed": ndcg(past, filled[:, 0]),
         "click rate of the whole log (leaks)": ndcg(past, whole),
         "Ranker, features of the past": ndcg(past, trained(past)),
+        "LightGBM, features of Metarank's configuration": ndcg(past, lightgbm(published)),
+        "Ranker, features of Metarank's configuration": ndcg(past, trained(published)),
+        "Ranker, both": ndcg(past, trained(both)),
         "Ranker, a leaking rate among them": ndcg(leaking, trained(leaking)),
     }
+
+
+def metarank_features(log: Any) -> Any:
+    """Return the features of Metarank's published configuration for RankLens, with reads before updates of a moment.
+
+    These are numbers of films, 15 genres, the click rate of the past (its windows of 7 and 30 days hold all of the
+    log's 20 minutes), and for genres, actors, tags and directors how much a film shares with the last ten films that
+    the user clicked.
+    """
+    films = ranklens_films()
+    numbers = ("popularity", "vote_avg", "vote_cnt", "budget", "release_date", "runtime")
+    columns = [[films[name].get(number, np.nan) for number in numbers] for name in log.documents]
+    title_words = [[len(films[name].get("title", "").split())] for name in log.documents]
+    genres = [[genre in films[name].get("genres", ()) for genre in GENRES] for name in log.documents]
+    of_films = np.column_stack([columns, title_words, genres]).astype(np.float64)
+    liked = np.zeros((len(log), 4))
+    history: dict[int, list[tuple[int, str]]] = {}
+    fields = ("genres", "actors", "tags", "director")
+    for k in range(log.n_impressions):
+        rows = slice(log.starts[k], log.starts[k + 1])
+        clicked = history.setdefault(int(log.user[k]), [])
+        recent = [films[name] for at, name in sorted(clicked) if at < log.times[k]][-10:]
+        for column, field in enumerate(fields):
+            values = [value for film in recent for value in _values(film, field)]
+            for row in range(rows.start, rows.stop) if values else ():
+                mine = _values(films[log.documents[log.document[row]]], field)
+                liked[row, column] = sum(value in mine for value in values) / len(values)
+        for row in np.arange(rows.start, rows.stop)[log.clicked[rows]].tolist():
+            clicked.append((int(log.click_time[row]), log.documents[log.document[row]]))
+    rates = log.features(["rate(click, by=document)"]).features
+    return np.column_stack([of_films[log.document], rates, liked])
+
+
+def _values(film: dict[str, Any], field: str) -> list[str]:
+    value = film.get(field) or []
+    return [value] if isinstance(value, str) else value
+
+
+def ranklens_films() -> dict[str, dict[str, Any]]:
+    """Return the fields of films by id; none for the few films without an event."""
+    films: dict[str, dict[str, Any]] = defaultdict(dict)
+    with lzma.open(RANKLENS, "rt") as file:
+        for event in map(json.loads, file):
+            if event["event"] == "item":
+                films[event["item"]] = {field["name"]: field["value"] for field in event["fields"]}
+    return films
 
 
 def speed() -> dict[str, dict[str, float]]:
@@ -70,7 +137,7 @@ def speed() -> dict[str, dict[str, float]]:
     from podium.clicks.simulating import simulate_events
     from podium.core.threads import at_most_threads
 
-    log = ClickLog.read(list(simulate_events(RANKINGS)), format="metarank")
+    log = ClickLog.read(simulate_events(RANKINGS), format="metarank")
     n_events = len(log) + int(log.clicked.sum())
     with at_most_threads(1):
         Replay(TEN_SCOPES).replay(log.select(np.arange(100)))  # compiles
@@ -130,18 +197,60 @@ def pandas_loop(log: Any) -> Any:
     return rates
 
 
-PARTS = {"ranklens": ranklens, "speed": speed}
+def links() -> dict[str, dict[str, float]]:
+    """Seconds of PageRank and HITS on random links, and how many times as long networkx takes on fewer of them."""
+    import networkx
+
+    from podium.features.links import Links
+
+    def timed(function: Any) -> tuple[float, Any]:
+        started = time.perf_counter()
+        result = function()
+        return time.perf_counter() - started, result
+
+    source, target = random_links(LINKS)
+    building, graph = timed(lambda: Links(source, target))
+    rank, hits = timed(graph.pagerank)[0], timed(graph.hits)[0]
+    source, target = random_links(FEW_LINKS)
+    theirs = networkx.DiGraph(zip(source.tolist(), target.tolist(), strict=True))
+    few = Links(source, target)
+    small = networkx.DiGraph([(0, 1), (1, 2), (2, 0)])
+    networkx.pagerank(small), networkx.hits(small)  # imports
+    few.pagerank()
+    rank_of_few, ours = timed(few.pagerank)
+    rank_of_theirs, expected = timed(lambda: networkx.pagerank(theirs, tol=1e-12))
+    hits_of_few, (_, authorities) = timed(few.hits)
+    hits_of_theirs, (_, expected_authorities) = timed(lambda: networkx.hits(theirs, max_iter=1000, tol=1e-12))
+    assert np.allclose(ours, [expected[int(name)] for name in few.ids], atol=1e-9)
+    assert np.allclose(authorities, [expected_authorities[int(name)] for name in few.ids], atol=1e-6)
+    return {
+        f"{LINKS:,} links: read": {"seconds": building},
+        f"{LINKS:,} links: PageRank": {"seconds": rank, "times networkx": rank_of_theirs / rank_of_few},
+        f"{LINKS:,} links: HITS": {"seconds": hits, "times networkx": hits_of_theirs / hits_of_few},
+    }
+
+
+def random_links(n: int) -> tuple[Any, Any]:
+    """Return the ends of links between a tenth as many documents, some of which have many links."""
+    rng = np.random.default_rng(0)
+    return rng.integers(0, n // 10, n), (n // 10 * rng.random(n) ** 3).astype(np.int64)
+
+
+PARTS = {"ranklens": ranklens, "speed": speed, "links": links}
 
 
 def run() -> Report:
-    """Both parts, each in a process of its own."""
+    """All parts, each in a process of its own."""
     results = [entry for part in PARTS for entry in in_child("bench.clicks", part).items()]
     rows = [{"what": name} | {key: round(value, 4) for key, value in row.items()} for name, row in results]
     return Report(
-        "clicks", "Click features by replay", rows,
+        "clicks", "Click features by replay, and links", rows,
         [f"RankLens: 9,800 rankings of 24 random films. NDCG of the last {TEST:.0%} of them; rankers learn from those "
-         "before. A rate of the past holds nothing that happened at the time of the ranking or after it; a rate of the "
-         f"whole log leaks. Speed: {RANKINGS:,} simulated rankings of ten documents with clicks, one thread."],
+         "before. Metarank's configuration has numbers and genres of films, the past click rate, and what a film "
+         "shares with films that the user clicked before; its models are LightGBM's or XGBoost's, here with 100 "
+         "trees of 16 leaves. A rate of the past holds nothing that happened at the time of the ranking or after it; a "
+         f"rate of the whole log leaks. Speed: {RANKINGS:,} simulated rankings of ten documents with clicks, one "
+         f"thread. Links are random; networkx is timed on {FEW_LINKS:,} of them."],
     )  # fmt: skip
 
 

@@ -205,7 +205,7 @@ def service(name: str, folder: Path) -> Iterator[tuple[int, int]]:
         port = free.getsockname()[1]
     if name == PODIUM:
         code = "from podium.cli import main; main()"
-        command = ["-c", code, "serve", str(folder / "served"), "--no-log-requests", "--watch", "0.05"]
+        command = ["-c", code, "serve", str(folder / "served"), "--no-access-log", "--watch", "0.05"]
         command += ["--port", str(port)]
     else:
         command = ["-m", "bench.serving", "fastapi", str(folder), str(port)]

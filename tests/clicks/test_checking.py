@@ -56,6 +56,17 @@ def test_repeated_impressions_are_found():
     assert finding.message.startswith("10 impressions repeat another one exactly")
 
 
+def test_dwell_times_longer_than_a_day_are_found():
+    """Search engines write the largest number for users who never came back."""
+    log = ClickLog.from_arrays(
+        query=["q"] * 3, document=["a", "b", "c"], position=[1, 2, 3], clicked=[1, 1, 0], dwell=[30, 2**63 - 1, 2**40],
+        impression=[1] * 3, time=[5] * 3,
+    )  # fmt: skip
+    (finding,) = log.check()
+    assert (finding.kind, finding.count) == ("dwell", 1)
+    assert "1 dwell times are longer than a day" in finding.message
+
+
 def test_bots_are_found():
     n = 300
     bot = {

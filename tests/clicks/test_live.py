@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from podium.clicks import ClickLog, LiveLog, Replay
-from podium.errors import DataError
+from podium.clicks.simulating import write_events
+from podium.errors import DataError, FileFormatError
 
 FEATURES = [
     "rate(click, by=document)", "count(impression, by=query+document, window=30d)", "recency(click, by=user)",
@@ -77,6 +79,20 @@ def test_a_snapshot_of_other_features_is_not_used(tmp_path):
     assert counts[:, 1].sum() == 20
 
 
+def test_a_snapshot_of_another_file_is_not_used(tmp_path):
+    features = ["count(impression, by=document)"]
+    for folder, documents in (("old", "a"), ("new", "bcd")):
+        live = LiveLog(tmp_path / folder, features)
+        with live.moment() as now:
+            live.show(now, "r", [{"id": name} for name in documents], query=None, user=None, session=None)
+        live.close()
+    shutil.copy(tmp_path / "new" / "events.jsonl", tmp_path / "old" / "events.jsonl")
+    live = LiveLog(tmp_path / "old", features)
+    with live.moment() as now:
+        counts = live.read(now + 1, list("abcd"), query=None, user=None, session=None)
+    assert counts[:, 0].tolist() == [0, 1, 1, 1]
+
+
 def test_one_process_at_a_time(tmp_path):
     live = LiveLog(tmp_path, FEATURES)
     with pytest.raises(DataError, match="in use by another process"):
@@ -128,3 +144,25 @@ def test_no_acknowledged_event_is_lost_when_the_process_is_killed(tmp_path):
         counts = live.read(now + 1, [f"d{k}" for k in range(len(acknowledged))], query=None, user=None, session=None)
     assert int(acknowledged[-1]) == len(acknowledged) - 1 >= 49
     assert (counts == 1).all()
+
+
+def test_an_earlier_log_is_the_beginning(tmp_path):
+    """Features of the first request come from the clicks of the log that was copied, in milliseconds."""
+    write_events(tmp_path / "events.jsonl", 80)
+    features = ["rate(click, by=document)", "count(click, by=brand)", "recency(click, by=document)"]
+    live = LiveLog(tmp_path, features)
+    documents = [f"d{k}" for k in range(200)]
+    with live.moment() as now:
+        values = live.read(now, documents, query=None, user=None, session=None)
+        live.show(now, "new", [{"id": name} for name in documents], query=None, user=None, session=None)
+    live.close()
+    log = ClickLog.read(tmp_path / "events.jsonl", format="metarank")
+    np.testing.assert_array_equal(log.features(features).features[-200:], values.astype(np.float32))
+    assert np.nanmax(values[:, 0]) > 0
+
+    write_events(tmp_path / "unsorted.jsonl", 80)
+    lines = (tmp_path / "unsorted.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "events.jsonl").write_text("".join(lines[::-1]))
+    with pytest.raises(FileFormatError, match=r"byte \d+: event 0: events must come in the order of time"):
+        LiveLog(tmp_path / "other", features)

@@ -3,9 +3,11 @@
 import random
 import re
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from podium.clicks import ClickLog
@@ -23,6 +25,7 @@ def as_columns(log):
         "queries": [log.queries[q] for q in log.query], "documents": [log.documents[d] for d in log.document],
         "clicked": log.clicked.tolist(), "order": log.click_order.tolist(), "click_time": log.click_time.tolist(),
         "dwell": np.nan_to_num(log.dwell, nan=-1).tolist(), "pairs": log.pairs.tolist(),
+        "users": [log.users[u] if u >= 0 else None for u in log.user],
         "sessions": [log.sessions[s] if s >= 0 else None for s in log.session],
     }  # fmt: skip
 
@@ -35,7 +38,7 @@ def test_rows_are_sorted_by_time_impression_and_position():
         "queries": ["a", "b", "a"], "documents": ["x", "y", "x", "y", "y"],
         "clicked": [False, True, False, True, True], "order": [0, 1, 0, 1, 1],
         "click_time": [0, 10_000_000, 0, 20_000_000, 30_000_000], "dwell": [-1.0] * 5, "pairs": [0, 1, 2, 3, 1],
-        "sessions": ["s", "s", "t"],
+        "users": [None] * 3, "sessions": ["s", "s", "t"],
     }  # fmt: skip
     assert [log.queries[q] for q in log.pair_queries] == ["a", "a", "b", "b"]
     assert [log.documents[d] for d in log.pair_documents] == ["x", "y", "x", "y"]
@@ -52,7 +55,7 @@ def test_any_order_of_rows_gives_the_same_log():
         assert as_columns(ClickLog.from_arrays(**shuffled)) == expected
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "tsv.gz", "jsonl", "parquet", "dictionaries"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "tsv.gz", "jsonl", "parquet", "dictionaries", "duckdb"])
 def test_frames_and_files_give_the_same_log(kind, tmp_path):
     frame = pd.DataFrame(COLUMNS).rename(columns={"query": "search"})
     frame["other"] = 1.5
@@ -65,11 +68,43 @@ def test_frames_and_files_give_the_same_log(kind, tmp_path):
         frame.to_json(path, orient="records", lines=True)
     elif kind == "parquet":
         frame.to_parquet(path)
-    source = {"pandas": frame, "polars": pl.from_pandas(frame), "dictionaries": frame.to_dict("records")}.get(
-        kind, path
-    )
+    source = {
+        "pandas": frame, "polars": pl.from_pandas(frame), "dictionaries": frame.to_dict("records"),
+        "duckdb": duckdb.from_df(frame),
+    }.get(kind, path)  # fmt: skip
     log = ClickLog.read(source, query="search")
     assert as_columns(log) == as_columns(ClickLog.from_arrays(**COLUMNS))
+
+
+def test_a_stream_is_read_part_by_part():
+    """Names get the same codes, whatever part they come in; missing ones, numbers and texts of numbers included."""
+    n = 1000
+    columns = {
+        "time": np.arange(n) // 10, "impression": np.arange(n) // 10, "query": np.arange(n) // 10 % 7,
+        "document": [f"d{(k * 37) % 101}" for k in range(n)], "position": np.arange(n) % 10 + 1,
+        "clicked": np.arange(n) % 3 == 0, "user": [None if k // 10 % 4 == 0 else str(k // 10 % 5) for k in range(n)],
+    }  # fmt: skip
+    table = pa.table(columns)
+    expected = as_columns(ClickLog.from_arrays(**columns))
+    for size in (1, 64, 5000):
+        parts = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=size))
+        assert as_columns(ClickLog.read(parts)) == expected
+    parts = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert as_columns(ClickLog.from_frame(parts)) == expected
+
+
+def test_a_stream_with_an_error_names_its_row():
+    relation = duckdb.sql("SELECT 'tea' AS query, range AS document, 1 AS position, range = 5 AS clicked FROM range(9)")
+    with pytest.raises(DataError, match="there is no column 'words'"):
+        ClickLog.read(relation, query="words")
+    table = pa.table(
+        {"query": ["q"] * 4, "document": [1.0, 2.0, 2.5, 3.0], "position": [1, 2, 3, 4], "clicked": [0] * 4}
+    )
+    parts = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=1))
+    with pytest.raises(DataError, match=r"row 2: document: expected a name or a whole number, but got 2\.5"):
+        ClickLog.read(parts)
+    with pytest.raises(DataError, match="the log is empty"):
+        ClickLog.read(duckdb.sql("SELECT '' AS query, '' AS document, 1 AS position, true AS clicked WHERE false"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from podium.clicks import ClickLog, Replay
 from podium.clicks import replay as replay_module
 from podium.clicks.click_features import ROOTS, parse
+from podium.clicks.simulating import simulate_events
 from podium.errors import DataError, FileFormatError
 from tests.clicks.logs import DAY, events_of, fields_before, names_of, random_events, slow_features
 
@@ -190,6 +191,19 @@ def test_late_and_wrong_events_are_refused_whole():
     assert replay.read({"time": 20, "documents": ["a"]}) == 1
 
 
+def test_events_do_not_wait_for_a_read_without_bound(monkeypatch):
+    state, busy = Replay(["count(click)"]), Replay(["count(click)"])
+    events = [{"event": "click", "time": k, "document": "ab"[k % 2]} for k in range(200)]
+    for event in events:
+        state.update(event)
+    monkeypatch.setattr(replay_module, "MOST_PENDING", 10)
+    for event in events:
+        busy.update(event)
+        assert len(busy._pending) <= 11
+    request = {"time": 200, "documents": ["a", "b"]}
+    assert busy.read(request).tolist() == state.read(request).tolist() == [[100.0], [100.0]]
+
+
 def test_the_state_is_bounded_and_the_oldest_go():
     replay = Replay(["count(click, by=document)"], limit=100)
     for k in range(1000):
@@ -200,6 +214,19 @@ def test_the_state_is_bounded_and_the_oldest_go():
     counts = replay.read({"time": 2000, "documents": [f"d{k}" for k in range(1000)]}).ravel()
     assert counts[-75:].all()
     assert not counts[:-101].any()
+
+
+def test_numbers_that_were_logged_are_features_as_well():
+    log = ClickLog.read(simulate_events(30), format="metarank")
+    data = log.features(["rate(click,by=document)", "text_score", "count(click)"])
+    assert data.feature_names == ("rate(click, by=document)", "text_score", "count(click, by=document)")
+    np.testing.assert_array_equal(data.feature(1), log.shown["text_score"].astype(np.float32))
+    alone = log.features(["count(click)", "rate(click, by=document)"])
+    np.testing.assert_array_equal(data.features[:, [2, 0]], alone.features)
+    assert log.features(["text_score"]).feature_names == ("text_score",)
+    for wrong in ([], "text_score", ["text_scores"], ["text_score", "text_score"]):
+        with pytest.raises(DataError):
+            log.features(wrong)
 
 
 def test_replay_needs_times_events_and_fields():

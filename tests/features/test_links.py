@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.features import FeatureSet, Index
-from podium.features.links import Links, host_of
+from podium.features.links import Links, anchor_texts, host_of
 
 networkx = pytest.importorskip("networkx")
 
@@ -103,6 +103,19 @@ def test_attributes_of_an_index():
     index.set_attributes(attributes)
     rows = FeatureSet(["attribute(pagerank)"]).rows(index, "tea", [0, 1, 2])
     np.testing.assert_array_equal(rows[:2, 0], links.pagerank()[[1, 0]].astype(rows.dtype))
+
+
+def test_anchor_texts_are_a_field_of_an_index():
+    target, text = ["b", 1, "b", "absent", "b", "b"], ["Tea house", "coffee", "best tea", "tea", None, float("nan")]
+    anchors = anchor_texts(["a", "b", 1], target, text)
+    assert anchors == [[], ["Tea house", "best tea"], ["coffee"]]
+    assert anchor_texts(["a", "b", 1], target[::-1], text[::-1]) == anchors
+    documents = [{"id": name, "anchor": words} for name, words in zip(("a", "b", "1"), anchors, strict=True)]
+    index = Index.build(documents, fields={"anchor": "english"})
+    assert index.search("tea").ids == ["b"]
+    assert index.fields["anchor"].n_words == 5
+    with pytest.raises(DataError, match="text: expected the words of a link in row 0, but got 7"):
+        anchor_texts(["a"], ["a"], [7])
 
 
 def test_frames_and_files(tmp_path):

@@ -21,7 +21,7 @@ FEATURES = ["rate(click, by=document)", "count(impression, by=query+document)", 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    log = ClickLog.read(list(simulate_events(300)), format="metarank")
+    log = ClickLog.read(simulate_events(300), format="metarank")
     past = log.features(FEATURES)
     values = np.column_stack([log.shown["text_score"], past.features])
     data = podium.RankingData(values, log.clicked, qid=log.impression, feature_names=["text_score", *FEATURES])
@@ -77,8 +77,8 @@ def test_logged_features_and_scores_equal_the_replay_of_the_log(model, tmp_path)
         np.testing.assert_array_equal(log.shown[name], values[:, k])
     assert np.nanmax(values[:, 0]) > 0
     rows = np.column_stack([log.shown["text_score"], values]).astype(np.float32)
-    np.testing.assert_array_equal(log.shown["score"], podium.load(model).predict(rows))
-    assert log.ranking_data().n_features == 5
+    np.testing.assert_array_equal(log.shown["model_score"], podium.load(model).predict(rows))
+    assert log.ranking_data().feature_names == (*sorted(FEATURES), "text_score")
     assert log.check() == () or {finding.kind for finding in log.check()} <= {"ties"}
 
 

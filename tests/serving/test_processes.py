@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -11,9 +12,12 @@ import threading
 import time
 
 import httpx
+import numpy as np
 import pytest
 
 import podium
+from podium.clicks import ClickLog, LiveLog
+from podium.clicks.simulating import simulate_events
 
 pytestmark = pytest.mark.slow  # processes start
 
@@ -43,13 +47,13 @@ def is_alive(pid):
 class Running:
     """A service in processes of its own."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, log=None):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.log = folder / "log"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen([*COMMAND, str(folder), "--port", str(self.port), *options], stderr=log)
+        self.log = log or folder / "log"
+        with self.log.open("w") as file:
+            self.process = subprocess.Popen([*COMMAND, str(folder), "--port", str(self.port), *options], stderr=file)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
 
     def rank(self, rows):
@@ -73,7 +77,7 @@ class Running:
 @pytest.fixture
 def running(models, tmp_path):
     shutil.copy(models["web"], tmp_path / "web.podium")
-    service = Running(tmp_path, "--watch", "0.05", "--max-seconds", "1", "--workers", "2", "--no-log-requests")
+    service = Running(tmp_path, "--watch", "0.05", "--max-seconds", "1", "--workers", "2", "--no-access-log")
     try:
         until(lambda: service.client.get("/ready").status_code == 200)
         until(lambda: len(service.events("ready")) == 2)
@@ -251,3 +255,60 @@ def test_bad_arguments_are_lines_of_json_too(models, tmp_path):
             done = run(models["web"], "--port", taken.getsockname()[1], "--workers", workers)
             assert done.returncode != 0
             assert any("in use" in line.get("text", "") for line in lines_of(done))
+
+
+FEATURES = ["count(impression, by=document)", "rate(click, by=document, smoothing=2)"]
+
+
+def click_model(folder):
+    log = ClickLog.read(simulate_events(200), format="metarank")
+    path = folder / "clicks.podium"
+    podium.LambdaMART(n_trees=3, n_leaves=4).fit(log.ranking_data(FEATURES)).save(path)
+
+
+def rank_and_click(service, seed, acknowledged):
+    """Ask and click until the service is gone; note the clicks that it accepted."""
+    rng = random.Random(seed)
+    with httpx.Client(base_url=service.client.base_url, timeout=20) as client:
+        while True:
+            ids = rng.sample("abcdefgh", 4)
+            try:
+                shown = client.post("/rank", json={"documents": [{}] * 4, "ids": ids, "query": "tea"}).json()
+                item = shown["ranking"][rng.randrange(2)]["id"]
+                event = {"event": "interaction", "type": "click", "ranking": shown["id"], "item": item}
+                if client.post("/events", json={"events": [event]}).json() == {"accepted": 1, "ignored": 0}:
+                    acknowledged.append((shown["id"], item))
+            except httpx.TransportError:
+                return
+
+
+def test_a_killed_service_loses_no_acknowledged_event_and_its_log_replays_to_the_bit(tmp_path):
+    click_model(tmp_path)
+    folder, acknowledged = tmp_path / "shown", []
+    for part in range(2):
+        service = Running(
+            tmp_path / "clicks.podium", "--log-requests", str(folder), "--no-access-log", log=tmp_path / "log"
+        )
+        try:
+            until(lambda: service.client.get("/ready").status_code == 200)  # noqa: B023
+            before = len(acknowledged)
+            users = [
+                threading.Thread(target=rank_and_click, args=(service, 10 * part + k, acknowledged)) for k in range(3)
+            ]
+            for user in users:
+                user.start()
+            until(lambda: len(acknowledged) >= before + 60)  # noqa: B023
+        finally:
+            service.process.kill()
+            service.process.wait(20)
+        for user in users:
+            user.join()
+    assert len(acknowledged) >= 120
+    LiveLog(folder, FEATURES).close()  # drops a line that the kill left unfinished
+    events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
+    assert set(acknowledged) <= {(one["ranking"], one["item"]) for one in events if one["event"] == "interaction"}
+    log = ClickLog.read(folder / "events.jsonl", format="metarank")
+    values = log.features(FEATURES).features
+    for k, name in enumerate(FEATURES):
+        np.testing.assert_array_equal(log.shown[name].astype(np.float32), values[:, k].astype(np.float32))
+    assert log.clicked.sum() >= len(acknowledged)

@@ -125,9 +125,18 @@ def serve(
     max_seconds: Annotated[float, typer.Option(help="Seconds of a request, at most.")] = DEFAULT.seconds,
     clicks: Annotated[
         Path | None,
-        typer.Option(help="A folder for a click log: log what is shown, take POST /events, compute click features."),
+        typer.Option(
+            "--log-requests",
+            metavar="FOLDER",
+            help="Log what is shown, with features and scores, take POST /events, and compute click features.",
+        ),
     ] = None,
-    log_requests: Annotated[bool, typer.Option(help="Log a line of JSON for each request.")] = True,
+    log_requests: Annotated[
+        bool,
+        typer.Option(
+            "--access-log/--no-access-log", " /--no-log-requests", help="Log the path, status and time of each request."
+        ),
+    ] = True,
 ) -> None:
     """Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.
 

@@ -77,7 +77,7 @@ def use_clicks() -> None:
     from podium.clicks import DBN, Cascade, ClickLog, DependentClicks, PositionBased, UserBrowsing
     from podium.clicks.simulating import simulate_events
 
-    log = ClickLog.read(list(simulate_events(60, n_documents=20)), format="metarank")
+    log = ClickLog.read(simulate_events(60, n_documents=20), format="metarank")
     log.features(["rate(click, by=document)", "count(impression, by=query+document, window=30d)"])
     for kind in ("ctr", "skip_above"):
         log.labels(kind)

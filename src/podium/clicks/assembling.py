@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,8 @@ class Impressions(NamedTuple):
 
 def code(values: Any) -> Coded:
     """Return a column of names or whole numbers as codes into the sorted names; missing values are −1."""
+    if isinstance(values, Coded):
+        return values
     array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
     if array.ndim != 1:
         raise DataError(f"expected a column, but the array has {array.ndim} dimensions")
@@ -73,18 +75,34 @@ def code(values: Any) -> Coded:
         raw = [numbers.setdefault(value, len(numbers)) for value in map(_hashable, array.tolist())]
     except TypeError:
         raise DataError("expected names or whole numbers, but the column holds lists or dictionaries") from None
-    by_text: dict[str | None, int] = {}  # 1 and "1" are one name
-    merged = np.empty(len(numbers), np.int32)
-    for k, value in enumerate(numbers):
-        try:
-            merged[k] = by_text.setdefault(_name(value), len(by_text))
-        except DataError as error:
-            raise with_row(error, raw.index(k)) from None
-    codes: Int32s = merged[np.asarray(raw, np.int64)]
-    if None in by_text:
-        absent = by_text[None]
-        codes = np.where(codes == absent, -1, codes - (codes > absent)).astype(np.int32)
-    return _sorted([text for text in by_text if text is not None], codes)
+    coder = NameCoder()
+    coder.add(list(numbers), np.asarray(raw, np.int64))
+    return coder.coded()
+
+
+class NameCoder:
+    """Codes a column of names part by part, so that the texts of all rows need not be in memory at once."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._parts: list[Int32s] = []
+
+    def add(self, values: Sequence[Any], places: Ints) -> None:
+        """Add rows: each has a place in a list of distinct values, −1 for a missing one."""
+        codes = np.full(len(values) + 1, -1, np.int32)
+        for k, value in enumerate(values):
+            try:
+                text = _name(value)
+            except DataError as error:
+                row = sum(map(len, self._parts)) + int(np.argmax(places == k))
+                raise with_row(error, row) from None
+            if text is not None:  # 1 and "1" are one name
+                codes[k] = self._codes.setdefault(text, len(self._codes))
+        self._parts.append(codes[places])
+
+    def coded(self) -> Coded:
+        """Return the whole column."""
+        return _sorted(list(self._codes), np.concatenate(self._parts))
 
 
 def _hashable(value: Any) -> Any:
@@ -92,7 +110,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _name(value: Any) -> str | None:
-    if value is None or value == "":
+    if value is None or value == "" or value != value:
         return None
     if isinstance(value, str):
         try:
@@ -108,7 +126,7 @@ def _name(value: Any) -> str | None:
 
 
 def _sorted(names: list[str], codes: Int32s) -> Coded:
-    """Return the same column with its names in order; names that numbers and texts share are one."""
+    """Return the same column with its names in order."""
     order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.empty(len(names) + 1, np.int32)
     rank[order], rank[-1] = np.arange(len(names)), -1
@@ -120,10 +138,15 @@ def columns_of_rows(
 ) -> tuple[ShownRows, Impressions, ReadingNotes, Place]:
     """Return what `assemble` takes from the columns of a flat table."""
     notes = ReadingNotes()
-    n = len(rows["document"])
-    for name, column in rows.items():
-        if column is not None and len(column) != n:
-            raise DataError(f"{name} has {len(column)} entries, but document has {n}")
+    lengths = {
+        name: len(column.codes if isinstance(column, Coded) else column)
+        for name, column in rows.items()
+        if column is not None
+    }
+    n = lengths["document"]
+    for name, length in lengths.items():
+        if length != n:
+            raise DataError(f"{name} has {length} entries, but document has {n}")
     if n == 0:
         raise DataError("the log is empty: there is no shown document")
 
@@ -148,7 +171,7 @@ def columns_of_rows(
     shown = ShownRows(
         impression=_impressions(coded, times),
         document=coded["document"],
-        position=_from_one(converted("position", _whole), positions_from, notes, place),
+        position=from_one(converted("position", _whole), positions_from, notes, place),
         clicked=clicked,
         click_order=np.zeros(n, np.int64) if rows["click_order"] is None else converted("click_order", _whole),
         click_time=_click_times(rows, clicked, time_unit, converted),
@@ -335,7 +358,7 @@ def _without_repeats(rows: ShownRows, notes: ReadingNotes, place: Place) -> Show
     return kept
 
 
-def _from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:
+def from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:
     """Return positions that count from 1."""
     least = int(position.min(initial=1))
     if positions_from not in (None, 0, 1):

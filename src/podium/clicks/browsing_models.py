@@ -52,11 +52,6 @@ class Cells(NamedTuple):
         starts = np.searchsorted(keys, np.arange(n_pairs + 1) * n_slots)
         return cls(starts, keys % n_slots, shown, clicks, n_slots)
 
-    @property
-    def pairs(self) -> Ints:
-        """The pair of each cell."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
 
 class _CellSteps:
     """EM steps for α and γ. The hidden event is the examination; the first slot is always examined.

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from podium.clicks.assembling import number_rows
 from podium.clicks.log import ClickLog
 from podium.clicks.replay import combined, hashes_of
-from podium.clicks.times import PER_SECOND
+from podium.clicks.times import LONGEST_VISIT, PER_SECOND
 from podium.core.array_types import Bools, Floats, Ints, UInt64s
 from podium.errors import DataError
 
@@ -44,7 +44,8 @@ class Finding:
 
 def check(log: ClickLog, features: Mapping[str, Any] | None, clicks_per_minute: int) -> tuple[Finding, ...]:
     """Return all findings; see `ClickLog.check`."""
-    findings = [*_notes(log), *_times(log), *_positions(log), *_repeats(log), *_bots(log, clicks_per_minute)]
+    findings = [*_notes(log), *_times(log), *_dwell(log), *_positions(log), *_repeats(log)]
+    findings += _bots(log, clicks_per_minute)
     if features:
         findings += _leaks(log, {name: np.asarray(values, np.float64) for name, values in features.items()})
     return tuple(findings)
@@ -88,6 +89,13 @@ def _times(log: ClickLog) -> Iterator[Finding]:
         longest = int(gaps[np.argmax(steps[gaps])])
         yield Finding("gaps", len(gaps), f"{len(gaps):,} gaps without impressions; the longest lasts "
                       f"{steps[longest] / HOUR:.1f} hours from {_date(log.times[longest])}")  # fmt: skip
+
+
+def _dwell(log: ClickLog) -> Iterator[Finding]:
+    n = int((log.dwell > LONGEST_VISIT).sum())
+    if n:
+        yield Finding("dwell", n, f"{n:,} dwell times are longer than a day, as if users never came back. Labels count "
+                      "them as the longest visits, features leave them out")  # fmt: skip
 
 
 def _date(time: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -15,6 +16,7 @@ import numpy as np
 
 from podium.clicks.log_formats import RESERVED
 from podium.clicks.replay import Replay
+from podium.clicks.times import microseconds
 from podium.core.array_types import Floats
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
@@ -35,7 +37,8 @@ class LiveLog:
     An event has the time at which it arrives, so the file is in the order of time, and a replay of the file gives the
     values that were read. A folder holds the file and a snapshot of the state; what the snapshot lacks is replayed from
     the file when the folder is opened again. A line that a killed process left unfinished is dropped: nobody was told
-    that it was accepted.
+    that it was accepted. Copy an earlier log into a new folder as `events.jsonl`, sorted by time, to begin with its
+    clicks.
 
     Args:
         folder: is made if it does not exist; one process at a time may use it.
@@ -67,6 +70,8 @@ class LiveLog:
         self.replay, self._rankings, offset = self._snapshot()
         self._lines = 0
         self._catch_up(offset)
+        with self.moment() as now:  # applies what waits, and compiles, before the first request
+            self.read(now, [""], query=None, user=None, session=None)
 
     def _take(self) -> None:
         if fcntl is not None:
@@ -82,9 +87,15 @@ class LiveLog:
             replay = Replay.load(path)
             notes = replay.notes
             is_same = replay.names == Replay(self._features).names and replay.limit == self._limit
-            if is_same and 0 <= notes.get("bytes", -1) <= (self.folder / LOG).stat().st_size:
+            if is_same and notes.get("end") == self._last_bytes(notes.get("bytes", 0)):
                 return replay, OrderedDict(notes["rankings"]), notes["bytes"]
         return Replay(self._features, limit=self._limit), OrderedDict(), 0
+
+    def _last_bytes(self, end: int) -> str:
+        """Return a digest of the bytes before a place of the file, so that a snapshot of another file is not used."""
+        start = max(0, end - 1000)
+        self._file.seek(start)
+        return hashlib.blake2b(self._file.read(end - start), digest_size=16).hexdigest()
 
     def _catch_up(self, offset: int) -> None:
         """Apply the lines of the file from a place on, and drop an unfinished one."""
@@ -94,7 +105,7 @@ class LiveLog:
                 break
             try:
                 self._apply(json.loads(line))
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError) as error:  # a DataError is a ValueError
                 raise FileFormatError(self.folder / LOG, f"byte {offset}: {error}") from None
             offset += len(line)
         self._file.truncate(offset)
@@ -161,7 +172,7 @@ class LiveLog:
 
     def _apply(self, event: Mapping[str, Any]) -> bool:
         """Change the state as an event of the file says; return whether it is a click that does not count."""
-        now = _iso(int(event["timestamp"]))
+        now = _iso(microseconds(event["timestamp"]))
         if event["event"] == "ranking":
             query = next((f["value"] for f in event.get("fields") or () if f["name"] == "query"), None)
             names = {"query": query, "user": event.get("user"), "session": event.get("session")}
@@ -199,7 +210,9 @@ class LiveLog:
         with self.lock:
             self._file.flush()
             os.fsync(self._file.fileno())
-            notes = {"bytes": self._file.tell(), "rankings": list(self._rankings.items())}
+            end = self._file.tell()
+            notes = {"bytes": end, "end": self._last_bytes(end), "rankings": list(self._rankings.items())}
+            self._file.seek(0, os.SEEK_END)
             self.replay.save(self.folder / STATE, notes)
             self._lines = 0
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from podium.data.columns import PreferencePairs
     from podium.data.ranking_data import RankingData
 
+MODEL_SCORE = "model_score"  # a number that the service logs with each document, and that is not a feature
 COLUMNS = (
     "time", "query", "document", "position", "clicked", "impression", "user", "session", "dwell", "click_time",
     "click_order",
@@ -196,7 +197,8 @@ class ClickLog:
         """Read a log from JSONL, CSV, TSV or Parquet files, compressed or not, or from a frame.
 
         Args:
-            path: a file, several files that are one log, a frame or an iterable of dictionaries.
+            path: a file, several files that are one log, a frame, an iterable of dictionaries, or a DuckDB relation,
+                whose rows are never in memory all at once.
             format: `"metarank"` (its events), `"ubi"` (OpenSearch's User Behavior Insights) or `"flat"` (a table with
                 a row for each shown document).
             options: `time_unit` (s, ms, us or ns; by default the size of each number decides); `positions_from` (0 or
@@ -215,6 +217,8 @@ class ClickLog:
     ) -> ClickLog:
         """Return the log of a frame (pandas, polars, pyarrow) with a row for each shown document.
 
+        A DuckDB relation, or another stream of Arrow data, is read part by part, so it may be larger than memory.
+
         Args:
             frame: columns named `query`, `document`, `position`, `clicked`, and optionally `time`, `impression`,
                 `user`, `session`, `dwell` (seconds), `click_time`, `click_order`; other columns are left out.
@@ -223,8 +227,11 @@ class ClickLog:
             positions_from: whether positions count from 0 or from 1.
 
         """
+        from podium.clicks.log_formats import is_stream, read_log
         from podium.data.frames import columns_by_name
 
+        if is_stream(frame):
+            return read_log(frame, "flat", {**columns, "time_unit": time_unit, "positions_from": positions_from})
         if not is_frame(frame):
             raise DataError(f"expected a data frame, but got {type(frame).__name__}; from_arrays takes columns")
         _, series = columns_by_name(frame)
@@ -351,7 +358,8 @@ class ClickLog:
         """Return features of each row from the events before it, by a replay of the log in the order of time.
 
         Args:
-            features: texts such as `rate(click, by=document)`; see `podium.clicks.Replay`.
+            features: texts such as `rate(click, by=document)`; see `podium.clicks.Replay`. The name of a number that
+                was logged with the documents (`shown`) stands for that number.
             limit: the most keys that each scope keeps.
 
         Returns:
@@ -360,8 +368,14 @@ class ClickLog:
         """
         from podium.clicks.replay import Replay
 
-        replay = Replay(features, limit=limit)
-        return self._data(replay.replay(self), replay.names)
+        texts = features if isinstance(features, str) else [text for text in features if text not in self.shown]
+        columns, names = dict(self.shown), list(features)
+        if texts or not names:
+            replay = Replay(texts, limit=limit)
+            columns |= zip(replay.names, replay.replay(self).T, strict=True)
+            spelt = dict(zip(texts, replay.names, strict=True))
+            names = [spelt.get(name, name) for name in names]
+        return self._data(np.stack([columns[name] for name in names], axis=1), tuple(names))
 
     def ranking_data(
         self, features: Any = None, labels: str | Sequence[str] = "clicked", *, relevance: ArrayLike | None = None,
@@ -370,8 +384,9 @@ class ClickLog:
         """Return data for training: a row for each shown document, a query for each impression.
 
         Args:
-            features: the result of `features`, texts of features, an array with a row for each row of the log, or None
-                for the numbers that were logged with the documents (`shown`).
+            features: the result of `features`, texts that it takes, an array with a row for each row of the log, or
+                None for the numbers that were logged with the documents (`shown`), without the score of the model that
+                was served (`model_score`).
             labels: `"clicked"`, or a kind of `labels`, or several. Each becomes a label source of that name.
             relevance: the main labels, such as human grades; by default the first of `labels`.
             preferences: whether to add the pairs of `preferences`.
@@ -383,9 +398,10 @@ class ClickLog:
         names = [labels] if isinstance(labels, str) else list(labels)
         sources = {name: self.clicked if name == "clicked" else self.labels(name, **options).of_rows for name in names}
         if features is None:
-            if not self.shown:
+            columns = {name: values for name, values in self.shown.items() if name != MODEL_SCORE}
+            if not columns:
                 raise DataError("no numbers were logged with the documents: pass features, such as log.features([…])")
-            data = self._data(np.stack(list(self.shown.values()), axis=1), tuple(self.shown))
+            data = self._data(np.stack(list(columns.values()), axis=1), tuple(columns))
         elif isinstance(features, RankingData):
             data = features
         elif isinstance(features, list | tuple) and all(isinstance(text, str) for text in features):

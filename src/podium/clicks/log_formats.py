@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from podium.clicks.assembling import Coded, Impressions, ShownRows, assemble, code
+from podium.clicks.assembling import (
+    Coded,
+    Impressions,
+    NameCoder,
+    Place,
+    ShownRows,
+    assemble,
+    code,
+    columns_of_rows,
+    from_one,
+)  # fmt: skip
 from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNotes, chosen_columns
 from podium.clicks.times import UNITS, microseconds
 from podium.core.array_types import Int32s, Ints
@@ -65,9 +75,13 @@ def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
 
 def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
     """Read a table with a row for each shown document."""
-    if is_frame(source):
+    if is_frame(source) and not is_stream(source):
         return ClickLog.from_frame(source, **options)
     columns = {role: options.pop(role) for role in COLUMNS if role in options}
+    if is_stream(source):
+        return read_stream(
+            import_pyarrow("a stream of Arrow data").RecordBatchReader.from_stream(source), columns, **options
+        )
     if isinstance(source, str | os.PathLike) and kind_of(source) == ".parquet":
         return _read_flat_parquet(os.fspath(source), columns, options)
     texts = {columns.get(name, name) for name in NAMES}
@@ -99,14 +113,54 @@ def _read_flat_parquet(path: str, columns: Mapping[str, str], options: dict[str,
     pyarrow = import_pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            chosen = chosen_columns(file.schema_arrow.names, columns)
-            table = file.read(sorted(set(chosen.values())))
+            schema = file.schema_arrow
+            chosen = sorted(set(chosen_columns(schema.names, columns).values()))
+            parts = pyarrow.RecordBatchReader.from_batches(
+                pyarrow.schema([schema.field(name) for name in chosen]), file.iter_batches(columns=chosen)
+            )
+            return read_stream(parts, columns, **options, place=lambda row: f"row {row + 1}")
     except (pyarrow.ArrowException, OSError) as error:
         raise FileFormatError(path, f"cannot be read: {error}") from None
     except DataError as error:
         raise FileFormatError(path, str(error)) from None
-    arrays = {role: table[name].to_numpy() for role, name in chosen.items()}
-    return ClickLog.from_arrays(**arrays, **options, place=lambda row: f"{path}, row {row + 1}")
+
+
+def is_stream(source: Any) -> bool:
+    """Whether a source gives Arrow data in parts, without being in memory: a DuckDB relation, a RecordBatchReader."""
+    return hasattr(source, "__arrow_c_stream__") and not is_frame(source, in_memory=True)
+
+
+def read_stream(
+    parts: Any, columns: Mapping[str, str], time_unit: str | None = None, positions_from: int | None = None,
+    place: Place = lambda row: f"row {row}",
+) -> ClickLog:  # fmt: skip
+    """Read a flat table part by part: names become codes at once, so a log may be larger than memory.
+
+    Args:
+        parts: pyarrow's `RecordBatchReader`.
+        columns: names of columns by role.
+        time_unit, positions_from, place: as in `ClickLog.from_arrays`.
+
+    """
+    with parts:
+        chosen = chosen_columns(parts.schema.names, columns)
+        names = {role: NameCoder() for role in chosen if role in NAMES}
+        numbers: dict[str, list[Any]] = {role: [] for role in chosen if role not in NAMES}
+        for part in parts:
+            for role, coder in names.items():
+                encoded = part.column(chosen[role]).dictionary_encode()
+                try:
+                    coder.add(encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy().astype(np.int64))
+                except DataError as error:
+                    raise DataError(f"{place(error.row)}: {role}: {error}") from None  # type: ignore[attr-defined]
+            for role, arrays in numbers.items():
+                arrays.append(part.column(chosen[role]).to_numpy(zero_copy_only=False))
+    if not numbers["position"]:
+        raise DataError("the log is empty: there is no shown document")
+    rows: dict[str, Any] = dict.fromkeys(COLUMNS)
+    rows |= {role: np.concatenate(arrays) for role, arrays in numbers.items()}
+    rows |= {role: coder.coded() for role, coder in names.items()}
+    return assemble(*columns_of_rows(rows, time_unit, positions_from, place))
 
 
 class LogBuilder:
@@ -243,14 +297,8 @@ class LogBuilder:
         position = np.fromiter((row[2] for row in self._rows), np.int64, len(self._rows))
         groups = code([f"={group}" for group in self._groups]).codes
         for group in range(int(groups.max()) + 1):
-            inside = groups == group
-            least = min(int(position[inside].min()), 1)
-            if positions_from == 1 and least == 0:
-                row = int(np.flatnonzero(inside & (position == 0))[0])
-                raise DataError(f"{self._places[row]}: position is 0, but positions count from 1")
-            starts_at = least if positions_from is None else positions_from
-            self.notes.first_positions[starts_at] += int(inside.sum())
-            position[inside] += 1 - starts_at
+            rows = np.flatnonzero(groups == group)
+            position[rows] = from_one(position[rows], positions_from, self.notes, lambda k: self._places[rows[k]])  # noqa: B023
         return position
 
     def _field_documents(self) -> list[str]:

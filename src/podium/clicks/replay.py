@@ -20,7 +20,7 @@ import numpy as np
 from podium.clicks.click_features import ClickFeature, Counter, parse_all
 from podium.clicks.log import ClickLog, FieldValues
 from podium.clicks.scope_table import ScopeTable
-from podium.clicks.times import PER_SECOND, microseconds
+from podium.clicks.times import LONGEST_VISIT, PER_SECOND, microseconds
 from podium.core.array_types import Floats, Int32s, Ints, UInt64s
 from podium.core.files import replacing
 from podium.core.threads import map_threads, n_threads_for
@@ -29,7 +29,7 @@ from podium.errors import DataError, FileFormatError
 
 NAMES = ("document", "query", "user", "session")
 ITEM = "item"  # the event that sets fields of a document
-LONGEST_VISIT = 86_400.0  # seconds; who stays longer has left without a trace
+MOST_PENDING = 100_000  # events that wait for a read
 FORMAT = 1
 
 
@@ -151,6 +151,8 @@ class Replay:
                 raise DataError(f"event {number}: {error}") from None
         self.now = now
         self._push(prepared)
+        if len(self._pending) > MOST_PENDING:
+            self._flush(now)
 
     def _push(self, entries: Iterable[tuple[int, str, list[Any]]]) -> None:
         for time, kind, values in entries:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ FIRST = 1_700_000_000_000  # milliseconds since the epoch
 
 def simulate_events(
     n_rankings: int = 2000, *, n_documents: int = 200, shown: int = 10, seed: int = 0
-) -> Iterator[dict[str, Any]]:
-    """Yield items, rankings and clicks in the order of time.
+) -> list[dict[str, Any]]:
+    """Return items, rankings and clicks in the order of time.
 
     Each document has a brand and an appeal; a user looks at position r with probability 1/√r and clicks what appeals. A
     text score, a field of each shown document, knows the appeal with some noise.
@@ -29,9 +28,13 @@ def simulate_events(
     random = np.random.default_rng(seed)
     brand = random.integers(0, 10, n_documents)
     appeal = np.clip(random.beta(1.5, 4, n_documents) + random.normal(0, 0.1, 10)[brand], 0.01, 0.99)
-    for document in range(n_documents):
-        fields = [{"name": "brand", "value": f"brand {brand[document]}"}]
-        yield {"event": "item", "id": f"i{document}", "item": f"d{document}", "timestamp": f"{FIRST}", "fields": fields}
+    events: list[dict[str, Any]] = [
+        {
+            "event": "item", "id": f"i{document}", "item": f"d{document}", "timestamp": f"{FIRST}",
+            "fields": [{"name": "brand", "value": f"brand {brand[document]}"}],
+        }
+        for document in range(n_documents)
+    ]  # fmt: skip
     time = FIRST
     for number in range(n_rankings):
         time += int(random.exponential(60_000)) + 1
@@ -39,23 +42,24 @@ def simulate_events(
         score = appeal[candidates] + random.normal(0, 0.2, len(candidates))
         order = np.argsort(-score)[:shown]
         who = {"user": f"u{random.integers(0, 300)}", "session": f"s{number // 3}"}
-        yield {
+        events.append({
             "event": "ranking", "id": f"r{number}", "timestamp": f"{time}", **who,
             "fields": [{"name": "query", "value": f"query {random.integers(0, 40)}"}],
             "items": [
                 {"id": f"d{candidates[k]}", "fields": [{"name": "text_score", "value": round(float(score[k]), 4)}]}
                 for k in order
             ],
-        }  # fmt: skip
+        })  # fmt: skip
         at = time
         for position, document in enumerate(candidates[order].tolist(), 1):
             if random.random() < appeal[document] / np.sqrt(position):
                 at += int(random.exponential(5000)) + 1
                 dwell = round(float(random.exponential(60 * appeal[document])), 1)
-                yield {
+                events.append({
                     "event": "interaction", "type": "click", "id": f"c{number}-{position}", "ranking": f"r{number}",
                     "item": f"d{document}", "timestamp": f"{at}", **who, "fields": [{"name": "dwell", "value": dwell}],
-                }  # fmt: skip
+                })  # fmt: skip
+    return sorted(events, key=lambda event: int(event["timestamp"]))
 
 
 def write_events(path: str | os.PathLike[str], n_rankings: int, seed: int = 0) -> None:

@@ -17,6 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PER_SECOND = 1_000_000
 UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}  # in microseconds
 WORDS = {"s": "epoch seconds", "ms": "epoch milliseconds", "us": "epoch microseconds", "ns": "epoch nanoseconds"}
+LONGEST_VISIT = 86_400.0  # seconds on a document; who stays longer has left without a trace
 LARGEST = 2**61  # microseconds; the sum of two times stays within int64
 
 

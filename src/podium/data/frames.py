@@ -27,14 +27,15 @@ ROLES = {
 LABEL_PREFIX = "label."
 
 
-def is_frame(value: Any) -> bool:
-    """Whether narwhals knows this as a data frame; arrays and sparse matrices are not."""
+def is_frame(value: Any, in_memory: bool = False) -> bool:
+    """Whether narwhals knows this as a data frame, or as one that is in memory; arrays and sparse matrices are not."""
     if isinstance(value, np.ndarray | list | tuple) or hasattr(value, "tocsr"):
         return False
     import narwhals.stable.v2 as nw
 
     try:
-        return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+        kinds = nw.DataFrame if in_memory else nw.DataFrame | nw.LazyFrame
+        return isinstance(nw.from_native(value, pass_through=True), kinds)
     except nw.exceptions.NarwhalsError as error:  # two columns of one name
         raise DataError(f"the frame cannot be read: {error}") from None
 

@@ -229,6 +229,36 @@ class Links:
         return {name: np.append(values, np.nan)[places] for name, values in columns.items()}
 
 
+def anchor_texts(ids: Iterable[Any], target: Iterable[Any], text: Iterable[str | None]) -> list[list[str]]:
+    """Return the texts of the links that point to each document, sorted: a field of an index.
+
+    Args:
+        ids: of documents.
+        target: the id of the document that each link points to; documents that are not among `ids` are left out.
+        text: the words of each link; empty and missing ones are left out.
+
+    Example:
+        >>> from podium.features import Index
+        >>> from podium.features.links import anchor_texts
+        >>> anchors = anchor_texts(["a", "b"], target=["b", "b", "x"], text=["tea house", "best tea", "coffee"])
+        >>> anchors
+        [[], ['best tea', 'tea house']]
+        >>> documents = [{"id": "a", "anchor": anchors[0]}, {"id": "b", "anchor": anchors[1]}]
+        >>> Index.build(documents, fields={"anchor": "english"}).search("tea house").ids
+        ['b']
+
+    """
+    texts: dict[str, list[str]] = {str(name): [] for name in ids}
+    for row, (name, words) in enumerate(zip(target, text, strict=True)):
+        if words is None or words == "" or words != words:
+            continue
+        if not isinstance(words, str):
+            raise DataError(f"text: expected the words of a link in row {row}, but got {words!r:.40}")
+        if str(name) in texts:
+            texts[str(name)].append(words)
+    return [sorted(words) for words in texts.values()]
+
+
 def host_of(url: str) -> str:
     """Return the host of a URL in lower case.
 

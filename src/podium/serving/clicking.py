@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from podium.clicks.click_features import parse
 from podium.clicks.live import LiveLog
+from podium.clicks.log import MODEL_SCORE
 from podium.errors import DataError
 from podium.serving.bodies import Query, Refused, decode
 from podium.serving.models import ServedModel
@@ -165,7 +166,7 @@ class Clicks:
             if not isinstance(document, dict):
                 document = dict(zip(names or map(str, range(len(document))), document, strict=True))
             fields = [{"name": name, "value": value} for name, value in document.items() if value is not None]
-            items.append({"id": ids[place], "fields": [*fields, {"name": "score", "value": float(scores[place])}]})
+            items.append({"id": ids[place], "fields": [*fields, {"name": MODEL_SCORE, "value": float(scores[place])}]})
         try:
             self.live.show(now, ranking, items, **_names(query), model=model.name)
         except OSError:
