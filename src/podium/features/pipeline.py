@@ -26,6 +26,7 @@ from podium.evaluation.tables import Table
 from podium.features.feature import Feature
 from podium.features.feature_set import FeatureSet
 from podium.features.index import Index
+from podium.features.presets import default
 from podium.features.search_explanation import SearchExplanation, term_occurrences
 from podium.models import Model, TreesOnBaseScores, load_model
 from podium.models.base import model_of
@@ -125,6 +126,55 @@ class SearchPipeline:
             f"<SearchPipeline: {len(self.index)} documents, {len(self.features)} features, {self.model!r}, "
             f"{self.candidates} candidates by {self.by}>"
         )
+
+    @classmethod
+    def train(
+        cls,
+        index: Index,
+        queries: Any,
+        judgements: Any,
+        features: FeatureSet | Iterable[Feature | str] | None = None,
+        model: Any = None,
+        candidates: int = 100,
+        by: str | Feature = "bm25",
+        *,
+        valid: tuple[Any, Any] | None = None,
+    ) -> SearchPipeline:
+        """Train a model on the documents that the pipeline will retrieve for judged queries.
+
+        Args:
+            index: the documents.
+            queries: the text of each query; what `read_queries` takes.
+            judgements: the grades; what `read_judgements` takes. A retrieved document without a grade has the label 0.
+            features: those of `default(index)` if None.
+            model: an estimator; `podium.Ranker()` if None.
+            candidates: how many documents the index retrieves for the model to rank.
+            by: the feature that the index retrieves by, see `Index.search`.
+            valid: queries and judgements that decide when training stops, for estimators that take validation data.
+
+        Example:
+            >>> import podium
+            >>> from podium.features import Index, SearchPipeline
+            >>> titles = {"a": "Red shoes", "b": "Red hat", "c": "Hat"}
+            >>> documents = [{"id": key, "title": title} for key, title in titles.items()]
+            >>> index = Index.build(documents, fields={"title": "english"})
+            >>> queries, judgements = {"1": "hat", "2": "red hat"}, {"1": {"c": 1}, "2": {"b": 1}}
+            >>> pipeline = SearchPipeline.train(index, queries, judgements, model=podium.LinearRanker())
+            >>> pipeline.search("red hat").ids[0]
+            'b'
+
+        """
+        from podium.estimators import Ranker  # loading a pipeline does not need estimators
+
+        chosen = default(index) if features is None else FeatureSet(features)
+        train, *others = (
+            chosen.compute(index, *judged, candidates=f"{by} top {candidates}")
+            for judged in ((queries, judgements), valid)
+            if judged is not None
+        )
+        options: dict[str, Any] = {"valid": others[0]} if others else {}
+        fitted = (Ranker() if model is None else model).fit(train, **options)
+        return cls(index, chosen, fitted, candidates, by)
 
     def search(self, text: str, k: int = 10, *, features: bool = False) -> RankedHits:
         """Return the best k documents for a query.
