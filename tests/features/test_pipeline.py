@@ -308,15 +308,15 @@ def judgements_of(index):
 def test_training_is_compute_and_fit_on_what_the_pipeline_retrieves(index):
     judgements, by = judgements_of(index), "bm25(body)"
     estimator = podium.LambdaMART(n_trees=8, n_leaves=4, min_documents_in_leaf=2)
-    pipeline = SearchPipeline.train(index, QUERIES, judgements, FEATURES, estimator, candidates=7, by=by)
+    pipeline = SearchPipeline.train(index, QUERIES, judgements, estimator, FEATURES, candidates=7, by=by)
     data = FEATURES.compute(index, QUERIES, judgements, f"{by} top 7")
     model = podium.LambdaMART(n_trees=8, n_leaves=4, min_documents_in_leaf=2).fit(data).model_
     assert np.array_equal(pipeline.model.predict(data), model.predict(data))
     assert (pipeline.candidates, pipeline.by, pipeline.features) == (7, by, FEATURES)
     validated = podium.LambdaMART(n_trees=8, n_leaves=4, min_documents_in_leaf=2, patience=2)
-    SearchPipeline.train(index, QUERIES, judgements, FEATURES, validated, valid=(QUERIES, judgements))
+    SearchPipeline.train(index, QUERIES, judgements, validated, FEATURES, valid=(QUERIES, judgements))
     assert validated.history_
-    pipeline = SearchPipeline.train(index, QUERIES, judgements)
+    pipeline = SearchPipeline.train(index, QUERIES, judgements, podium.LinearRanker())
     assert pipeline.features == default(index)
     assert pipeline.search("a b").ids
 
@@ -339,7 +339,7 @@ def test_the_command_trains_a_pipeline(index, tmp_path):
     assert all(word in done.stdout for word in ("ndcg@10", "lambdamart", "p (random)"))
     estimator = podium.LambdaMART(n_trees=5, min_documents_in_leaf=2)
     files = [tmp_path / name for name in judged]
-    expected = SearchPipeline.train(index, *files, ["bm25", "bm25(title)"], estimator, 20, valid=tuple(files))
+    expected = SearchPipeline.train(index, *files, estimator, ["bm25", "bm25(title)"], 20, valid=tuple(files))
     hits = SearchPipeline.load(tmp_path / "shop").search("a b", 5)
     assert (hits.ids, hits.scores.tolist()) == (
         expected.search("a b", 5).ids,

@@ -55,7 +55,7 @@ def pipeline(
     estimator = getattr(podium.estimators, MODELS[model].estimator)(**parameters)
     index = Index.load(folder)
     features = chosen_features(feature, saved, index)
-    trained = SearchPipeline.train(index, queries, judgements, features, estimator, candidates, by, valid=valid)
+    trained = SearchPipeline.train(index, queries, judgements, estimator, features, candidates, by, valid=valid)
     trained.save(output)
     typer.echo(f"{output}: {trained!r}")
     if test is not None:

@@ -6,6 +6,7 @@ Candidates are the first documents of the index by BM25. The features of these d
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
 from collections.abc import Iterable
@@ -133,8 +134,8 @@ class SearchPipeline:
         index: Index,
         queries: Any,
         judgements: Any,
+        model: Any,
         features: FeatureSet | Iterable[Feature | str] | None = None,
-        model: Any = None,
         candidates: int = 100,
         by: str | Feature = "bm25",
         *,
@@ -146,8 +147,8 @@ class SearchPipeline:
             index: the documents.
             queries: the text of each query; what `read_queries` takes.
             judgements: the grades; what `read_judgements` takes. A retrieved document without a grade has the label 0.
+            model: an estimator, such as `podium.Ranker()`.
             features: those of `default(index)` if None.
-            model: an estimator; `podium.Ranker()` if None.
             candidates: how many documents the index retrieves for the model to rank.
             by: the feature that the index retrieves by, see `Index.search`.
             valid: queries and judgements that decide when training stops, for estimators that take validation data.
@@ -159,13 +160,11 @@ class SearchPipeline:
             >>> documents = [{"id": key, "title": title} for key, title in titles.items()]
             >>> index = Index.build(documents, fields={"title": "english"})
             >>> queries, judgements = {"1": "hat", "2": "red hat"}, {"1": {"c": 1}, "2": {"b": 1}}
-            >>> pipeline = SearchPipeline.train(index, queries, judgements, model=podium.LinearRanker())
+            >>> pipeline = SearchPipeline.train(index, queries, judgements, podium.LinearRanker())
             >>> pipeline.search("red hat").ids[0]
             'b'
 
         """
-        from podium.estimators import Ranker  # loading a pipeline does not need estimators
-
         chosen = default(index) if features is None else FeatureSet(features)
         train, *others = (
             chosen.compute(index, *judged, candidates=f"{by} top {candidates}")
@@ -173,8 +172,7 @@ class SearchPipeline:
             if judged is not None
         )
         options: dict[str, Any] = {"valid": others[0]} if others else {}
-        fitted = (Ranker() if model is None else model).fit(train, **options)
-        return cls(index, chosen, fitted, candidates, by)
+        return cls(index, chosen, model.fit(train, **options), candidates, by)
 
     def search(self, text: str, k: int = 10, *, features: bool = False) -> RankedHits:
         """Return the best k documents for a query.
@@ -267,7 +265,7 @@ class SearchPipeline:
     def _check_index(self) -> None:
         """Raise if the index has other statistics than the one of the training data; look only after a change."""
         state = [self.index.is_live, *self.index.fields.values()]
-        if len(state) == len(self._checked) and all(map(_is_same, state, self._checked)):
+        if len(state) == len(self._checked) and all(map(operator.is_, state, self._checked)):
             return
         if not self.allow_other_index and self.index.digest() != self.index_digest:
             raise DataError(
@@ -381,7 +379,3 @@ def _checked_model(model: Any, features: FeatureSet) -> Model:
     if missing:
         raise DataError(f"the feature set lacks the model's feature {missing[0]!r} ({len(missing)} in all)")
     return inner
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other

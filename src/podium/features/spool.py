@@ -49,7 +49,7 @@ class Spool:
         if self._array is None and self._file is not None and self.path is not None:
             self._file.seek(0)
             self._write_header()  # NumPy leaves room for any length
-            self.close()
+            self._file.close()
             self._array = load_array(self.path)
         elif self._array is None:
             self._array = self._pieces.pop() if len(self._pieces) == 1 else np.empty(self.size, self.dtype)
@@ -59,11 +59,6 @@ class Spool:
                 self._array[end - len(piece) : end] = piece
                 end -= len(piece)
         return self._array
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
 
     def _write_header(self) -> None:
         if self._file is not None:
