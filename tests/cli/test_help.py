@@ -1,5 +1,6 @@
 """Help that helps: examples at its end that run, and completion in the shell."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -46,7 +47,12 @@ def test_every_example_parses(line):
 
 @pytest.mark.slow
 def test_examples_run_one_after_the_other(tmp_path):
-    (tmp_path / "documents.jsonl").write_text('{"id": 1, "title": "Red shoes"}\n')
+    colours = ("red", "blue", "green", "white", "black", "yellow")
+    titles = [f"{colour} {thing}" for colour in colours for thing in ("shoes", "hat", "shoe laces")]
+    rows = [json.dumps({"id": k, "title": title}) for k, title in enumerate(titles)]
+    (tmp_path / "documents.jsonl").write_text("\n".join(rows) + "\n")
+    (tmp_path / "queries.tsv").write_text("".join(f"{colour}\t{colour} shoes\n" for colour in colours))
+    (tmp_path / "qrels.txt").write_text("".join(f"{colour} 0 {3 * k} 1\n" for k, colour in enumerate(colours)))
     for line in (one for lines in EXAMPLES.values() for one in lines):
         if not line.removeprefix("podium ").startswith(LONG):
             done = run(*shlex.split(line)[1:], cwd=tmp_path)

@@ -184,6 +184,7 @@ def test_judgements(tmp_path):
     (tmp_path / "j.jsonl").write_text(
         "".join(json.dumps({"query_id": q, "docid": d, "grade": g}) + "\n" for q, d, g in rows)
     )
+    (tmp_path / "j.json").write_bytes((tmp_path / "j.jsonl").read_bytes())
     (tmp_path / "j.csv").write_text("qid,document_id,label\n" + "".join(f"{q},{d},{g}\n" for q, d, g in rows))
     frame = pd.DataFrame(rows, columns=["qid", "document_id", "relevance"])
     for source in [*sorted(tmp_path.iterdir()), expected, Qrels(expected), {7: {"a": 2, "b": 0}, 8: {"a": 1}}, frame,

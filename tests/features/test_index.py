@@ -164,7 +164,8 @@ def test_attributes_are_all_columns_of_numbers_by_default():
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda index: index.add([{"id": "a", "title": "twice"}]), "the document id 'a' occurs twice"),
+        (lambda index: index.add([{"id": "a", "title": "new"}]), "'a' is in the index already: remove it first"),
+        (lambda index: index.add([{"id": "new"}, {"id": "new"}]), "document 2: the document id 'new' occurs twice"),
         (lambda index: index.remove(["b", "x"]), "'x' is not a document"),
         (lambda index: index.remove(["b", "b"]), "'b' is named twice"),
         (lambda index: index.merge(built(ROWS[1:])), "'b' is in both indexes"),

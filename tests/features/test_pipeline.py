@@ -298,6 +298,60 @@ def test_any_document_can_be_explained(index, models):
     assert pipeline.explain("a", other).document == other
 
 
+def judgements_of(index):
+    """A grade for some candidates of each query: long titles are better."""
+    found = {query: index.search(text, 5).rows.tolist() for query, text in QUERIES.items()}
+    lengths = index.fields["title"].lengths
+    return {query: {index.ids[row]: float(lengths[row]) for row in rows} for query, rows in found.items()}
+
+
+def test_training_is_compute_and_fit_on_what_the_pipeline_retrieves(index):
+    judgements, by = judgements_of(index), "bm25(body)"
+    estimator = podium.LambdaMART(n_trees=8, n_leaves=4, min_documents_in_leaf=2)
+    pipeline = SearchPipeline.train(index, QUERIES, judgements, estimator, FEATURES, candidates=7, by=by)
+    data = FEATURES.compute(index, QUERIES, judgements, f"{by} top 7")
+    model = podium.LambdaMART(n_trees=8, n_leaves=4, min_documents_in_leaf=2).fit(data).model_
+    assert np.array_equal(pipeline.model.predict(data), model.predict(data))
+    assert (pipeline.candidates, pipeline.by, pipeline.features) == (7, by, FEATURES)
+    validated = podium.LambdaMART(n_trees=8, n_leaves=4, min_documents_in_leaf=2, patience=2)
+    SearchPipeline.train(index, QUERIES, judgements, validated, FEATURES, valid=(QUERIES, judgements))
+    assert validated.history_
+    pipeline = SearchPipeline.train(index, QUERIES, judgements, podium.LinearRanker())
+    assert pipeline.features == default(index)
+    assert pipeline.search("a b").ids
+
+
+def test_the_command_trains_a_pipeline(index, tmp_path):
+    index.save(tmp_path / "index")
+    rows = [{"id": query, "text": text} for query, text in QUERIES.items()]
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = [
+        f"{query} 0 {key} {grade:g}\n" for query, one in judgements_of(index).items() for key, grade in one.items()
+    ]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    (tmp_path / "small.toml").write_text("n_trees = 5\nmin_documents_in_leaf = 2\n")
+    judged = ("queries.jsonl", "qrels.txt")
+    words = ("pipeline", "index", *judged, "-o", "shop", "--model", "lambdamart", "--config", "small.toml",
+             "-f", "bm25", "-f", "bm25(title)", "--candidates", 20, "--valid", *judged, "--test", *judged)  # fmt: skip
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "shop: <SearchPipeline: 60 documents, 2 features" in done.stdout
+    assert all(word in done.stdout for word in ("ndcg@10", "lambdamart", "p (random)"))
+    estimator = podium.LambdaMART(n_trees=5, min_documents_in_leaf=2)
+    files = [tmp_path / name for name in judged]
+    expected = SearchPipeline.train(index, *files, estimator, ["bm25", "bm25(title)"], 20, valid=tuple(files))
+    hits = SearchPipeline.load(tmp_path / "shop").search("a b", 5)
+    assert (hits.ids, hits.scores.tolist()) == (
+        expected.search("a b", 5).ids,
+        expected.search("a b", 5).scores.tolist(),
+    )
+    again = run(*words, cwd=tmp_path)
+    assert (again.returncode, "--overwrite" in again.stderr) == (1, True)
+    wrong = run("pipeline", "index", *judged, "-o", "other", "--model", "lambdamrt", cwd=tmp_path)
+    assert "did you mean 'lambdamart'" in wrong.stderr
+    assert not (tmp_path / "other").exists()
+
+
 def test_the_command_searches_a_pipeline(index, models, tmp_path):
     pipeline = SearchPipeline(index, FEATURES, models["trees"])
     pipeline.save(tmp_path / "shop")

@@ -244,6 +244,12 @@ def test_a_pipeline_that_is_saved_again_is_reloaded(model, tmp_path):
     assert "new" in [hit["id"] for hit in post(client, {"query": "very red"}).json()["hits"]]
 
 
+def test_an_index_alone_is_refused_with_what_to_do(tmp_path):
+    Index.build(HOSTILE, fields={"title": "english"}).save(tmp_path / "index")
+    with pytest.raises(DataError, match="is an index without a model: train a search pipeline with podium pipeline"):
+        model_files([str(tmp_path / "index")])
+
+
 def test_a_damaged_pipeline_is_not_served(folder, tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "podium-pipeline.json").write_text("{}")

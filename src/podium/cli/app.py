@@ -49,6 +49,7 @@ COMMANDS = {
     "index": "Build an index of documents for search and features, and change it.",
     "search": "Search an index by BM25, or a pipeline by its model: the best documents with their scores.",
     "features": "Compute features of queries and documents, list them, explain and export them.",
+    "pipeline": "Train a search pipeline: an index, features and a model in one folder.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
     "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
     "warmup": "Compile all kernels into the cache: for container images, or once after installation.",

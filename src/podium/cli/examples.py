@@ -56,6 +56,7 @@ EXAMPLES = {
         "podium features list",
         "podium features explain docs.index 'red shoes' 1 -f 'bm25(title)'",
     ),
+    "pipeline": ("podium pipeline docs.index queries.tsv qrels.txt -o shop",),
     "serve": (
         "podium serve run/model.podium",
         "podium serve old=ranker/model.podium new=run/model.podium --split new=0.1",

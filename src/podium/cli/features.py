@@ -38,7 +38,7 @@ Texts = Annotated[
 Saved = Annotated[Path | None, typer.Option("--set", help="A file of features, as --save-set writes it.")]
 
 
-def _chosen(texts: list[str] | None, saved: Path | None, index: Index | None = None) -> FeatureSet:
+def chosen_features(texts: list[str] | None, saved: Path | None, index: Index | None = None) -> FeatureSet:
     """Return the features that the options name; those of `default` if they name none."""
     from podium.features import FeatureSet, default
 
@@ -74,7 +74,7 @@ def compute(
     from podium.features import Index
 
     index = Index.load(folder)
-    chosen = _chosen(feature, saved, index)
+    chosen = chosen_features(feature, saved, index)
     data = chosen.compute(index, queries, judgements, candidates)
     data.write(output, lossy=lossy)
     if save_set is not None:
@@ -112,7 +112,7 @@ def explain(
     from podium.features import Index
 
     index = Index.load(folder)
-    values = _chosen(feature, saved, index).explain(index, query, document)
+    values = chosen_features(feature, saved, index).explain(index, query, document)
     if as_json:
         records = [{"feature": one.feature, "value": _plain(one.value), "terms": one.terms} for one in values]
         typer.echo(json.dumps(records, indent=2, ensure_ascii=False))
@@ -133,7 +133,7 @@ def export(
     from podium.core.files import write_text
     from podium.features import export_features
 
-    result = export_features(_chosen(feature, saved), engine.value, name)
+    result = export_features(chosen_features(feature, saved), engine.value, name)
     write_text(output, result.content)
     typer.echo(f"{output}: {len(result.names)} features for {engine.value}")
     for text, reason in result.left_out.items():

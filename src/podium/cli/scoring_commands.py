@@ -140,7 +140,7 @@ def serve(
 ) -> None:
     """Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.
 
-    A folder that SearchPipeline.save wrote adds /search, and a page with a search box at /.
+    A folder that podium pipeline wrote adds /search, and a page with a search box at /.
     """
     from podium.serving.running import require_extra, run_service
 

@@ -120,11 +120,29 @@ class FieldBuilder:
     def copy(self, field: Field, rows: Ints) -> None:
         """Append the given rows of another field of the same analyzer; rows ascend."""
         self.flush()
+        is_beginning = not self.lengths.size and len(rows) == len(field.lengths)
         numbers = np.array(list(map(self._number, field.vocabulary)), np.int64)
+        if is_beginning:
+            self._copy_all(field)
+            return
         sizes = np.diff(field.starts)[rows]
         cuts = np.searchsorted(np.cumsum(sizes), np.arange(ENTRIES_AT_ONCE, sizes.sum(), ENTRIES_AT_ONCE)) + 1
         for block in np.split(rows, np.unique(cuts)):
             self._copy_block(field, block, numbers)
+
+    def _copy_all(self, field: Field) -> None:
+        """Begin with the arrays of another field: terms have the same numbers here."""
+        self.starts.append(field.starts[1:])
+        self.terms.append(field.terms)
+        self.counts.append(field.counts)
+        self.lengths.append(field.lengths)
+        if self.positions is not None and field.positions is not None:
+            assert self.position_starts is not None
+            assert field.position_starts is not None
+            self.position_starts.append(field.position_starts[1:])
+            self.positions.append(field.positions)
+        self.document_frequency, self.occurrences = field.document_frequency.astype(np.int64), field.occurrences.copy()
+        self.n_words = field.n_words
 
     def _copy_block(self, field: Field, rows: Ints, numbers: Ints) -> None:
         sizes = field.starts[rows + 1] - field.starts[rows]
@@ -290,6 +308,7 @@ class IndexBuilder:
         self.texts = {name: TextBuilder(name, new_spool) for name in fields} if has_texts else None
         self.attributes = AttributeBuilder(attributes, [id_column, *fields])
         self.rows: dict[str, int] = {}
+        self.n_copied = 0  # rows that came from other indexes
         self.unseen = set(fields)  # fields that no document had so far
         self.columns: set[str] = set()  # what documents had instead
 
@@ -297,7 +316,10 @@ class IndexBuilder:
         """Add a document."""
         key, row = id_of(record, self.id_column), len(self.rows)
         if key in self.rows:
-            raise record.error(f"the document id {key!r} occurs twice")
+            is_old = self.rows[key] < self.n_copied
+            raise record.error(
+                f"the document id {key!r} " + ("is in the index already: remove it first" if is_old else "occurs twice")
+            )
         if self.unseen:
             self.unseen.difference_update(record.values)
             self.columns.update(record.values)
@@ -311,13 +333,11 @@ class IndexBuilder:
 
     def copy(self, content: IndexContent) -> None:
         """Add the live documents of an index with the same fields."""
-        first_row, rows = len(self.rows), np.flatnonzero(content.is_live)
-        for key, live in zip(content.ids, content.is_live.tolist(), strict=True):
-            if not live:
-                continue
-            if key in self.rows:
-                raise DataError(f"the document id {key!r} is in both indexes: remove it from one of them first")
-            self.rows[key] = len(self.rows)
+        first_row, rows, keys = len(self.rows), np.flatnonzero(content.is_live), content.live_ids()
+        if self.rows and (shared := self.rows.keys() & keys):
+            raise DataError(f"the document id {min(shared)!r} is in both indexes: remove it from one of them first")
+        self.rows.update(zip(keys, range(first_row, first_row + len(keys)), strict=True))
+        self.n_copied = len(self.rows)
         for name, builder in self.fields.items():
             builder.copy(content.fields[name], rows)
             if self.texts is not None and content.texts is not None:

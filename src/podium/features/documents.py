@@ -23,6 +23,7 @@ from podium.data.memory import Budget
 from podium.errors import DataError, FileFormatError
 
 Advance = Callable[[float], None]
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 COMPRESSED = (".gz", ".bz2", ".xz")
 ROWS_AT_ONCE = 1024  # of a frame or a Parquet file
 LONGEST_CELL = 1 << 30  # characters of a CSV field; the csv module refuses more than 131,072 unless told
@@ -93,7 +94,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 def _read_file(path: str | os.PathLike[str], texts: Collection[str], advance: Advance) -> Iterator[Record]:
     kind = kind_of(path)
-    if kind in (".jsonl", ".ndjson", ".json"):
+    if kind in JSON_SUFFIXES:
         return _json_records(path, advance)
     if kind in (".csv", ".tsv"):
         return _csv_records(path, "\t" if kind == ".tsv" else ",", texts, advance)
@@ -294,13 +295,7 @@ def read_judgements(source: Any) -> dict[str, dict[str, float]]:
         {'7': {'a': 2.0}}
 
     """
-    if isinstance(source, str | os.PathLike) and kind_of(source) not in (
-        ".jsonl",
-        ".ndjson",
-        ".csv",
-        ".tsv",
-        ".parquet",
-    ):
+    if isinstance(source, str | os.PathLike) and kind_of(source) not in (*JSON_SUFFIXES, ".csv", ".tsv", ".parquet"):
         from podium.evaluation.trec import read_qrels  # it loads all that measures
 
         return read_qrels(source).labels
@@ -346,7 +341,8 @@ def number_of(value: Any) -> float | None:
     """Return a number as a float, NaN where it is missing, and None where the value is not a number."""
     if value is None:
         return math.nan
-    if isinstance(value, numbers.Real) or (isinstance(value, bool) or type(value).__name__ == "bool"):
+    is_number = isinstance(value, numbers.Real | np.bool_)
+    if is_number:
         try:
             return float(value)
         except OverflowError:

@@ -354,8 +354,8 @@ def definitions() -> list[tuple[str, str, str, str, str]]:
     rows = []
     for name, cls in registered().items():
         options = [f"{one}={shown_value(p.default)}" for one, p in parameters(cls).items() if one != "missing"]
-        shown = {"stream": ["field, …"], "weights": ["field:weight, …"], "none": []}.get(cls.takes, [cls.takes])
-        call = f"{name}({', '.join([*shown, *options])})" if shown or options else name
+        takes = {"stream": "field, …", "weights": "field:weight, …"}.get(cls.takes, cls.takes)
+        call = f"{name}({', '.join([takes, *options])})"
         meaning = (cls.__doc__ or "").partition("\n")[0].rstrip(".")
         rows.append((call, meaning, cls.formula, cls.source, cls.undefined))
     return rows

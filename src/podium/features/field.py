@@ -92,21 +92,6 @@ class Field:
             return self.stored_postings
         return invert(self.starts, self.terms, self.counts, self.n_terms, Spool(np.int32), Spool(np.int32))
 
-    @property
-    def posting_starts(self) -> Ints:
-        """Where each term's postings begin, and the end of the last."""
-        return self.postings.starts
-
-    @property
-    def posting_rows(self) -> Int32s:
-        """The rows that hold each term, ascending."""
-        return self.postings.rows
-
-    @property
-    def posting_counts(self) -> Int32s:
-        """How often the term occurs in each of these rows."""
-        return self.postings.counts
-
 
 def with_postings(field: Field, folder: Path, label: str) -> tuple[Field, dict[int, StoredFile]]:
     """Return the field with its postings, made in files of a folder unless they exist, and these files."""

@@ -69,6 +69,10 @@ class IndexContent:
                 arrays |= _string_arrays(f"field{k}.texts", self.texts[one.name])
         return arrays
 
+    def live_ids(self) -> list[str]:
+        """Return the ids of the documents that are in the index, in the order of rows."""
+        return [key for key, live in zip(self.ids, self.is_live.tolist(), strict=True) if live]
+
     def description(self) -> dict[str, Any]:
         """Return what the manifest says of the index."""
         fields = [
@@ -173,7 +177,7 @@ def check_content(content: IndexContent) -> None:
                 del string
         except UnicodeDecodeError as error:
             raise DataError(f"a string is not UTF-8: {error}") from None
-    live_ids = [key for key, live in zip(content.ids, content.is_live.tolist(), strict=True) if live]
+    live_ids = content.live_ids()
     require(len(set(live_ids)) == len(live_ids), "two documents have one id")
     for one in content.fields.values():
         frequency, occurrences = np.zeros(one.n_terms, np.int64), np.zeros(one.n_terms, np.int64)

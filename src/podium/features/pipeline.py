@@ -6,6 +6,7 @@ Candidates are the first documents of the index by BM25. The features of these d
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ from podium.evaluation.tables import Table
 from podium.features.feature import Feature
 from podium.features.feature_set import FeatureSet
 from podium.features.index import Index
+from podium.features.presets import default
 from podium.features.search_explanation import SearchExplanation, term_occurrences
 from podium.models import Model, TreesOnBaseScores, load_model
 from podium.models.base import model_of
@@ -126,6 +128,52 @@ class SearchPipeline:
             f"{self.candidates} candidates by {self.by}>"
         )
 
+    @classmethod
+    def train(
+        cls,
+        index: Index,
+        queries: Any,
+        judgements: Any,
+        model: Any,
+        features: FeatureSet | Iterable[Feature | str] | None = None,
+        candidates: int = 100,
+        by: str | Feature = "bm25",
+        *,
+        valid: tuple[Any, Any] | None = None,
+    ) -> SearchPipeline:
+        """Train a model on the documents that the pipeline will retrieve for judged queries.
+
+        Args:
+            index: the documents.
+            queries: the text of each query; what `read_queries` takes.
+            judgements: the grades; what `read_judgements` takes. A retrieved document without a grade has the label 0.
+            model: an estimator, such as `podium.Ranker()`.
+            features: those of `default(index)` if None.
+            candidates: how many documents the index retrieves for the model to rank.
+            by: the feature that the index retrieves by, see `Index.search`.
+            valid: queries and judgements that decide when training stops, for estimators that take validation data.
+
+        Example:
+            >>> import podium
+            >>> from podium.features import Index, SearchPipeline
+            >>> titles = {"a": "Red shoes", "b": "Red hat", "c": "Hat"}
+            >>> documents = [{"id": key, "title": title} for key, title in titles.items()]
+            >>> index = Index.build(documents, fields={"title": "english"})
+            >>> queries, judgements = {"1": "hat", "2": "red hat"}, {"1": {"c": 1}, "2": {"b": 1}}
+            >>> pipeline = SearchPipeline.train(index, queries, judgements, podium.LinearRanker())
+            >>> pipeline.search("red hat").ids[0]
+            'b'
+
+        """
+        chosen = default(index) if features is None else FeatureSet(features)
+        train, *others = (
+            chosen.compute(index, *judged, candidates=f"{by} top {candidates}")
+            for judged in ((queries, judgements), valid)
+            if judged is not None
+        )
+        options: dict[str, Any] = {"valid": others[0]} if others else {}
+        return cls(index, chosen, model.fit(train, **options), candidates, by)
+
     def search(self, text: str, k: int = 10, *, features: bool = False) -> RankedHits:
         """Return the best k documents for a query.
 
@@ -217,7 +265,7 @@ class SearchPipeline:
     def _check_index(self) -> None:
         """Raise if the index has other statistics than the one of the training data; look only after a change."""
         state = [self.index.is_live, *self.index.fields.values()]
-        if len(state) == len(self._checked) and all(map(_is_same, state, self._checked)):
+        if len(state) == len(self._checked) and all(map(operator.is_, state, self._checked)):
             return
         if not self.allow_other_index and self.index.digest() != self.index_digest:
             raise DataError(
@@ -331,7 +379,3 @@ def _checked_model(model: Any, features: FeatureSet) -> Model:
     if missing:
         raise DataError(f"the feature set lacks the model's feature {missing[0]!r} ({len(missing)} in all)")
     return inner
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other

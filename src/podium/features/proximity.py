@@ -74,11 +74,10 @@ class MinSpan(Proximity):
 class Bigrams(Proximity):
     """Occurrences of pairs of neighbouring query words."""
 
+    window: int = WINDOW()
+
     undefined: ClassVar[str] = "the query has fewer than two words"
     is_ordered: ClassVar[bool] = False
-
-    def _window(self) -> int:
-        raise NotImplementedError
 
     def values(self, pairs: PairBlock) -> Floats:
         """Return the counts."""
@@ -89,7 +88,7 @@ class Bigrams(Proximity):
         bigrams = np.array([bigram for query in by_query for bigram in query], np.int64).reshape(-1, 2)
         counts = np.empty(len(pairs))
         count_bigrams(
-            *slots, pairs.query, layout.starts, starts, bigrams, self._window(), self.is_ordered, counts
+            *slots, pairs.query, layout.starts, starts, bigrams, self.window, self.is_ordered, counts
         )  # fmt: skip
         return counts
 
@@ -106,23 +105,15 @@ class OrderedBigrams(Bigrams):
     source: ClassVar[str] = "Metzler and Croft 2005"
     is_ordered: ClassVar[bool] = True
 
-    def _window(self) -> int:
-        return self.window
-
 
 @register
 @dataclass(frozen=True, eq=False)
 class UnorderedBigrams(Bigrams):
     """Occurrences of neighbouring query words near each other, in any order."""
 
-    window: int = WINDOW()
-
     name: ClassVar[str] = "unordered_bigrams"
     formula: ClassVar[str] = "Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < |j − i| < window}|"
     source: ClassVar[str] = "Metzler and Croft 2005"
-
-    def _window(self) -> int:
-        return self.window
 
 
 @register

@@ -23,7 +23,6 @@ from podium.core.threads import map_threads, ranges
 from podium.features.bm25 import bm25_idf, bm25_norm, bm25_weight
 from podium.features.feature import Feature
 from podium.features.matches import PairBlock, query_words
-from podium.features.posting_lists import PostingLists
 from podium.features.ranking_functions import BM25
 from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of
 
@@ -48,13 +47,13 @@ def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threa
         if feature not in searchers or searchers[feature].is_outdated(index):
             searchers[feature] = Searcher(index, feature)
         return searchers[feature].top(texts, k, n_threads)
-    lists = PostingLists(statistics_of(index, feature.fields if feature.takes in ("stream", "weights") else ()))
-    return list(map_threads(lambda text: _score_all(index, text, k, feature, lists), texts, n_threads))
+    stream = statistics_of(index, feature.fields if feature.takes in ("stream", "weights") else ())
+    return list(map_threads(lambda text: _score_all(index, text, k, feature, stream), texts, n_threads))
 
 
-def _score_all(index: Index, text: str, k: int, feature: Feature, lists: PostingLists) -> Top:
+def _score_all(index: Index, text: str, k: int, feature: Feature, stream: StreamStatistics) -> Top:
     """Return the best documents among all that hold a term of the query."""
-    rows, _, begins, ends, _ = lists.lists(term_ids(lists.stream, [text])[0])
+    rows, _, begins, ends, _ = stream.posting_lists(term_ids(stream, [text])[0])
     matching = np.unique(np.concatenate([np.empty(0, np.int32), *map(rows.__getitem__, map(slice, begins, ends))]))
     matching = matching[index.is_live[matching]].astype(np.int64)
     scores = feature.column(PairBlock(index, [text], matching, np.array([0, len(matching)])))
@@ -93,7 +92,6 @@ class Searcher:
         self.fields, self.stream = feature.fields, statistics_of(index, feature.fields)
         self.k1, self.b, self.factor = feature.k1, feature.b, feature.k1 + 1.0 if feature.scaled else 1.0
         self.id_ranks = index.id_ranks  # ties of scores go by ids
-        self.lists = PostingLists(self.stream)
         self._scratch = threading.local()
 
     def is_outdated(self, index: Index) -> bool:
@@ -125,7 +123,7 @@ class Searcher:
 
     def _top_block(self, texts: Sequence[str], k: int) -> list[Top]:
         ids, chosen, starts = term_ids(self.stream, texts)
-        rows, counts, begins, ends, frequencies = self.lists.lists(ids)
+        rows, counts, begins, ends, frequencies = self.stream.posting_lists(ids)
         idf = np.array([bm25_idf(self.stream.n_documents, n) for n in frequencies.tolist()], np.float64) * self.factor
         shape = len(texts), min(k, len(self.norms))
         n_found, found, scores = np.zeros(len(texts), np.int64), np.empty(shape, np.int64), np.empty(shape)

@@ -49,18 +49,16 @@ class Spool:
         if self._array is None and self._file is not None and self.path is not None:
             self._file.seek(0)
             self._write_header()  # NumPy leaves room for any length
-            self.close()
+            self._file.close()
             self._array = load_array(self.path)
         elif self._array is None:
-            one = len(self._pieces) == 1
-            self._array = self._pieces[0] if one else np.concatenate([np.empty(0, self.dtype), *self._pieces])
-            self._pieces = []
+            self._array = self._pieces.pop() if len(self._pieces) == 1 else np.empty(self.size, self.dtype)
+            end = self.size
+            while self._pieces:  # each is freed as soon as it is copied, so memory never holds all numbers twice
+                piece = self._pieces.pop()
+                self._array[end - len(piece) : end] = piece
+                end -= len(piece)
         return self._array
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
 
     def _write_header(self) -> None:
         if self._file is not None:

@@ -1,7 +1,9 @@
-"""Collection statistics of a stream: one text field, or several taken together as one."""
+"""Statistics and postings of a stream: one text field, or several taken together as one."""
 
 from __future__ import annotations
 
+import operator
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,13 +11,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from podium.core.array_types import Bools, Floats, Int, Int32s, Ints
+from podium.core.array_types import Bools, Floats, Int32s, Ints
 from podium.core.compiling import kernel
 
 if TYPE_CHECKING:
     from podium.features.field import Field
     from podium.features.index import Index
 
+MOST_POSTINGS = 1 << 22  # of several fields, merged, that are remembered
 TermIds = list[Int32s]  # the number of each term in each field of a stream, −1 where the field lacks it
 
 
@@ -36,7 +39,10 @@ class StreamStatistics:
         self.n_documents = self.fields[0].n_documents
         self.n_words = sum(field.n_words for field in self.fields)
         self.mean_length = self.n_words / self.n_documents if self.n_documents else float("nan")
-        self._frequencies: dict[tuple[int, ...], int] = {}
+        self._frequencies: dict[tuple[int, ...], int] = {}  # of terms in several fields, by their number in each
+        self._merged: dict[tuple[int, ...], tuple[Int32s, Int32s]] = {}
+        self._n_merged = 0
+        self._lock = threading.Lock()
 
     def lengths(self, rows: Ints) -> Floats:
         """Return the words of the stream in each document."""
@@ -51,39 +57,58 @@ class StreamStatistics:
         """Return the number of live documents whose stream contains each term."""
         if len(self.fields) == 1:
             return np.where(ids[0] >= 0, _taken(self.fields[0].document_frequency, ids[0]), 0).astype(np.float64)
+        return np.array([self._frequency(key) for key in zip(*(one.tolist() for one in ids), strict=True)], np.float64)
+
+    def _frequency(self, key: tuple[int, ...]) -> int:
+        """Return the number of live documents that contain a term in any field."""
+        if key not in self._frequencies:
+            having = [(field, number) for field, number in zip(self.fields, key, strict=True) if number >= 0]
+            is_alone = len(having) == 1
+            self._frequencies[key] = (
+                int(having[0][0].document_frequency[having[0][1]]) if is_alone else len(self._merged_list(key)[0])
+            )
+        return self._frequencies[key]
+
+    def posting_lists(self, ids: TermIds) -> tuple[Int32s, Int32s, Ints, Ints, Ints]:
+        """Return rows and counts, where each term's list begins and ends in them, and its live documents.
+
+        Rows ascend within a list. Those of removed documents may be among them if the stream is one field.
+        """
+        if len(self.fields) == 1:
+            starts, rows, counts = self.fields[0].postings
+            numbers = ids[0].astype(np.int64)
+            begins, ends = starts[numbers], starts[numbers + 1]
+            begins[numbers < 0] = ends[numbers < 0] = 0
+            return rows, counts, begins, ends, self.document_frequency(ids).astype(np.int64)
         keys = list(zip(*(one.tolist() for one in ids), strict=True))
-        unknown = list(dict.fromkeys(key for key in keys if key not in self._frequencies))
-        if unknown:
-            self._frequencies.update(zip(unknown, self._counted(unknown).tolist(), strict=True))
-        return np.array([self._frequencies[key] for key in keys], np.float64)
+        merged = {key: self._merged_list(key) for key in dict.fromkeys(keys)}
+        ends_of, end = {}, 0
+        for key, (rows, _) in merged.items():
+            end += len(rows)
+            ends_of[key] = end
+        sizes = np.array([len(merged[key][0]) for key in keys], np.int64)
+        ends = np.array([ends_of[key] for key in keys], np.int64)
+        nothing = np.empty(0, np.int32)
+        rows = np.concatenate([nothing, *(rows for rows, _ in merged.values())])
+        return rows, np.concatenate([nothing, *(counts for _, counts in merged.values())]), ends - sizes, ends, sizes
 
-    def _counted(self, keys: list[tuple[int, ...]]) -> Ints:
-        """Count the live documents that contain a term in any of the fields."""
-        ids = np.array(keys, np.int64).T
-        sizes = np.array([_posting_sizes(field, one) for field, one in zip(self.fields, ids, strict=True)])
-        is_alone = (sizes > 0).sum(axis=0) <= 1  # the document frequency of that field is the answer
-        counts = self._largest_frequency(ids)
-        if is_alone.all():
-            return counts
-        last_seen = np.zeros(len(self.is_live), np.int64)
-        places = np.concatenate([[0], np.cumsum(np.where(is_alone, 0, sizes.sum(axis=0)))])
-        first = 0
-        while first < len(keys):  # in chunks of about 4 million postings
-            last = max(first + 1, int(np.searchsorted(places, places[first] + (1 << 22), "right")) - 1)
-            starts = places[first : last + 1] - places[first]
-            rows, ends = np.empty(starts[-1], np.int32), starts[:-1].copy()
-            for field, one in zip(self.fields, ids, strict=True):
-                wanted = np.where(is_alone[first:last], -1, one[first:last])
-                copy_postings(field.posting_starts, field.posting_rows, wanted, ends, rows)
-            count_rows(rows, starts, self.is_live, first + 1, last_seen, counts[first:last])
-            first = last
-        return counts
-
-    def _largest_frequency(self, ids: Ints) -> Ints:
-        """Return the largest document frequency of each term in one of the fields."""
-        by_field = zip(self.fields, ids, strict=True)
-        frequencies = [np.where(one >= 0, _taken(f.document_frequency, one), 0) for f, one in by_field]
-        return np.array(np.max(frequencies, axis=0), np.int64)
+    def _merged_list(self, key: tuple[int, ...]) -> tuple[Int32s, Int32s]:
+        """Return the live rows that hold a term in any field, and its count in all fields."""
+        known = self._merged.get(key)
+        if known is not None:
+            return known
+        rows, counts = np.empty(0, np.int32), np.empty(0, np.int32)
+        for field, number in zip(self.fields, key, strict=True):
+            if number >= 0:
+                starts, all_rows, all_counts = field.postings
+                entries = slice(starts[number], starts[number + 1])
+                rows, counts = merge_postings(rows, counts, all_rows[entries], all_counts[entries], self.is_live)
+        with self._lock:
+            if self._n_merged + len(rows) > MOST_POSTINGS:
+                self._merged, self._n_merged = {}, 0
+            self._merged[key] = rows, counts
+            self._n_merged += len(rows)
+        return rows, counts
 
     def distinct_words(self, rows: Ints) -> Floats:
         """Return U, the distinct words of the stream in each document."""
@@ -112,35 +137,27 @@ def _taken(values: Int32s | Ints, ids: Int32s | Ints) -> Int32s | Ints:
     return values[ids] if len(values) else np.zeros(len(ids), values.dtype)
 
 
-def _posting_sizes(field: Field, ids: Ints) -> Ints:
-    starts = field.posting_starts
-    return np.where(ids >= 0, starts[ids + 1] - starts[ids], 0)
-
-
 @kernel
-def copy_postings(starts: Ints, rows: Int32s, ids: Ints, ends: Ints, out: Int32s) -> None:
-    """Append the postings of each term to the rows of that term, which end at `ends` so far."""
-    for k in range(len(ids)):
-        if ids[k] >= 0:
-            end = ends[k]
-            for entry in range(starts[ids[k]], starts[ids[k] + 1]):
-                out[end] = rows[entry]
-                end += 1
-            ends[k] = end
-
-
-@kernel
-def count_rows(rows: Int32s, starts: Ints, is_live: Bools, first: Int, last_seen: Ints, counts: Ints) -> None:
-    """Count the distinct live rows of each term that has rows; `last_seen` holds the last term that met a row."""
-    for k in range(len(starts) - 1):
-        if starts[k + 1] > starts[k]:
-            count = 0
-            for entry in range(starts[k], starts[k + 1]):
-                row = rows[entry]
-                if last_seen[row] != first + k:
-                    last_seen[row] = first + k
-                    count += is_live[row]
-            counts[k] = count
+def merge_postings(
+    rows: Int32s, counts: Int32s, other_rows: Int32s, other_counts: Int32s, is_live: Bools
+) -> tuple[Int32s, Int32s]:
+    """Merge two ascending lists of rows; counts of a row in both add up, and removed rows of the second are dropped."""
+    size = len(rows) + len(other_rows)
+    out_rows, out_counts = np.empty(size, np.int32), np.empty(size, np.int32)
+    n, at, other = 0, 0, 0
+    while at < len(rows) or other < len(other_rows):
+        if other < len(other_rows) and not is_live[other_rows[other]]:
+            other += 1
+        elif other == len(other_rows) or (at < len(rows) and rows[at] < other_rows[other]):
+            out_rows[n], out_counts[n] = rows[at], counts[at]
+            at, n = at + 1, n + 1
+        elif at == len(rows) or other_rows[other] < rows[at]:
+            out_rows[n], out_counts[n] = other_rows[other], other_counts[other]
+            other, n = other + 1, n + 1
+        else:
+            out_rows[n], out_counts[n] = rows[at], counts[at] + other_counts[other]
+            at, other, n = at + 1, other + 1, n + 1
+    return out_rows[:n].copy(), out_counts[:n].copy()
 
 
 @kernel
@@ -167,10 +184,6 @@ def statistics_of(index: Index, names: tuple[str, ...]) -> StreamStatistics:
     fields = [index.fields[name] for name in names or index.fields]
     streams = _STATISTICS.setdefault(index, {})
     stream = streams.get(names)
-    if stream is None or stream.is_live is not index.is_live or any(map(_is_other, stream.fields, fields)):
+    if stream is None or stream.is_live is not index.is_live or any(map(operator.is_not, stream.fields, fields)):
         stream = streams[names] = StreamStatistics(fields, index.is_live)
     return stream
-
-
-def _is_other(one: Field, other: Field) -> bool:
-    return one is not other

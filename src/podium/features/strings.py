@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Strings(Sequence[str]):
             yield from (text[start:end].decode() for start, end in pairwise(places))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(_same, self, other))
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -79,7 +80,3 @@ class Strings(Sequence[str]):
     def place_of(self) -> dict[str, int]:
         """The index of each string; of the last one where it occurs twice."""
         return {string: k for k, string in enumerate(self)}
-
-
-def _same(a: Any, b: Any) -> bool:
-    return bool(a == b)

@@ -143,10 +143,13 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
 
 def files_in(folder: Path) -> dict[str, Path]:
     """Return the model files of a folder, by name."""
+    from podium.features.index_folder import is_index
     from podium.features.pipeline import is_pipeline, model_file
 
     if is_pipeline(folder):
         return {pipeline_name(folder): model_file(folder)}
+    if is_index(folder):
+        raise DataError(f"{folder} is an index without a model: train a search pipeline with podium pipeline first")
     paths = [path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")]
     return {_shown(path.stem): path for path in paths}
 
