@@ -203,6 +203,10 @@ class TestSolr:
         model = imported(solr_model(["x"], (text, solr_split("x", text, "2f", "4"))))
         assert model.predict([[0.5], [0.6]]).tolist() == [1, 2]
 
+    def test_a_point_may_end_a_number_before_its_type(self, imported):
+        model = imported(solr_model(["x"], ("1.f", solr_split("x", "1.F", "2.d", "4.D"))))
+        assert model.predict([[1.0], [1.5]]).tolist() == [2, 4]
+
     @pytest.mark.parametrize("text", ["1_0", "\u0663", "inf", "0x1p0", "", True, [1]], ids=repr)
     def test_other_texts_are_no_numbers_as_in_java(self, text, imported):
         with pytest.raises(FileFormatError, match="is not a number that Java reads"):
