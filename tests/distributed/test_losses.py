@@ -156,6 +156,15 @@ def test_no_worker_is_an_error_that_comes_soon(train):
         assert time.monotonic() - started < SLOW * 3
 
 
+def test_tasks_that_wait_without_a_worker_are_an_error_that_comes_soon(monkeypatch):
+    monkeypatch.setattr(dask_engine, "SECONDS_TO_REPLACE", 1.0)
+    with cluster_of(0) as cluster, distributed.Client(cluster) as client:
+        started = time.monotonic()
+        with pytest.raises(PodiumError, match="the cluster has no worker, and none came in 1 seconds: start workers"):
+            DaskEngine(client, timeout=60).compute(len, ["a source"])
+        assert time.monotonic() - started < SLOW * 5
+
+
 def test_errors_of_workers_come_at_once(train, tmp_path):
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         started = time.monotonic()

@@ -438,6 +438,16 @@ def test_measures_of_a_made_up_model_are_left_out(measures):
     assert podium.evaluate(data, model, err).means == podium.evaluate(data, model.predict(data), err).means
 
 
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\x85", "\x1c"])
+def test_blanks_of_unicode_do_not_separate_the_columns_of_judgements(blank, tmp_path):
+    """To trec_eval they are part of an id, so that `7 0 a<no-break space>5 1` must not be a label of 5."""
+    (tmp_path / "q").write_text(f"7 0 a 1\n7 0 a{blank}5 1\n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"line 2: expected .*, separated by spaces or tabs, but found '7 0 a"):
+        podium.read_qrels(tmp_path / "q")
+    (tmp_path / "q").write_text("7\t0 \v b\f0\n", encoding="utf-8")
+    assert podium.read_qrels(tmp_path / "q").labels == {"7": {"b": 0}}
+
+
 class TestSubtopics:
     TEXT = "# diversity\n1 1 b 1 0.9 assessor\n1 2 b 1\n1 2 c 1 # a comment\n1 1 d 1\n\n1 2 d 0\n"
 

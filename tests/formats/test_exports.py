@@ -12,7 +12,7 @@ from sklearn.datasets import load_svmlight_file
 
 import podium
 from podium.data.encoding import Encoding
-from podium.errors import PodiumWarning
+from podium.errors import FileFormatError, PodiumWarning
 from podium.formats import check_export, export_model
 from podium.formats.consumers import LIBRARIES, RULES, consumer_of
 from podium.formats.solr import without_slack
@@ -356,6 +356,27 @@ class TestCheck:
         )
         (tmp_path / "m").write_text(json.dumps(rounded))
         assert check_export(model, tmp_path / "m", "lightgbm-json", data).probes["at thresholds"] > 0.01
+
+    def test_a_file_that_gives_no_number_is_infinitely_far_away(self, tmp_path):
+        """The document that the model ranks last has no score in the file, so that no order shows it."""
+        data = podium.RankingData([[0.0], [1.0]] * 20, [0, 1] * 20, qid=np.repeat(np.arange(20), 2))
+        model = podium.LambdaMART(n_trees=1, n_leaves=2, min_documents_in_leaf=1).fit(data).model_
+        export_model(model, tmp_path / "m", format="lightgbm-json")
+        document = json.loads((tmp_path / "m").read_text())
+        document["tree_info"][0]["tree_structure"]["left_child"]["leaf_value"] = np.nan
+        (tmp_path / "m").write_text(json.dumps(document))
+        check = check_export(model, tmp_path / "m", "lightgbm-json", data)
+        assert check.largest_difference == np.inf
+        assert len(check.changed_queries) == 20
+
+    @pytest.mark.parametrize("name", ["lightgbm-json", "xgboost", "onnx", "ranklib", "solr"])
+    def test_a_damaged_file_is_named(self, name, tmp_path):
+        data = podium.artificial(5, features=2)
+        model = podium.LambdaMART(n_trees=2, n_leaves=4, min_documents_in_leaf=2).fit(data).model_
+        written = export_model(model, tmp_path / "m", format=name)
+        written.path.write_bytes(written.path.read_bytes()[:-60])
+        with pytest.raises(FileFormatError, match=f"m: cannot be scored as {name} "):
+            check_export(model, written.path, name, data)
 
     def test_what_scored_is_told(self, tmp_path):
         data = self.data()

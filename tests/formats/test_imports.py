@@ -198,10 +198,19 @@ class TestSolr:
         model = imported(solr_model(["phone", "tablet"], *trees))
         assert model.predict([[1, 0], [0, 1], [0, 0], [1, 1]]).tolist() == [50, 65, 0, 115]
 
-    @pytest.mark.parametrize("text", ["0.5f", "0.5F", " 0.5d ", "5e-1f", "0.5", 0.5])
+    @pytest.mark.parametrize("text", ["0.5f", "0.5F", " 0.5d ", "5e-1f", "0.5", 0.5, ".5f", "+5.e-1"])
     def test_numbers_are_those_of_java(self, text, imported):
         model = imported(solr_model(["x"], (text, solr_split("x", text, "2f", "4"))))
         assert model.predict([[0.5], [0.6]]).tolist() == [1, 2]
+
+    def test_a_point_may_end_a_number_before_its_type(self, imported):
+        model = imported(solr_model(["x"], ("1.f", solr_split("x", "1.F", "2.d", "4.D"))))
+        assert model.predict([[1.0], [1.5]]).tolist() == [2, 4]
+
+    @pytest.mark.parametrize("text", ["1_0", "\u0663", "inf", "0x1p0", "", True, [1]], ids=repr)
+    def test_other_texts_are_no_numbers_as_in_java(self, text, imported):
+        with pytest.raises(FileFormatError, match="is not a number that Java reads"):
+            imported(solr_model(["x"], ("1", solr_split("x", text, "1", "2"))))
 
     @pytest.mark.parametrize(
         "node", [{}, {"threshold": "1"}, {"left": {"value": "1"}}, {"value": "3", "right": {"value": "2"}}], ids=str
@@ -247,7 +256,8 @@ class TestSolr:
     @pytest.mark.parametrize(
         "norm",
         [solr_norm("MinMaxNormalizer", min="3", max="3"), solr_norm("MinMaxNormalizer", min="3", max="2"),
-         solr_norm("MinMaxNormalizer", max="2"), solr_norm("StandardNormalizer", std="0"), solr_norm("MyNormalizer")],
+         solr_norm("MinMaxNormalizer", max="2"), solr_norm("StandardNormalizer", std="0"), solr_norm("MyNormalizer"),
+         {"params": {"min": "0"}}],
         ids=str,
     )  # fmt: skip
     def test_other_norms_are_refused(self, norm, imported):

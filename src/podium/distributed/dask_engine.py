@@ -138,10 +138,7 @@ class DaskEngine(Engine):
         try:
             self.client.submit(int, pure=False).result(timeout=seconds)
         except TimeoutError as error:
-            raise PodiumError(
-                f"the cluster has no worker, and none came in {seconds:g} seconds: start workers; a fit with "
-                "checkpoint=… goes on where it was stopped"
-            ) from error
+            raise _without_workers(seconds) from error
 
     # --- sources
 
@@ -240,10 +237,11 @@ class DaskEngine(Engine):
 
         Raises:
             WorkerLostError: if a worker that holds documents has left.
-            PodiumError: if the answer takes longer than `timeout`.
+            PodiumError: if the answer takes longer than `timeout`, or no worker is left and none comes.
 
         """
-        deadline = time.monotonic() + self.timeout
+        last_worker_seen = time.monotonic()
+        deadline = last_worker_seen + self.timeout
         while True:
             asked = time.monotonic()
             try:
@@ -259,6 +257,10 @@ class DaskEngine(Engine):
                 if not isinstance(error, TimeoutError) or time.monotonic() - asked < SECONDS_BETWEEN_LOOKS / 2:
                     raise self._loss(error) from error
                 self.look_after_workers()
+                if self._threads():
+                    last_worker_seen = time.monotonic()
+                elif time.monotonic() > last_worker_seen + SECONDS_TO_REPLACE:
+                    raise _without_workers(SECONDS_TO_REPLACE) from error
                 if time.monotonic() > deadline:
                     raise PodiumError(
                         f"a worker gave no answer in {self.timeout:g} seconds: look at the cluster's dashboard and "
@@ -325,6 +327,13 @@ class DaskEngine(Engine):
         if self._calls_directly:
             self.client.direct_to_workers = self._direct_before
         self._calls_directly = None
+
+
+def _without_workers(seconds: float) -> PodiumError:
+    return PodiumError(
+        f"the cluster has no worker, and none came in {seconds:g} seconds: start workers; a fit with checkpoint=… "
+        "goes on where it was stopped"
+    )
 
 
 def n_bytes_of(answer: Any) -> int:

@@ -31,6 +31,7 @@ from podium.measures.ranking import checked_scores
 MOST_SUBTOPICS = 100  # of a file of judgements; each is a column of labels for all documents
 LARGEST_LABEL = float(np.finfo(np.float32).max)
 _LINE_END = re.compile(r"\r\n|\n|\r")  # `str.splitlines` also cuts at form feeds and Unicode's separators
+_WORD = re.compile(r"[^ \t\v\f]+")  # `str.split` also cuts at no-break spaces and Unicode's other blanks
 _LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "docid = GX008-86 inc = 1 …"
 
 
@@ -298,6 +299,12 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bo
         if "\0" in line:
             raise FileFormatError(os.fspath(path), "there is a NUL character: this is not text", line=number)
         parts = line.split()
+        if parts != _WORD.findall(line):  # trec_eval reads such a blank as part of an id
+            raise FileFormatError(
+                os.fspath(path),
+                f"expected '{shape}', separated by spaces or tabs, but found {line[:60]!r}",
+                line=number,
+            )
         if not parts or (is_open and parts[0].startswith("#")):
             continue
         if is_open:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from podium.data import RankingData
 from podium.data.encoding import Encoding
 from podium.data.encoding import shifted as as_float32
 from podium.data.sparse import is_sparse
+from podium.errors import FileFormatError, PodiumError
 from podium.formats.consumers import Scores, consumer_of
 from podium.formats.trees import as_ensemble, highest_double, is_of_trees, lowest_double, raw_threshold
 from podium.models import Ensemble, Model
@@ -32,7 +34,7 @@ class Check:
 
     Attributes:
         n_documents: compared.
-        largest_difference: of the scores.
+        largest_difference: of the scores; infinite if the file gives a document no number.
         changed_queries: names of queries whose ranking differs by more than rounding: a pair of documents stands in
             another order although the model's scores of the two differ by more than 1e-5 of the largest score.
         scored_by: what scored the file.
@@ -80,6 +82,9 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
     Returns:
         How far the scores are apart, and which rankings differ.
 
+    Raises:
+        FileFormatError: if the consumer cannot read or score the file.
+
     Example:
         >>> import podium
         >>> from podium.formats import check_export
@@ -90,7 +95,13 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
         0.0
 
     """
-    consumer = consumer_of(path, format, model)
+    with _naming(path, format):
+        consumer = consumer_of(path, format, model)
+
+    def score(rows: Floats) -> Floats:
+        with _naming(path, format):
+            return consumer.scores(rows)
+
     matched = model.schema.matched(data)
     expected = model.predict(data)
     slack = FLOAT32 * float(np.abs(expected).max(initial=0.0))
@@ -98,15 +109,26 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
     for first, last in _blocks_of_queries(matched, 1 if model.sees_lists else BLOCK):
         rows = matched.order[matched.offsets[first] : matched.offsets[last]]
         for end in (lowest_double, highest_double):
-            scores = consumer.scores(_as_doubles(matched, rows, end, model))
+            scores = score(_as_doubles(matched, rows, end, model))
             largest = max(largest, _largest_difference(scores, expected[rows]))
             for query in range(first, last):
                 here = slice(*(matched.offsets[query : query + 2] - matched.offsets[first]))
                 if _is_changed(expected[rows[here]], scores[here], slack):
                     changed.add(query)
     names = tuple(data.query_ids[query].item() for query in sorted(changed))
-    probes = _probed(as_ensemble(model, format), matched, consumer.scores) if is_of_trees(model) and len(data) else {}
+    probes = _probed(as_ensemble(model, format), matched, score) if is_of_trees(model) and len(data) else {}
     return Check(len(data), largest, names, consumer.name, probes)
+
+
+@contextmanager
+def _naming(path: Path, format: str) -> Iterator[None]:  # noqa: A002
+    """Turn what goes wrong in a consumer into an error that names the file: each library raises others."""
+    try:
+        yield
+    except PodiumError:
+        raise
+    except Exception as error:
+        raise FileFormatError(path, f"cannot be scored as {format} ({type(error).__name__}: {error!s:.200})") from error
 
 
 def _blocks_of_queries(data: RankingData, most_values: int) -> Iterator[tuple[int, int]]:
@@ -121,7 +143,8 @@ def _blocks_of_queries(data: RankingData, most_values: int) -> Iterator[tuple[in
 
 
 def _largest_difference(scores: NDArray[Any], expected: NDArray[Any]) -> float:
-    return float(np.abs(scores - expected).max(initial=0.0))
+    differences = np.abs(scores - expected)
+    return float(np.where(np.isnan(differences), np.inf, differences).max(initial=0.0))
 
 
 def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Floats], model: Model) -> Floats:
@@ -185,7 +208,9 @@ PROBES: dict[str, Callable[[Ensemble, int], Any]] = {
 
 
 def _is_changed(expected: np.ndarray, scores: np.ndarray, slack: float) -> bool:
-    """Whether a document that is clearly ahead by the expected scores is behind by the others."""
+    """Whether a document that is clearly ahead by the expected scores is behind by the others, or has no score."""
+    if np.isnan(scores).any():
+        return True
     order = np.argsort(-scores, kind="stable")
     highest_after = np.maximum.accumulate(expected[order][::-1])[::-1]
     return bool((highest_after[1:] > expected[order][:-1] + slack).any())

@@ -9,6 +9,7 @@ tree's weight are added as float32.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
@@ -105,10 +106,15 @@ class Solr(Format):
 Norm = tuple[np.float32, np.float32]  # of a feature: the trees see (x − the first) / the second, in float32
 
 
+_JAVA_NUMBER = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
+
+
 def _number(value: Any) -> float:
-    """A number as Java reads it: `0.5f` and `1d` are numbers."""
-    text = str(value).strip()
-    return float(text[:-1] if text[-1:] in "fFdD" and text[-2:-1].isdigit() else text)
+    """A number as Java reads it: `0.5f` and `1.d` are numbers, and Python's `1_000` is not."""
+    match = _JAVA_NUMBER.fullmatch(str(value).strip())
+    if match is None:
+        raise DataError(f"{value!r:.60} is not a number that Java reads")
+    return float(match[1])
 
 
 def _single(value: Any) -> np.float32:
@@ -118,12 +124,12 @@ def _single(value: Any) -> np.float32:
 def _norm(feature: Mapping[str, Any]) -> Norm:
     """What Solr takes from a feature's values, and what it divides them by, before a model sees them."""
     norm = feature.get("norm") or {}
-    kind, params = str(norm.get("class", "")).rpartition(".")[2], norm.get("params") or {}
-    if kind in ("", "IdentityNormalizer"):
+    kind, params = str(norm.get("class")).rpartition(".")[2], norm.get("params") or {}
+    if not norm or kind == "IdentityNormalizer":
         return np.float32(0), np.float32(1)
     if kind == "MinMaxNormalizer":
-        shift = _single(params.get("min", "-inf"))
-        scale = _single(params.get("max", "inf")) - shift
+        shift = _single(params.get("min", "-Infinity"))
+        scale = _single(params.get("max", "Infinity")) - shift
     elif kind == "StandardNormalizer":
         shift, scale = _single(params.get("avg", 0)), _single(params.get("std", 1))
     else:
