@@ -88,6 +88,7 @@ class Measure(ABC):
 
     name: ClassVar[str] = ""
     aliases: ClassVar[tuple[str, ...]] = ()  # other names that parse
+    at: ClassVar[str] = "cutoff"  # the parameter that a name gives after @
     examples: ClassVar[tuple[Example, ...]] = ()  # reference values, run by the tests
     knows_expected_ties: ClassVar[bool] = False
     has_swaps: ClassVar[bool] = True
@@ -97,7 +98,7 @@ class Measure(ABC):
 
     def __post_init__(self) -> None:
         if self.cutoff is not None and not self.has_cutoff:
-            raise DataError(f"{self._word()} looks at all pairs; it has no cutoff")
+            raise DataError(f"{self._word()} looks at the whole list; it has no cutoff")
         if self.cutoff is not None and not isinstance(self.cutoff, bool):
             with suppress(TypeError):
                 object.__setattr__(self, "cutoff", operator.index(self.cutoff))
