@@ -13,6 +13,8 @@ from podium.core.threads import map_threads
 from podium.data.io.letor_parser import Indices, ParsedRows, parse_letor, scan_letor
 from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.request import TextOptions
+from podium.data.io.side_files import SideFiles
+from podium.data.io.text_blocks import Source
 from podium.data.io.text_reader import (
     OBJECT_BYTES,
     Counted,
@@ -51,6 +53,11 @@ class LetorReader(TextReader):
     def __init__(self, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
         self.largest, self.fewest, self.has_comments = 0, 2**62, False
+        self.side_files = SideFiles(self.sources)
+
+    def end_source(self, source: Source, n_rows: int) -> None:
+        super().end_source(source, n_rows)
+        self.side_files.check(source, n_rows)
 
     def look(self, items: list[Counted]) -> None:
         """Parse a group for the facts alone: without features, they are checked and not kept."""
@@ -72,6 +79,7 @@ class LetorReader(TextReader):
             "relevance": labels,
             "qid": query_ids([run for part in parts for run in part.runs], n_rows, facts.has_integer_ids),
             "document_ids": _document_ids(parts, n_rows) if facts.has_comments else None,
+            **self.side_files.rows(self.n_rows - n_rows, n_rows),
         }
 
     def facts(self) -> Facts:
@@ -115,7 +123,7 @@ class LetorReader(TextReader):
             features = np.full((n_rows, width), np.nan, np.float32)
 
         def parse(item: Counted) -> _LetorPart:
-            part = _parse(item, features, labels, sparse, self.options, self.merges)
+            part = _parse(item, features, labels, sparse, self.options, self.merges, not self.side_files.has_queries)
             objects = len(part.runs) + len(part.comments or ())
             # The pairs of all parts are put together once more in the end.
             held = OBJECT_BYTES * objects + 2 * (part.values.nbytes + part.columns.nbytes)
@@ -125,8 +133,16 @@ class LetorReader(TextReader):
         parts = list(map_threads(parse, drain(items), self.options.n_threads))
         self.fewest = min(self.fewest, *(part.fewest for part in parts))
         self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
+        if self.side_files.has_queries:
+            self._take_queries(parts, n_rows)
         self.hear([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
         return None if sparse else features, labels, parts
+
+    def _take_queries(self, parts: list[_LetorPart], n_rows: int) -> None:
+        """Replace the queries of the lines, which have none, by those of the side files."""
+        for run in (run for part in parts for run in part.runs):
+            raise FileFormatError(run.file, "has a query id, but lines before it have none", line=run.line)
+        parts[0].runs = self.side_files.runs(self.n_rows, n_rows, self.names)
 
 
 def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: int) -> None:
@@ -141,7 +157,7 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
 
 
 def _parse(
-    item: Counted, features: Float32s, labels: Floats, sparse: bool, options: TextOptions, merges: Merges
+    item: Counted, features: Float32s, labels: Floats, sparse: bool, options: TextOptions, merges: Merges, has_qid: bool
 ) -> _LetorPart:
     block, rows = item.block, slice(item.first_row, item.first_row + item.rows)
     n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
@@ -152,7 +168,7 @@ def _parse(
         labels=labels[rows],
         comments=np.empty((item.rows, 2), np.int64),
     )
-    indices = Indices(options.first_index, options.last_index)
+    indices = Indices(options.first_index, options.last_index, has_qid)
     outcome, notes = parse_block(item, lambda *reports: parse_letor(block.text, indices, target, *reports))
     raise_problem(block, outcome, first=options.first_index, last=options.last_index, why_last=options.why_last)
     for row, slot, start, end in notes.uncertain.tolist():
