@@ -43,6 +43,9 @@ MeasureOption = Annotated[
 PresetOption = Annotated[Preset | None, typer.Option(help="Compute as LETOR's evaluation scripts do.")]
 QrelsOption = Annotated[bool, typer.Option("--qrels", help="The data are TREC judgements, the scores TREC runs.")]
 DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out queries whose labels are all equal.")]
+JudgedOption = Annotated[
+    bool, typer.Option("--judged-only", help="Take documents without a label out of the rankings first.")
+]
 ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
 
 
@@ -144,7 +147,7 @@ class RankedSystems(NamedTuple):
     documents: Any
     scores: dict[str, Any]
     measures: list[Any]
-    drop_uniform: bool
+    how: dict[str, bool]  # `drop_uniform` and `judged_only` of `podium.evaluate`
 
 
 def _rank(
@@ -156,13 +159,15 @@ def _rank(
     preset: PresetOption = None,
     qrels: QrelsOption = False,
     drop_uniform: DropOption = False,
+    judged_only: JudgedOption = False,
 ) -> RankedSystems:
     """Read the data and the scores of the systems, each as its model needs it."""
     models = models_of(systems.values())
     data_reader = reader_for(reader, models, len(set(systems.values())))
     documents = read_labelled(data, qrels, data_reader)
     scores = {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
-    return RankedSystems(documents, scores, measures_of(measure, preset), drop_uniform)
+    how = {"drop_uniform": drop_uniform, "judged_only": judged_only}
+    return RankedSystems(documents, scores, measures_of(measure, preset), how)
 
 
 ranks_systems = with_options(_rank, "rank")  # a command's argument `rank` takes the data, the systems and the reader
@@ -188,9 +193,7 @@ def evaluate(
     import podium.evaluation
 
     ranked = rank(data, {"system": scores}, reader)
-    result = podium.evaluation.evaluate(
-        ranked.documents, ranked.scores["system"], ranked.measures, drop_uniform=ranked.drop_uniform, by=by
-    )
+    result = podium.evaluation.evaluate(ranked.documents, ranked.scores["system"], ranked.measures, by=by, **ranked.how)
     show(result.query_table() if per_query else result.table(), shape)
 
 
@@ -217,8 +220,7 @@ def compare(
     named = named_systems(systems)
     ranked = rank(data, named, reader)
     result = podium.evaluation.compare(
-        ranked.documents, ranked.scores, ranked.measures, baseline=baseline, margin=margin,
-        drop_uniform=ranked.drop_uniform,
+        ranked.documents, ranked.scores, ranked.measures, baseline=baseline, margin=margin, **ranked.how
     )  # fmt: skip
     if html is not None:
         from podium.reports.page import comparison_report

@@ -125,13 +125,14 @@ def compare(
     baseline: str | None = None,
     margin: float | None = None,
     drop_uniform: bool = False,
+    judged_only: bool = False,
     resamples: int = 100_000,
     seed: int = 0,
 ) -> Comparison:
     """Compare rankings of the same data, query by query.
 
     Args:
-        data, measures, drop_uniform: as in `evaluate`.
+        data, measures, drop_uniform, judged_only: as in `evaluate`.
         systems: scores by name, as in `evaluate`.
         baseline: compare the others with this one only; by default every pair is compared.
         margin: also test whether two systems are equivalent, that is whether their means differ by less than this. No
@@ -157,7 +158,7 @@ def compare(
     warn_of_powers(chosen, data)
     trained_by = measures_of(systems.values())
     evaluations = {
-        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by)
+        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by, judged_only)
         for name, ranking in zip(systems, rankings, strict=True)
     }
     return compared(evaluations, baseline, margin, resamples, seed)

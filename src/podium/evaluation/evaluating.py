@@ -188,8 +188,9 @@ class Evaluation:
 
 
 def evaluate(
-    data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, by: Any = None
-) -> Evaluation:
+    data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, judged_only: bool = False,
+    by: Any = None,
+) -> Evaluation:  # fmt: skip
     """Measure a ranking.
 
     Args:
@@ -200,6 +201,7 @@ def evaluate(
             document id.
         measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
         drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
+        judged_only: take documents without a label out of the ranking before measuring it, as `trec_eval -J` does.
         by: groups of queries that are measured apart as well (`by_group`, `table()`): the name of a feature, a mapping
             from query id, or an entry for each query or row. It must be constant within a query.
 
@@ -221,24 +223,27 @@ def evaluate(
     data, (ranking,) = rankings_of(data, [scores])
     warn_of_powers(chosen, data)
     groups = None if by is None else groups_of(data, by)
-    evaluation = evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
+    evaluation = evaluated(
+        data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]), judged_only=judged_only
+    )
     return evaluation if groups is None else replace(evaluation, groups=groups)
 
 
 def evaluated(
     data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = "",
-    trained_by: Iterable[Iterable[str]] = (),
+    trained_by: Iterable[Iterable[str]] = (), judged_only: bool = False,
 ) -> Evaluation:  # fmt: skip
     """The values of measures, as fixed as those that models were trained by, with a warning where ties decide."""
     values = {}
     for measure in measures:
-        of_queries = measure.fixed_like(*trained_by).values(ranking)
+        measured = ranking.judged(measure.sources(data)) if judged_only else ranking
+        of_queries = measure.fixed_like(*trained_by).values(measured)
         if drop_uniform:
             of_queries = np.where(_is_uniform(data, measure.sources(data)), np.nan, of_queries)
         if len(of_queries) and np.isnan(of_queries).all():
             warn(f"{measure} skips every query: its mean is not defined", stacklevel=3)
         values[str(measure)] = of_queries
-        _warn_of_ties(ranking, measure, name)
+        _warn_of_ties(measured, measure, name)
     return Evaluation(data.query_ids, values)
 
 

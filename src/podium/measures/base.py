@@ -179,7 +179,7 @@ class Measure(ABC):
 
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
-        self.refuse_unretrieved(ranking)
+        self.refuse_unretrieved(ranking, self.sources(ranking.data))
         ranking = ranking.for_ties(self.ties)
         labels = self.prepared(self.labels_in(ranking.data, ranking.order))
         offsets = ranking.data.offsets
@@ -191,8 +191,8 @@ class Measure(ABC):
         return result
 
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
-        """The value of one query; measures that know them see which documents at the end have no rank."""
-        return self.value(labels)
+        """The value of one query; the documents after the first `n_ranked` have no rank, and by default no label."""
+        return self.value(labels[:n_ranked])
 
     def mean(self, ranking: Ranking) -> float:
         """The mean over the queries that have a value, the same in any order of them."""
@@ -248,9 +248,14 @@ class Measure(ABC):
         """
         return None
 
-    def refuse_unretrieved(self, ranking: Ranking) -> None:
-        """A measure of ranked lists alone cannot say what a document is worth that has no rank."""
-        if ranking.retrieved is not None and not ranking.retrieved.all() and not self.knows_retrieved:
+    def refuse_unretrieved(self, ranking: Ranking, sources: Iterable[str]) -> None:
+        """Raise if a document with a label has no rank, unless the measure says what it is worth."""
+        if ranking.retrieved is None or ranking.retrieved.all() or self.knows_retrieved:
+            return
+        labels = [
+            ranking.data.labels[source][~ranking.retrieved] for source in sources if source in ranking.data.labels
+        ]
+        if not labels or not all(np.isnan(of_source).all() for of_source in labels):
             raise DataError(f"{self._word()} is not defined for runs that did not return all judged documents")
 
     def refuse_without_swaps(self) -> None:
