@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.core.array_types import Bools
 from podium.core.plotting import draw
-from podium.core.sums import mean
+from podium.core.sums import mean, with_weights
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
 from podium.evaluation.significance import equivalence, holm, paired_t, randomisation, t_interval
@@ -194,14 +194,17 @@ def _test(
     """One pair's figures, before the correction for the number of pairs."""
     change = evaluations[b].values[measure] - evaluations[a].values[measure]
     both: Bools = ~np.isnan(change)
-    differences = change[both]
-    low, high = t_interval(differences)
+    differences, weights = change[both], evaluations[a].weights
+    weights = None if weights is None else weights[both]
+    weighted = with_weights(differences, weights)
+    flipped = differences if weights is None else differences * (weights / max(mean(weights), 1e-300))
+    low, high = t_interval(weighted)
     queries = evaluations[a].query_ids[both].tolist()
     return {
-        "measure": measure, "a": a, "b": b, "difference": mean(differences), "low": low, "high": high,
-        "p_t": paired_t(differences),
-        "p_random": randomisation(differences, queries, resamples, seed),
-        "p_equivalent": None if margin is None else equivalence(differences, margin),
+        "measure": measure, "a": a, "b": b, "difference": mean(weighted), "low": low, "high": high,
+        "p_t": paired_t(weighted),
+        "p_random": randomisation(flipped, queries, resamples, seed),
+        "p_equivalent": None if margin is None else equivalence(weighted, margin),
         "wins": int((differences > 0).sum()), "ties": int((differences == 0).sum()),
         "losses": int((differences < 0).sum()),
     }  # fmt: skip

@@ -195,17 +195,17 @@ class Measure(ABC):
         return self.value(labels[:n_ranked])
 
     def mean(self, ranking: Ranking) -> float:
-        """The mean over the queries that have a value, the same in any order of them."""
-        return mean_of_known(self.values(ranking))
+        """The mean over the queries that have a value, weighted by `query_weights`; the same in any order of them."""
+        return mean_of_known(self.values(ranking), weights_in_means(ranking.data))
 
     def sums(self, ranking: Ranking) -> Any:
         """Sums over the queries of a part of the data (`podium.core.merging`) from which the mean of all follows."""
-        return sums_of_known(self.values(ranking))
+        return sums_of_known(self.values(ranking), weights_in_means(ranking.data))
 
     def mean_of_sums(self, sums: Any) -> float:
         """The mean, from the `sums` of all parts together; the same bits as `mean`."""
-        total, count = sums
-        return float(total) / count if count else math.nan
+        total, count = map(float, sums)
+        return total / count if count else math.nan
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """How the value of one query changes when two documents swap ranks, all others staying.
@@ -281,10 +281,17 @@ class Measure(ABC):
         return best, [best]
 
 
-def sums_of_known(values: Floats) -> Total:
-    """The sum and the number of the values that are not NaN."""
-    known = values[~np.isnan(values)]
-    return Total((ExactSum.of(known), len(known)))
+def weights_in_means(data: RankingData) -> Floats | None:
+    """The weights of queries in means of measures; None if all count alike."""
+    return None if data.query_weights is None else data.query_weights.astype(np.float64)
+
+
+def sums_of_known(values: Floats, weights: Floats | None = None) -> Total:
+    """The sum and the number of the values that are not NaN; with weights Σ w v and Σ w."""
+    known = ~np.isnan(values)
+    if weights is not None:
+        return Total((ExactSum.of((weights * values)[known]), ExactSum.of(weights[known])))
+    return Total((ExactSum.of(values[known]), int(known.sum())))
 
 
 def best_of(means: Floats) -> int:
