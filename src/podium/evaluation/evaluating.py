@@ -212,7 +212,8 @@ def evaluate(
             document id.
         measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
         drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
-        judged_only: take documents without a label out of the ranking before measuring it, as `trec_eval -J` does.
+        judged_only: take documents without a label, or with a negative one, out of the ranking before measuring it, as
+            `trec_eval -J` does.
         by: groups of queries that are measured apart as well (`by_group`, `table()`): the name of a feature, a mapping
             from query id, or an entry for each query or row. It must be constant within a query.
 

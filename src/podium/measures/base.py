@@ -191,8 +191,11 @@ class Measure(ABC):
         return result
 
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
-        """The value of one query; the documents after the first `n_ranked` have no rank, and by default no label."""
-        return self.value(labels[:n_ranked])
+        """The value of one query. Measures that know them see which documents at the end have no rank.
+
+        For others these have no label (`refuse_unretrieved`), and are left out.
+        """
+        return self.value(labels if self.knows_retrieved else labels[:n_ranked])
 
     def mean(self, ranking: Ranking) -> float:
         """The mean over the queries that have a value, weighted by `query_weights`; the same in any order of them."""

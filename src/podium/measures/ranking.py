@@ -63,10 +63,14 @@ class Ranking:
         return self._by_rows if ties == "stable" and not self._has_base else self
 
     def judged(self, sources: Iterable[str]) -> Ranking:
-        """Return the ranking with only the documents that have a label of one of the sources."""
-        judged = np.zeros(self.data.n_documents, bool)
+        """Return the ranking with only the documents that have a label of one of the sources.
+
+        A negative label, of a document that was pooled but not judged (`podium.measures.incomplete`), is not one.
+        """
+        judged, rows = np.zeros(self.data.n_documents, bool), np.arange(self.data.n_documents)
         for source in sources:
-            judged |= ~np.isnan(labels_in_order(self.data, source, np.arange(self.data.n_documents)))
+            pool = f"{source}_pool"
+            judged |= labels_in_order(self.data, pool if pool in self.data.labels else source, rows) >= 0
         retrieved = judged if self.retrieved is None else judged & self.retrieved
         return Ranking(self.data, self.scores, base=self.base if self._has_base else None, retrieved=retrieved)
 

@@ -130,10 +130,10 @@ def _columns(sides: Sequence[_Side]) -> dict[str, NDArray[Any]]:
         if side.positions is not None:
             columns.setdefault("positions", []).append(side.positions)
         if side.weights is not None:
-            by_query = side.sizes is not None and len(side.weights) == len(side.sizes) != side.sizes.sum()
-            name = "query_weights" if by_query else "document_weights"
-            weights = np.repeat(side.weights, side.sizes) if by_query else side.weights
-            columns.setdefault(name, []).append(weights)
+            if side.sizes is not None and len(side.weights) == len(side.sizes) != side.sizes.sum():
+                columns.setdefault("query_weights", []).append(np.repeat(side.weights, side.sizes))
+            else:
+                columns.setdefault("document_weights", []).append(side.weights)
     return {name: np.concatenate(parts) for name, parts in columns.items()}
 
 
