@@ -60,6 +60,7 @@ def test_standard_error_is_that_of_a_ratio():
     assert np.isnan(mean_of_known(values, np.zeros(50)))
 
 
+@pytest.mark.filterwarnings("ignore:ties between documents")
 def test_parts_have_the_same_mean(data):
     scores = np.random.default_rng(3).integers(0, 5, len(data)).astype(float)
     measures = {"ndcg": NDCG(5), "bpref": podium.measures.parse("bpref(empty=skip)")}

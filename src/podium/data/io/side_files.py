@@ -83,9 +83,9 @@ def side_file(source: Source, *suffixes: str) -> Path | None:
     if not isinstance(source, str | os.PathLike):
         return None
     path = to_path(source)
-    names = [path.name, path.stem] if path.suffix.lower() in COMPRESSED else [path.name]
-    files = [path.with_name(name + suffix) for name in names for suffix in suffixes]
-    existing = [file for file in files if file.is_file()]
+    texts = [path, path.with_suffix("")] if path.suffix.lower() in COMPRESSED else [path]
+    files = [Path(f"{text}{suffix}") for text in texts for suffix in suffixes]
+    existing = [file for file in files if os.path.isfile(file)]  # noqa: PTH113  Path.is_file raises if a name is too long
     if len(existing) > 1:
         raise FileFormatError(existing[1], f"says the same as {existing[0].name}: keep one of the two")
     return existing[0] if existing else None
