@@ -122,6 +122,7 @@ def test_initial_scores_are_not_read(folder):
         podium.read(folder / "rank.train")
 
 
+@pytest.mark.slow  # kernels of training, which take minutes to compile with bounds checks
 def test_lightgbms_folder_trains_with_one_command(tmp_path):
     for part in ("train", "test"):
         data = podium.artificial(30, features=4, part=part)
