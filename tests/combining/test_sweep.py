@@ -14,7 +14,10 @@ from podium.boosting import LeafLineSearch, LineSearch, Newton
 from podium.combining import Sweep
 from podium.models import Combined, refit_weights
 
-MEASURES = ["accuracy", "ndcg", "ndcg@2", "dcg@3", "err", "err@2", "ap", "ap@2", "rr", "precision@2", "rbp", "recall@2"]
+MEASURES = [
+    "accuracy", "ndcg", "ndcg@2", "dcg@3", "err", "err@2", "ap", "ap@2", "rr", "precision@2", "rbp", "recall@2",
+    "success@2", "pfound", "ap(norm=reachable)@2", "f1@2", "r_precision", "ndcg(discount=reciprocal)",
+]  # fmt: skip
 TIES = ["expected", "stable", "jitter", 0]
 
 

@@ -17,17 +17,24 @@ from podium import AP, ERR, NDCG, DataError, RankingData
 from podium.measures import (  # fmt: skip
     CNDCG,
     DCG,
+    F1,
     RBP,
     RR,
     BoundMeasures,
+    Bpref,
     Gain,
     Graded,
+    InferredAP,
+    InterpolatedPrecision,
     KendallTau,
     Measure,
     PairwiseAccuracy,
+    PFound,
     Precision,
     Ranking,
     Recall,
+    RPrecision,
+    Success,
     as_selection,
     letor,
     parse,
@@ -37,8 +44,9 @@ from podium.measures import (  # fmt: skip
 from podium.measures.registry import unregister
 from podium.testing.measures import brute_force_swaps, check_measure
 
-# Others: pairs are in tests/estimators/test_preferences.py, positions in test_propensity_ndcg.py.
-NAMES = sorted(set(registered()) - {"preferences", "propensity_ndcg"})
+# Others: pairs are in tests/estimators/test_preferences.py, positions in test_propensity_ndcg.py, documents without a
+# label in test_incomplete.py.
+NAMES = sorted(set(registered()) - {"preferences", "propensity_ndcg", "judged"})
 WITH_CUTOFF = [name for name in NAMES if registered()[name].has_cutoff]
 WITH_TIES = [name for name in WITH_CUTOFF if registered()[name].knows_expected_ties]
 
@@ -84,7 +92,10 @@ def test_queries_without_relevant_documents(name, empty, expected):
 @pytest.mark.parametrize(
     "measure",
     [NDCG(gain="linear"), NDCG(3, gain="table:0/1/5/6/20"), NDCG(2, discount="letor"), NDCG(3, short="zero"),
-     ERR(max_label=6), AP(threshold=2), RR(2, threshold=3), RBP(p=0.5), Precision(2, threshold=2), DCG(2)],
+     ERR(max_label=6), AP(threshold=2), AP(2, norm="reachable"), NDCG(3, discount="table:1/0.5/0.2"),
+     PFound(3, p_break=0.4), RBP(p=0.5, gain="table:0/0.1/0.2/0.5/1"), InterpolatedPrecision(recall=1, threshold=2),
+     Success(2, threshold=3), F1(2, threshold=2), RPrecision(threshold=3), InferredAP(threshold=2), Bpref(threshold=2),
+     RR(2, threshold=3), RBP(p=0.5), Precision(2, threshold=2), DCG(2)],
     ids=str,
 )  # fmt: skip
 def test_parameters_keep_the_contract(measure):
@@ -135,7 +146,7 @@ EXAMPLES = [example for name in registered() for example in registered()[name].e
 
 
 def test_every_measure_has_reference_values():
-    assert {parse(example.measure).name for example in EXAMPLES} == set(NAMES)
+    assert {parse(example.measure).name for example in EXAMPLES} == {*NAMES, "judged"}
     assert len(EXAMPLES) >= 30
 
 

@@ -48,6 +48,8 @@ TERMS = [
     Lambda("ndcg", normalize=False), Lambda("err", sigma=1.5, normalize=False), Lambda("ap", normalize=True),
     Local("ndcg@3", normalize=False), Local("err", 0.5, normalize=False),
     Local("ndcg", -1.0, normalize=True), Local("rr", normalize=False), LambdaLoss(normalize=False),
+    Lambda("success@2", normalize=False), Lambda("pfound", normalize=False),
+    Lambda("pfound(gain=table:0/0/1/1,p_break=0.5)", normalize=False), Lambda("bpref", normalize=False),
     LambdaLoss(mu=0.0, normalize=False), LambdaLoss(mu=3.0, sigma=2.0, normalize=False),
     *(Pairwise(link) for link in LINKS), Pairwise(Hinge(), normalize=True), Pairwise(normalize=True),
 ]  # fmt: skip

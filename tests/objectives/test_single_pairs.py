@@ -18,7 +18,8 @@ OBJECTIVES = [
     "lambda(err, normalize=false)", "lambda(err, truncation=2, normalize=false)", "lambda(ap, normalize=false)",
     "lambda(q, normalize=false)", "lambda(rr, normalize=false)", "lambda(accuracy, normalize=false)",
     "lambda(ndcg, normalize=true)", "lambda(err, normalize=true)", "lambdaloss(normalize=false)",
-    "local(ndcg@3, normalize=false)",
+    "local(ndcg@3, normalize=false)", "lambda(success@3, normalize=false)", "lambda(pfound, normalize=false)",
+    "lambda(ap(norm=reachable)@2, normalize=false)", "lambda(r_precision, normalize=false)",
 ]  # fmt: skip
 
 

@@ -40,7 +40,7 @@ COMMANDS = {
     "report": "Write all that is known of a run as one HTML page, which works without a network.",
     "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
-    "combine": "Find the α for which (1 − α) a + α b is best, of all α there are.",
+    "combine": "Find the α for which (1 − α) a + α b is best, of all α there are; or fuse TREC runs.",
     "adapt": "Adapt a model to a domain; compare with the background, an in-domain and an interpolated model.",
     "committee": "Just give me the best model: several objectives, bagged and weighed, in one ensemble of trees.",
     "import": "Read a model of another tool, and write it as one of Podium's.",

@@ -43,6 +43,9 @@ MeasureOption = Annotated[
 PresetOption = Annotated[Preset | None, typer.Option(help="Compute as LETOR's evaluation scripts do.")]
 QrelsOption = Annotated[bool, typer.Option("--qrels", help="The data are TREC judgements, the scores TREC runs.")]
 DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out queries whose labels are all equal.")]
+JudgedOption = Annotated[
+    bool, typer.Option("--judged-only", help="Take documents without a label out of the rankings first.")
+]
 ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
 
 
@@ -156,13 +159,16 @@ def evaluate(
     preset: PresetOption = None,
     qrels: QrelsOption = False,
     drop_uniform: DropOption = False,
+    judged_only: JudgedOption = False,
 ) -> None:
     """Measure a ranking: means with 95% intervals, or a value for each query."""
     import podium.evaluation
 
     documents, ranked = read_ranked(data, {"system": scores}, qrels, reader)
     measures = measures_of(measure, preset)
-    result = podium.evaluation.evaluate(documents, ranked["system"], measures, drop_uniform=drop_uniform, by=by)
+    result = podium.evaluation.evaluate(
+        documents, ranked["system"], measures, drop_uniform=drop_uniform, judged_only=judged_only, by=by
+    )
     show(result.query_table() if per_query else result.table(), shape)
 
 
@@ -184,6 +190,7 @@ def compare(
     preset: PresetOption = None,
     qrels: QrelsOption = False,
     drop_uniform: DropOption = False,
+    judged_only: JudgedOption = False,
 ) -> None:
     """Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence."""
     import podium.evaluation
@@ -191,8 +198,9 @@ def compare(
     named = named_systems(systems)
     documents, ranked = read_ranked(data, named, qrels, reader)
     result = podium.evaluation.compare(
-        documents, ranked, measures_of(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform
-    )
+        documents, ranked, measures_of(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
+        judged_only=judged_only,
+    )  # fmt: skip
     if html is not None:
         from podium.reports.page import comparison_report
 

@@ -38,7 +38,10 @@ EXAMPLES = {
         "podium evaluate valid.txt feature:1 --per-query",
     ),
     "compare": ("podium compare valid.txt old=ranker/model.podium new=run/model.podium",),
-    "combine": ("podium combine ranker/model.podium run/model.podium valid.txt -o both.podium",),
+    "combine": (
+        "podium combine ranker/model.podium run/model.podium valid.txt -o both.podium",
+        "podium combine mine.run mine.run --by rrf -o fused.run",
+    ),
     "adapt": ("podium adapt run/model.podium valid.txt -o adapted.podium",),
     "committee": ("podium committee train.txt --valid valid.txt -o committee.podium",),
     "export": (

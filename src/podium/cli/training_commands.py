@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -153,19 +154,42 @@ def committee(
     typer.echo(f"{output}: {model.n_trees_} trees of {len(model.members_)} members")
 
 
+class FusionMethod(StrEnum):
+    """Methods that fuse runs."""
+
+    rrf = "rrf"
+    combsum = "combsum"
+    combmnz = "combmnz"
+    borda = "borda"
+
+
 @reads_data
 def combine(
     reader: Reader,
-    a: Annotated[Path, typer.Argument(help="A model file.")],
+    a: Annotated[Path, typer.Argument(help="A model file; with --by a TREC run.")],
     b: Annotated[Path, typer.Argument(help="Another.")],
-    data: Annotated[list[str], typer.Argument(help="Files with labels, read as one: validation queries.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files with labels, read as one: validation queries. With --by further runs, if any."),
+    ] = None,
+    by: Annotated[
+        FusionMethod | None, typer.Option(help="Fuse TREC runs by this method, without labels or training.")
+    ] = None,
+    k: Annotated[float, typer.Option(help="Of --by rrf: Σ 1 / (k + rank).")] = 60.0,
     measure: Annotated[str, typer.Option("--measure", "-m", help="Such as ndcg@10, err, ap.")] = "ndcg@10",
     lower: Annotated[float, typer.Option(help="α at least.")] = 0.0,
     upper: Annotated[float, typer.Option(help="α at most.")] = 1.0,
     ties: Annotated[str, typer.Option(help="expected, stable, jitter, or the name of a feature.")] = "expected",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the combined model here.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the combined model, or run, here.")
+    ] = None,
 ) -> None:
-    """Find the α for which (1 − α) a + α b is best, of all α there are."""
+    """Find the α for which (1 − α) a + α b is best, of all α there are; or fuse TREC runs."""
+    if by is not None:
+        _fuse([str(a), str(b), *(data or [])], by, k, output)
+        return
+    if not data:
+        raise typer.BadParameter("give labelled data to find α on; to fuse TREC runs, give --by rrf")
     from podium.models import combine as best
     from podium.models import load, save
 
@@ -177,3 +201,19 @@ def combine(
     if output is not None and result.model is not None:
         save(result.model, output)
         typer.echo(f"{output}: {result.model.weights[0]:.4g} · {a} + {result.model.weights[1]:.4g} · {b}")
+
+
+def _fuse(files: list[str], by: FusionMethod, k: float, output: Path | None) -> None:
+    """Fuse TREC runs into one."""
+    from podium.errors import DataError
+    from podium.evaluation import fuse, read_run
+    from podium.models.archive import is_archive
+
+    for file in filter(is_archive, files):
+        raise DataError(f"{file} is a model: --by fuses TREC runs, which podium score {file} DATA --trec NAME writes")
+    fused = fuse(*map(read_run, files), by=by.value, k=k)
+    if output is None:
+        typer.echo("".join(fused.lines()), nl=False)
+    else:
+        fused.write(output)
+        typer.echo(f"{output}: {len(files)} runs by {by.value}, {len(fused.scores)} queries")

@@ -20,14 +20,29 @@ def mean(values: Floats) -> float:
     return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
 
 
-def mean_of_known(values: Floats) -> float:
-    """The same of the values that are not NaN."""
+def mean_of_known(values: Floats, weights: Floats | None = None) -> float:
+    """The same of the values that are not NaN; with weights Σ w v / Σ w, NaN if no weight is above 0."""
+    if weights is not None:
+        known = ~np.isnan(values)
+        total_weight = math.fsum(weights[known].tolist())
+        return math.fsum((weights * values)[known].tolist()) / total_weight if total_weight > 0 else math.nan
     numbers = values.tolist()
     total = math.fsum(numbers)
     if math.isnan(total):
         numbers = [number for number in numbers if not math.isnan(number)]
         total = math.fsum(numbers)
     return total / len(numbers) if numbers else math.nan
+
+
+def with_weights(values: Floats, weights: Floats | None) -> Floats:
+    """Return values whose plain mean and standard error are those of the weighted mean m: m + (v − m) w / mean(w).
+
+    The standard error is that of a ratio of two sums (linearised).
+    """
+    if weights is None or not weights.sum() > 0:
+        return values if weights is None else values[:0]
+    middle = mean_of_known(values, weights)
+    return np.asarray(middle + (values - middle) * (weights / mean(weights)))
 
 
 @dataclass(frozen=True)

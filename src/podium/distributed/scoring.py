@@ -16,7 +16,8 @@ from podium.core.files import replacing, write_text
 from podium.core.validation import require_number, to_path
 from podium.data import RankingData, read_blocks
 from podium.data.features import first_repeated
-from podium.data.io.request import COMPRESSED, format_of
+from podium.data.io.request import format_of
+from podium.data.io.text_blocks import COMPRESSED
 from podium.distributed.dask_engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
 from podium.distributed.sources import paths_of
 from podium.errors import DataError, FileFormatError, PodiumError

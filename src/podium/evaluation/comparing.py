@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.core.array_types import Bools
 from podium.core.plotting import draw
-from podium.core.sums import mean
+from podium.core.sums import mean, with_weights
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
 from podium.evaluation.significance import equivalence, holm, paired_t, randomisation, t_interval
@@ -125,13 +125,14 @@ def compare(
     baseline: str | None = None,
     margin: float | None = None,
     drop_uniform: bool = False,
+    judged_only: bool = False,
     resamples: int = 100_000,
     seed: int = 0,
 ) -> Comparison:
     """Compare rankings of the same data, query by query.
 
     Args:
-        data, measures, drop_uniform: as in `evaluate`.
+        data, measures, drop_uniform, judged_only: as in `evaluate`.
         systems: scores by name, as in `evaluate`.
         baseline: compare the others with this one only; by default every pair is compared.
         margin: also test whether two systems are equivalent, that is whether their means differ by less than this. No
@@ -157,7 +158,7 @@ def compare(
     warn_of_powers(chosen, data)
     trained_by = measures_of(systems.values())
     evaluations = {
-        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by)
+        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by, judged_only)
         for name, ranking in zip(systems, rankings, strict=True)
     }
     return compared(evaluations, baseline, margin, resamples, seed)
@@ -193,14 +194,17 @@ def _test(
     """One pair's figures, before the correction for the number of pairs."""
     change = evaluations[b].values[measure] - evaluations[a].values[measure]
     both: Bools = ~np.isnan(change)
-    differences = change[both]
-    low, high = t_interval(differences)
+    differences, weights = change[both], evaluations[a].weights
+    weights = None if weights is None else weights[both]
+    weighted = with_weights(differences, weights)
+    flipped = differences if weights is None else differences * (weights / max(mean(weights), 1e-300))
+    low, high = t_interval(weighted)
     queries = evaluations[a].query_ids[both].tolist()
     return {
-        "measure": measure, "a": a, "b": b, "difference": mean(differences), "low": low, "high": high,
-        "p_t": paired_t(differences),
-        "p_random": randomisation(differences, queries, resamples, seed),
-        "p_equivalent": None if margin is None else equivalence(differences, margin),
+        "measure": measure, "a": a, "b": b, "difference": mean(weighted), "low": low, "high": high,
+        "p_t": paired_t(weighted),
+        "p_random": randomisation(flipped, queries, resamples, seed),
+        "p_equivalent": None if margin is None else equivalence(weighted, margin),
         "wins": int((differences > 0).sum()), "ties": int((differences == 0).sum()),
         "losses": int((differences < 0).sum()),
     }  # fmt: skip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Floats
 from podium.core.plotting import draw
-from podium.core.sums import mean
+from podium.core.sums import mean_of_known, with_weights
 from podium.data import RankingData
 from podium.data.columns import by_query
 from podium.data.schema import as_data
@@ -23,6 +23,7 @@ from podium.evaluation.significance import bootstrap_interval, t_interval
 from podium.evaluation.tables import ShownAsTable, Table
 from podium.evaluation.trec import Qrels, Run, matched, pooled
 from podium.measures import Graded, Measure, Ranking, as_measure, warn_of_powers
+from podium.measures.base import weights_in_means
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
 
@@ -101,6 +102,8 @@ class Evaluation(ShownAsTable):
         means: their means over the queries that are not skipped.
         intervals: 95% intervals of the means by Student's t.
         groups: the group of each query, as text, where there are some (`evaluate(by=…)`); else None.
+        weights: the weight of each query in means, intervals and tests (`query_weights` of the data); None if all count
+            alike.
 
     Example:
         >>> import podium
@@ -114,24 +117,28 @@ class Evaluation(ShownAsTable):
     query_ids: NDArray[Any]
     values: dict[str, Floats]
     groups: NDArray[np.object_] | None = None
+    weights: Floats | None = None
     means: dict[str, float] = field(init=False)
     intervals: dict[str, tuple[float, float]] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", ByMeasure(self.values))
-        defined = {name: values[~np.isnan(values)] for name, values in self.values.items()}
-        object.__setattr__(self, "means", ByMeasure({name: mean(values) for name, values in defined.items()}))
-        object.__setattr__(self, "intervals", ByMeasure({name: t_interval(values) for name, values in defined.items()}))
+        means = {name: mean_of_known(values, self.weights) for name, values in self.values.items()}
+        object.__setattr__(self, "means", ByMeasure(means))
+        intervals = {name: t_interval(self._weighted(name)) for name in self.values}
+        object.__setattr__(self, "intervals", ByMeasure(intervals))
+
+    def _weighted(self, name: str) -> Floats:
+        """The values of the queries that are not skipped, such that their plain mean is the weighted one."""
+        known = ~np.isnan(self.values[name])
+        return with_weights(self.values[name][known], None if self.weights is None else self.weights[known])
 
     def bootstrap(
         self, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
     ) -> dict[str, tuple[float, float]]:
         """Percentile intervals of the means from queries drawn with replacement."""
         return ByMeasure(
-            {
-                name: bootstrap_interval(values[~np.isnan(values)], confidence, resamples, seed)
-                for name, values in self.values.items()
-            }
+            {name: bootstrap_interval(self._weighted(name), confidence, resamples, seed) for name in self.values}
         )
 
     @property
@@ -141,7 +148,11 @@ class Evaluation(ShownAsTable):
             raise DataError("there are no groups: evaluate(…, by=…) says what queries are grouped by")
         members = {group: self.groups == group for group in in_order(self.groups)}
         return {
-            group: Evaluation(self.query_ids[inside], {name: values[inside] for name, values in self.values.items()})
+            group: Evaluation(
+                self.query_ids[inside],
+                {name: values[inside] for name, values in self.values.items()},
+                weights=None if self.weights is None else self.weights[inside],
+            )
             for group, inside in members.items()
         }
 
@@ -179,9 +190,10 @@ class Evaluation(ShownAsTable):
 
 
 def evaluate(
-    data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, by: Any = None
-) -> Evaluation:
-    """Measure a ranking.
+    data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, judged_only: bool = False,
+    by: Any = None,
+) -> Evaluation:  # fmt: skip
+    """Measure a ranking. If the data has `query_weights`, means and intervals are weighted by them.
 
     Args:
         data: documents with labels: `RankingData`, or a frame with columns `qid` and `label`; or TREC judgements
@@ -191,6 +203,8 @@ def evaluate(
             document id.
         measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
         drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
+        judged_only: take documents without a label, or with a negative one, out of the ranking before measuring it, as
+            `trec_eval -J` does.
         by: groups of queries that are measured apart as well (`by_group`, `table()`): the name of a feature, a mapping
             from query id, or an entry for each query or row. It must be constant within a query.
 
@@ -212,25 +226,28 @@ def evaluate(
     data, (ranking,) = rankings_of(data, [scores])
     warn_of_powers(chosen, data)
     groups = None if by is None else groups_of(data, by)
-    evaluation = evaluated(data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]))
+    evaluation = evaluated(
+        data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]), judged_only=judged_only
+    )
     return evaluation if groups is None else replace(evaluation, groups=groups)
 
 
 def evaluated(
     data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = "",
-    trained_by: Iterable[Iterable[str]] = (),
+    trained_by: Iterable[Iterable[str]] = (), judged_only: bool = False,
 ) -> Evaluation:  # fmt: skip
     """The values of measures, as fixed as those that models were trained by, with a warning where ties decide."""
     values = {}
     for measure in measures:
-        of_queries = measure.fixed_like(*trained_by).values(ranking)
+        measured = ranking.judged(measure.sources(data)) if judged_only else ranking
+        of_queries = measure.fixed_like(*trained_by).values(measured)
         if drop_uniform:
             of_queries = np.where(is_uniform(data, measure.sources(data)), np.nan, of_queries)
         if len(of_queries) and np.isnan(of_queries).all():
             warn(f"{measure} skips every query: its mean is not defined", stacklevel=3)
         values[str(measure)] = of_queries
-        _warn_of_ties(ranking, measure, name)
-    return Evaluation(data.query_ids, values)
+        _warn_of_ties(measured, measure, name)
+    return Evaluation(data.query_ids, values, weights=weights_in_means(data))
 
 
 def as_measures(measures: Measures) -> list[Measure]:

@@ -49,6 +49,24 @@ class Run:
     name: str
     scores: dict[str, dict[str, float]]
 
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the run as a TREC file, the documents of each query by descending score."""
+        write_text(path, "".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        """Return the lines of the file."""
+        name = _run_name(self.name)
+        return [
+            f"{_word(query, 'query id')} Q0 {_word(document, 'document id')} {rank} {scores[document]!r} {name}\n"
+            for query, scores in self.scores.items()
+            for rank, document in enumerate(ranked_documents(scores), 1)
+        ]
+
+
+def ranked_documents(scores: dict[str, float]) -> list[str]:
+    """Return the documents of a query from the top; equal scores as in trec_eval, by descending document id."""
+    return sorted(sorted(scores, reverse=True), key=lambda document: -scores[document])
+
 
 @dataclass(frozen=True)
 class Qrels:
@@ -163,8 +181,7 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
 
 def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -> list[str]:
     """The lines of a TREC run; where rows name the documents, they count on from `rows_before`."""
-    if not name or any(c.isspace() for c in name):
-        raise DataError(f"a run's name is a word without blanks, not {name!r}")
+    name = _run_name(name)
     ranking = Ranking(data, scores, base=data.order)
     if not np.isfinite(ranking.scores).all():
         raise DataError("a TREC run holds finite scores only")
@@ -258,8 +275,10 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
         source: np.array([table.get(query, {}).get(document, math.nan) for query, document in rows])
         for source, table in sources.items()
     }
-    # A negative judgement (junk, in TREC's web tracks) is as one of 0.
+    # A negative judgement (junk in TREC's web tracks, or a document that was pooled but not judged) counts as 0.
     labels = {source: np.where(values < 0, 0.0, values) for source, values in judged.items()}
+    if (judged["relevance"] < 0).any():
+        labels["relevance_pool"] = judged["relevance"]  # for bpref and infAP (`podium.measures.incomplete`)
     data = RankingData(
         np.empty((len(rows), 0), np.float32), labels=labels, qid=np.array([query for query, _ in rows], object),
         document_ids=[document for _, document in rows],
@@ -359,6 +378,12 @@ def _document_ids(data: RankingData, rows_before: int) -> list[str]:
     words: NDArray[Any] = data.document_ids
     ids = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
     return [_word(text, "document id") for text in ids]
+
+
+def _run_name(name: str) -> str:
+    if not name or any(c.isspace() for c in name):
+        raise DataError(f"a run's name is a word without blanks, not {name!r}")
+    return name
 
 
 def _word(text: str, what: str) -> str:

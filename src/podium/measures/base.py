@@ -88,6 +88,7 @@ class Measure(ABC):
 
     name: ClassVar[str] = ""
     aliases: ClassVar[tuple[str, ...]] = ()  # other names that parse
+    at: ClassVar[str] = "cutoff"  # the parameter that a name gives after @
     examples: ClassVar[tuple[Example, ...]] = ()  # reference values, run by the tests
     knows_expected_ties: ClassVar[bool] = False
     has_swaps: ClassVar[bool] = True
@@ -97,7 +98,7 @@ class Measure(ABC):
 
     def __post_init__(self) -> None:
         if self.cutoff is not None and not self.has_cutoff:
-            raise DataError(f"{self._word()} looks at all pairs; it has no cutoff")
+            raise DataError(f"{self._word()} looks at the whole list; it has no cutoff")
         if self.cutoff is not None and not isinstance(self.cutoff, bool):
             with suppress(TypeError):
                 object.__setattr__(self, "cutoff", operator.index(self.cutoff))
@@ -178,7 +179,7 @@ class Measure(ABC):
 
     def values(self, ranking: Ranking) -> Floats:
         """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
-        self.refuse_unretrieved(ranking)
+        self.refuse_unretrieved(ranking, self.sources(ranking.data))
         ranking = ranking.for_ties(self.ties)
         labels = self.prepared(self.labels_in(ranking.data, ranking.order))
         offsets = ranking.data.offsets
@@ -190,21 +191,24 @@ class Measure(ABC):
         return result
 
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
-        """The value of one query; measures that know them see which documents at the end have no rank."""
-        return self.value(labels)
+        """The value of one query. Measures that know them see which documents at the end have no rank.
+
+        For others these have no label (`refuse_unretrieved`), and are left out.
+        """
+        return self.value(labels if self.knows_retrieved else labels[:n_ranked])
 
     def mean(self, ranking: Ranking) -> float:
-        """The mean over the queries that have a value, the same in any order of them."""
-        return mean_of_known(self.values(ranking))
+        """The mean over the queries that have a value, weighted by `query_weights`; the same in any order of them."""
+        return mean_of_known(self.values(ranking), weights_in_means(ranking.data))
 
     def sums(self, ranking: Ranking) -> Any:
         """Sums over the queries of a part of the data (`podium.core.merging`) from which the mean of all follows."""
-        return sums_of_known(self.values(ranking))
+        return sums_of_known(self.values(ranking), weights_in_means(ranking.data))
 
     def mean_of_sums(self, sums: Any) -> float:
         """The mean, from the `sums` of all parts together; the same bits as `mean`."""
-        total, count = sums
-        return float(total) / count if count else math.nan
+        total, count = map(float, sums)
+        return total / count if count else math.nan
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """How the value of one query changes when two documents swap ranks, all others staying.
@@ -247,9 +251,14 @@ class Measure(ABC):
         """
         return None
 
-    def refuse_unretrieved(self, ranking: Ranking) -> None:
-        """A measure of ranked lists alone cannot say what a document is worth that has no rank."""
-        if ranking.retrieved is not None and not ranking.retrieved.all() and not self.knows_retrieved:
+    def refuse_unretrieved(self, ranking: Ranking, sources: Iterable[str]) -> None:
+        """Raise if a document with a label has no rank, unless the measure says what it is worth."""
+        if ranking.retrieved is None or ranking.retrieved.all() or self.knows_retrieved:
+            return
+        labels = [
+            ranking.data.labels[source][~ranking.retrieved] for source in sources if source in ranking.data.labels
+        ]
+        if not labels or not all(np.isnan(of_source).all() for of_source in labels):
             raise DataError(f"{self._word()} is not defined for runs that did not return all judged documents")
 
     def refuse_without_swaps(self) -> None:
@@ -275,10 +284,17 @@ class Measure(ABC):
         return best, [best]
 
 
-def sums_of_known(values: Floats) -> Total:
-    """The sum and the number of the values that are not NaN."""
-    known = values[~np.isnan(values)]
-    return Total((ExactSum.of(known), len(known)))
+def weights_in_means(data: RankingData) -> Floats | None:
+    """The weights of queries in means of measures; None if all count alike."""
+    return None if data.query_weights is None else data.query_weights.astype(np.float64)
+
+
+def sums_of_known(values: Floats, weights: Floats | None = None) -> Total:
+    """The sum and the number of the values that are not NaN; with weights Σ w v and Σ w."""
+    known = ~np.isnan(values)
+    if weights is not None:
+        return Total((ExactSum.of((weights * values)[known]), ExactSum.of(weights[known])))
+    return Total((ExactSum.of(values[known]), int(known.sum())))
 
 
 def best_of(means: Floats) -> int:

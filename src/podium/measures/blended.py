@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined
 from podium.core.validation import require_number
+from podium.errors import DataError
 from podium.measures.base import Example, ListMeasure, ListSums, without_values
 from podium.measures.binary import Binary
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
@@ -56,11 +57,16 @@ class Blended(ListMeasure):
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
         """D for ranks 1, 2, … of each query, laid out as the documents are."""
 
+    def norms(self, n_relevant: Floats) -> Floats:
+        """What the sum of each query is divided by: R, the number of its relevant documents."""
+        return n_relevant
+
     def value(self, labels: Floats) -> float:
         bonuses = self.bonuses(labels)
         relevant = bonuses > 0
         ratios = np.cumsum(bonuses) / self.divisors(bonuses, np.array([0, len(bonuses)]))
-        return float(np.sum((relevant * ratios)[: self.cutoff]) / relevant.sum())
+        norm = self.norms(np.array([float(relevant.sum())]))[0]
+        return float(np.sum((relevant * ratios)[: self.cutoff]) / norm)
 
     def is_empty(self, labels: Floats) -> bool:
         return not (self.bonuses(labels) > 0).any()
@@ -73,8 +79,8 @@ class Blended(ListMeasure):
         def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
             blended_sums(ranked, scores, divisors, offsets, depth, expected, sums)
 
-        counts = np.maximum(_n_relevant(bonuses, data.offsets), 1.0)
-        return ListSums(bonuses, depth, fill, counts, without_values(bonuses, data.offsets))
+        norms = self.norms(np.maximum(_n_relevant(bonuses, data.offsets), 1.0))
+        return ListSums(bonuses, depth, fill, norms, without_values(bonuses, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """ΔZ; see the module and `Measure.swaps`."""
@@ -82,14 +88,16 @@ class Blended(ListMeasure):
         rows = np.zeros(((len(bonuses) if last is None else last) - first, len(bonuses)))
         if bonuses.any():
             divisors = self.divisors(bonuses, np.array([0, len(bonuses)]))
-            blended_swaps(bonuses, divisors, len(bonuses) if self.cutoff is None else self.cutoff, first, rows)
+            norm = self.norms(np.array([float((bonuses > 0).sum())]))[0]
+            depth = len(bonuses) if self.cutoff is None else self.cutoff
+            blended_swaps(bonuses, divisors, norm, depth, first, rows)
         return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         bonuses = self.bonuses(labels)
-        counts, divisors = _n_relevant(bonuses, offsets), self.divisors(bonuses, offsets)
+        norms, divisors = self.norms(_n_relevant(bonuses, offsets)), self.divisors(bonuses, offsets)
         return lookup_tables(
-            BLENDED, bonuses, counts, self.cutoff, divisors=divisors, bonuses_differ=self.bonuses_differ
+            BLENDED, bonuses, norms, self.cutoff, divisors=divisors, bonuses_differ=self.bonuses_differ
         )
 
 
@@ -105,7 +113,7 @@ def _n_relevant(bonuses: Floats, offsets: Ints) -> Floats:
 def blended_sums(
     bonuses: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats
 ) -> None:
-    """Z of each query times the number of its relevant documents."""
+    """Z of each query times its norm."""
     for q in range(len(offsets) - 1):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         total, above = 0.0, 0.0
@@ -132,15 +140,13 @@ def blended_sums(
 
 
 @kernel
-def blended_swaps(bonuses: Floats, divisors: Floats, depth: Int, first: Int, rows: Floats) -> None:
+def blended_swaps(bonuses: Floats, divisors: Floats, norm: float, depth: Int, first: Int, rows: Floats) -> None:
     """ΔZ for the ranks from `first` on and all below them."""
     n = len(bonuses)
     sums = np.zeros(n + 1)  # B_k
     shares = np.zeros(n + 1)  # H_k, for ranks up to T
-    count = 0.0
     for k in range(n):
         is_relevant = bonuses[k] > 0.0
-        count += 1.0 if is_relevant else 0.0
         sums[k + 1] = sums[k] + bonuses[k]
         shares[k + 1] = shares[k] + (1.0 / divisors[k] if is_relevant and k < depth else 0.0)
     for row in range(rows.shape[0]):
@@ -156,7 +162,7 @@ def blended_swaps(bonuses: Floats, divisors: Floats, depth: Int, first: Int, row
                 change = (sums[i - 1] + b) / divisor + b * shares[j - 1] - b * shares[i]
                 if j <= depth:
                     change -= sums[j] / divisors[j - 1]
-            rows[row, j - 1] = sign * change / count
+            rows[row, j - 1] = sign * change / norm
 
 
 # --- swap deltas for the pair kernel
@@ -246,8 +252,10 @@ class AP(Binary, Blended):
     blended ratios (`podium.measures.blended`) with the bonus 1 and the divisor r.
 
     Args:
-        cutoff: T; the sum is divided by all R relevant documents nevertheless.
+        cutoff: T.
         threshold: a document is relevant if its label is at least this.
+        norm: what the sum is divided by: `all` R relevant documents, as in trec_eval, or `reachable`, min(R, T), as in
+            LightGBM's `map`: then the best ranking has AP@T = 1.
 
     Example:
         >>> from podium import AP
@@ -256,19 +264,34 @@ class AP(Binary, Blended):
 
     """
 
+    _: KW_ONLY
+    norm: Literal["all", "reachable"] = "all"
+
     name: ClassVar[str] = "ap"
-    aliases: ClassVar[tuple[str, ...]] = ("map",)
+    aliases: ClassVar[tuple[str, ...]] = ("map", "map_cut")
     bonuses_differ: ClassVar[bool] = False
     examples: ClassVar[tuple[Example, ...]] = (
         Example("ap", (1, 0, 1, 0), (1 + 2 / 3) / 2),
         Example("ap@2", (1, 0, 1, 0), 1 / 2),
+        Example("ap(norm=reachable)@1", (1, 0, 1, 0), 1.0),
+        Example("ap(norm=reachable)@3", (1, 0, 1, 0), (1 + 2 / 3) / 2),
         Example("ap(threshold=2)", (1, 2), 1 / 2),
         Example("ap", (math.nan, 1), 1 / 2),
         Example("ap(ties=expected)", (1, 0), (1 + 1 / 2) / 2, scores=(5, 5)),
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in ("all", "reachable"):
+            raise DataError(f"norm must be 'all' or 'reachable', not {self.norm!r}")
+
     def bonuses(self, labels: NDArray[Any]) -> Floats:
         return self.relevant(labels)
+
+    def norms(self, n_relevant: Floats) -> Floats:
+        """R, or min(R, T)."""
+        is_capped = self.norm == "reachable" and self.cutoff is not None
+        return np.minimum(n_relevant, float(self.cutoff or 0)) if is_capped else n_relevant
 
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
         """The ranks 1, 2, …"""

@@ -21,7 +21,7 @@ from podium.core.sums import mean_of_known
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.data import RankingData
-from podium.measures.base import ListMeasure, ListSums, Measure, sums_of_known
+from podium.measures.base import ListMeasure, ListSums, Measure, sums_of_known, weights_in_means
 from podium.measures.ranking import Ranking, checked_scores, collect_tied, sort_top
 
 U: Any = np.uintp  # an index that cannot be negative needs no check for it
@@ -76,11 +76,17 @@ class BoundMeasures:
 
     def means(self, scores: Any) -> dict[str, float]:
         """Return the mean of each measure, by name, for scores of the data's rows."""
-        return self._measured(scores, mean_of_known, lambda measure, ranking: measure.mean(ranking))
+        weights = weights_in_means(self.data)
+        return self._measured(
+            scores, lambda values: mean_of_known(values, weights), lambda measure, ranking: measure.mean(ranking)
+        )
 
     def part_sums(self, scores: Any) -> dict[str, Any]:
         """The same of a part of the data: sums from which the means of all follow (`Measure.mean_of_sums`)."""
-        return self._measured(scores, sums_of_known, lambda measure, ranking: measure.sums(ranking))
+        weights = weights_in_means(self.data)
+        return self._measured(
+            scores, lambda values: sums_of_known(values, weights), lambda measure, ranking: measure.sums(ranking)
+        )
 
     def _measured(
         self, scores: Any, of_values: Callable[[Floats], Any], of_ranking: Callable[[Measure, Ranking], Any]

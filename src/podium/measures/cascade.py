@@ -1,4 +1,4 @@
-"""The family of users who read down the list and stop: ERR and reciprocal rank."""
+"""The family of users who read down the list and stop: ERR, reciprocal rank, success and PFound."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined, not_inlined
+from podium.core.validation import require_number
 from podium.errors import DataError
 from podium.measures.base import Example, ListMeasure, ListSums, Measure, without_values
 from podium.measures.binary import Binary
 from podium.measures.families import CASCADE, LookupTables, Span, lookup_tables
-from podium.measures.gains import LARGEST_POWER, Gain, highest_label
+from podium.measures.gains import LARGEST_POWER, Gain, highest_label, probabilities
 from podium.measures.registry import as_measure, register
 
 if TYPE_CHECKING:
@@ -32,48 +33,58 @@ f32 = np.float32
 
 @dataclass(frozen=True)
 class CascadeMeasure(ListMeasure):
-    """Z = Σ_r (1/r) R_r Π_{q<r} (1 − R_q), R the probability that a document satisfies the user.
+    """Z = Σ_r (1/D_r) R_r Π_{q<r} (1 − R_q), R the probability that a document satisfies the user, D_r = r by default.
 
-    For i above j, ΔZ = P_i (R_j − R_i)(1/i − S_ij − Q_ij/j), with P_i the product of (1 − R) over the ranks
-    before i, Q_ij over those between, and S_ij = Σ_{i<q<j} R_q/q Π_{i<p<q} (1 − R_p).
+    For i above j, ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j), with P_i the product of (1 − R) over the ranks
+    before i, Q_ij over those between, and S_ij = Σ_{i<q<j} R_q/D_q Π_{i<p<q} (1 − R_p).
     """
 
     @abstractmethod
     def stops(self, labels: NDArray[Any]) -> Floats:
         """R for each label, 0 where there is none."""
 
+    def divisors(self, depth: int) -> Floats:
+        """D for ranks 1, 2, … down to a depth: finding a satisfying document at rank r is worth 1/D_r."""
+        return np.arange(1.0, depth + 1.0)
+
     def value(self, labels: Floats) -> float:
         stops = self.stops(labels)
         going_on = np.concatenate([[1.0], np.cumprod(1.0 - stops)[:-1]])
-        return float(np.sum((stops * going_on / np.arange(1, len(stops) + 1))[: self.cutoff]))
+        return float(np.sum((stops * going_on / self.divisors(len(stops)))[: self.cutoff]))
 
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
         stops, expected = self.fixed(data).stops(labels), self.ties == "expected"
         depth = data.n_documents if self.cutoff is None else self.cutoff
+        divisors = self.divisors(int(data.query_sizes.max(initial=0)))
 
         def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
-            cascade_sums(ranked, scores, offsets, depth, expected, sums)
+            cascade_sums(ranked, scores, divisors, offsets, depth, expected, sums)
 
         return ListSums(stops, depth, fill, np.ones(data.n_queries), without_values(stops, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """P_i (R_j − R_i)(1/i − S_ij − Q_ij/j); see `Measure.swaps`."""
+        """P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j); see `Measure.swaps`."""
         stops = self.stops(np.asarray(labels))
         rows = np.zeros(((len(stops) if last is None else last) - first, len(stops)))
         depth = len(stops) if self.cutoff is None else self.cutoff
-        cascade_swaps(stops, depth, first, rows)
+        cascade_swaps(stops, self.divisors(len(stops)), depth, first, rows)
         return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
-        return lookup_tables(CASCADE, self.stops(labels), np.ones(len(offsets) - 1), self.cutoff)
+        sizes, stops = np.diff(offsets), self.stops(labels)
+        by_rank = self.divisors(int(sizes.max(initial=0)))
+        divisors = by_rank[np.arange(len(stops)) - np.repeat(offsets[:-1], sizes)]
+        return lookup_tables(CASCADE, stops, np.ones(len(sizes)), self.cutoff, divisors=divisors)
 
 
 # --- one sum for each query, and rows of swap deltas
 
 
 @kernel
-def cascade_sums(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats) -> None:
-    """Σ_r (1/r) R_r Π_{q<r} (1 − R_q) of each query, R the probability that a user stops."""
+def cascade_sums(
+    stops: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats
+) -> None:
+    """Σ_r (1/D_r) R_r Π_{q<r} (1 − R_q) of each query, R the probability that a user stops."""
     largest = 0
     for q in range(len(offsets) - 1):
         largest = max(largest, offsets[q + 1] - offsets[q])
@@ -90,7 +101,7 @@ def cascade_sums(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expec
             size = end - k
             n_counted = min(size, depth - k)
             if size == 1:
-                total += going_on * stops[start + k] / (k + 1.0)
+                total += going_on * stops[start + k] / divisors[k]
                 going_on *= 1.0 - stops[start + k]
             else:
                 # With a document x more, E_k = ((m−k) E_k + k x E_{k−1}) / m: no overflow, all in [0, 1].
@@ -101,15 +112,15 @@ def cascade_sums(stops: Floats, scores: Floats, offsets: Ints, depth: Int, expec
                     for i in range(min(m, n_counted), 0, -1):
                         mean[i] = ((m - i) * mean[i] + i * x * mean[i - 1]) / m
                 for i in range(1, n_counted + 1):
-                    total += going_on * (mean[i - 1] - mean[i]) / (k + i)
+                    total += going_on * (mean[i - 1] - mean[i]) / divisors[k + i - 1]
                 going_on *= mean[size]  # where not all count, nothing follows
             k = end
         sums[q] = total
 
 
 @kernel
-def cascade_swaps(stops: Floats, depth: Int, first: Int, rows: Floats) -> None:
-    """ΔERR = P_i (R_j − R_i)(1/i − S_ij − Q_ij/j), without division by 1 − R: safe at R = 1."""
+def cascade_swaps(stops: Floats, divisors: Floats, depth: Int, first: Int, rows: Floats) -> None:
+    """ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j), without division by 1 − R: safe at R = 1."""
     n = len(stops)
     before = np.empty(n + 1)  # P_i, the product of (1 − R) over the ranks before i
     before[0] = 1.0
@@ -121,10 +132,10 @@ def cascade_swaps(stops: Floats, depth: Int, first: Int, rows: Floats) -> None:
         for j in range(i + 1, n):
             change = 0.0
             if i < depth:
-                change = 1.0 / (i + 1.0) - inside
+                change = 1.0 / divisors[i] - inside
                 if j < depth:
-                    change -= between / (j + 1.0)
-                    inside += stops[j] / (j + 1.0) * between
+                    change -= between / divisors[j]
+                    inside += stops[j] / divisors[j] * between
                     between *= 1.0 - stops[j]
             rows[row, j] = before[i] * (stops[j] - stops[i]) * change
 
@@ -133,25 +144,26 @@ def cascade_swaps(stops: Floats, depth: Int, first: Int, rows: Floats) -> None:
 
 
 @helper
-def cascade_columns(n: Int, ranked: Int32s, values: Floats, depth: Int, columns: Floats) -> None:
-    """By rank: R, C (the sum of R_k P_k/k before it), P/r down to the depth, and P/r; P is Π (1 − R) before it."""
+def cascade_columns(n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats) -> None:
+    """By rank: R, C (the sum of R_k P_k/D_k before it), P/D down to the depth, P/D, D; P is Π (1 − R) before it."""
     before, sums = 1.0, 0.0
     for r in range(n):
         columns[0, r] = values[ranked[r]]
-        columns[3, r] = before / (r + 1.0)
+        columns[3, r] = before / divisors[r]
+        columns[4, r] = divisors[r]
         columns[1, r] = sums
-        columns[2, r] = before / (r + 1.0) if r < depth else 0.0
+        columns[2, r] = before / divisors[r] if r < depth else 0.0
         if r < depth:
-            sums += columns[0, r] * before / (r + 1.0)
+            sums += columns[0, r] * before / divisors[r]
             before *= 1.0 - columns[0, r]
 
 
 @helper
 def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
-    """|ΔERR| = |(R_j − R_i)(P_i/i − P_i S_ij − P_i Q_ij/j)| of rank i with the ranks of the span.
+    """|ΔZ| = |(R_j − R_i)(P_i/D_i − P_i S_ij − P_i Q_ij/D_j)| of rank i with the ranks of the span.
 
-    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/j = P_j/j / (1 − R_i): the same for all j but for two columns.
-    Where 1 − R_i is 0, or nearly, this fails: see `_deltas_behind_a_sure_stop`.
+    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/D_j = P_j/D_j / (1 − R_i): the same for all j but for two
+    columns. Where 1 − R_i is 0, or nearly, this fails: see `_deltas_behind_a_sure_stop`.
     """
     inlined()
     stop = columns[0, i]
@@ -170,13 +182,13 @@ def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buff
 def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
     """The same rank by rank, without a division by 1 − R_i."""
     not_inlined()
-    stop, before = columns[0, i], columns[3, i] * (i + 1.0)
+    stop, before = columns[0, i], columns[3, i] * columns[4, i]
     between, inside = 1.0, 0.0
     for j in range(i + 1, min(span.first + span.b, n)):
-        change = 1.0 / (i + 1.0) - inside
+        change = 1.0 / columns[4, i] - inside
         if j < depth:
-            change -= between / (j + 1.0)
-            inside += columns[0, j] / (j + 1.0) * between
+            change -= between / columns[4, j]
+            inside += columns[0, j] / columns[4, j] * between
             between *= 1.0 - columns[0, j]
         if j >= span.first + span.a:
             buffer[span.at + j - span.first] = f32(abs(before * (columns[0, j] - stop) * change))
@@ -186,9 +198,9 @@ def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: 
 
 
 @helper
-def cascade_contribution(value: Number, before: Number, rank: Int) -> Number:
-    """What the document at a rank (from 0) adds: R P / r, `before` is P."""
-    return value * (before / (rank + 1.0))
+def cascade_contribution(value: Number, before: Number, divisor: Number) -> Number:
+    """What the document at a rank adds: R P / D, `before` is P."""
+    return value * (before / divisor)
 
 
 @helper
@@ -208,11 +220,13 @@ def cascade_group_value(start: Int, size: Int, values: Floats, group: Floats) ->
 
 
 @helper
-def cascade_group_contribution(before: Number, rank: Int, n_counted: Int, start: Int, group: Floats) -> Number:
-    """The mean over the orders of tied documents from a rank on: Σ_k P (E_{k−1} − E_k) / r_k."""
+def cascade_group_contribution(
+    before: Number, rank: Int, n_counted: Int, start: Int, group: Floats, divisors: Floats
+) -> Number:
+    """The mean over the orders of tied documents from a rank on: Σ_k P (E_{k−1} − E_k) / D_k."""
     total, above = 0.0, 1.0
     for k in range(n_counted):
-        total += (above - group[start + k]) / (rank + k + 1.0)
+        total += (above - group[start + k]) / divisors[rank + k]
         above = group[start + k]
     return total * before
 
@@ -310,7 +324,7 @@ class RR(Binary, CascadeMeasure):
     """
 
     name: ClassVar[str] = "rr"
-    aliases: ClassVar[tuple[str, ...]] = ("mrr",)
+    aliases: ClassVar[tuple[str, ...]] = ("mrr", "recip_rank")
     examples: ClassVar[tuple[Example, ...]] = (
         Example("rr", (0, 0, 1, 1), 1 / 3),
         Example("rr@2", (0, 0, 1, 1), 0.0),
@@ -319,3 +333,93 @@ class RR(Binary, CascadeMeasure):
 
     def stops(self, labels: NDArray[Any]) -> Floats:
         return self.relevant(labels)
+
+
+@register
+@dataclass(frozen=True)
+class Success(Binary, CascadeMeasure):
+    """1 if one of the first k documents is relevant, else 0: the hit rate, trec_eval's success.
+
+    It is the cascade in which every rank down to k is worth the same. Under expected ties it is a probability.
+
+    Args:
+        cutoff: k.
+        threshold: a document is relevant if its label is at least this.
+
+    Example:
+        >>> from podium.measures import Success
+        >>> Success(2).value([0, 1]), Success(1).value([0, 1])
+        (1.0, 0.0)
+
+    """
+
+    name: ClassVar[str] = "success"
+    aliases: ClassVar[tuple[str, ...]] = ("hit_rate",)
+    needs_cutoff: ClassVar[bool] = True
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("success@2", (0, 1, 1), 1.0),
+        Example("success@1", (0, 1, 1), 0.0),
+        Example("success@2", (1, 0, 0, 0), 1 / 2, scores=(1, 1, 1, 1)),
+    )
+
+    def stops(self, labels: NDArray[Any]) -> Floats:
+        return self.relevant(labels)
+
+    def divisors(self, depth: int) -> Floats:
+        """1 for each rank."""
+        return np.ones(depth)
+
+
+YANDEX = Gain("table", table=(0.0, 0.07, 0.14, 0.41, 0.61))
+LARGEST_DIVISOR = 1e300
+
+
+@register
+@dataclass(frozen=True)
+class PFound(CascadeMeasure):
+    """The probability that a user finds what he looks for: Σ_r (1 − b)^{r−1} R_r Π_{q<r} (1 − R_q).
+
+    At each rank a user who is not satisfied gives up with the probability b. Gulin, Karpovich, Raskovalov and
+    Segalovich 2009; CatBoost's PFound, whose `decay` is 1 − b.
+
+    Args:
+        gain: R for each label, from 0 to 1. The default has Yandex's probabilities of the labels 0 to 4: 0, .07, .14,
+            .41, .61. `linear` takes labels that are probabilities, as CatBoost does.
+        p_break: b.
+
+    Example:
+        >>> from podium.measures import PFound
+        >>> round(PFound(gain="linear").value([0.4, 0.5]), 3)  # 0.4 + 0.85 · 0.6 · 0.5
+        0.655
+
+    """
+
+    _: KW_ONLY
+    gain: Gain | str = YANDEX
+    p_break: float = 0.15
+
+    name: ClassVar[str] = "pfound"
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("pfound", (4, 0, 1), 0.61 + 0.85**2 * 0.39 * 0.07),
+        Example("pfound(gain=linear)", (1, 0.5), 1.0),
+        Example("pfound(gain=linear,p_break=0.5)@2", (0, 0.5, 1), 0.25),
+        Example("pfound(gain=linear)", (1, 0), (1 + 0.85) / 2, scores=(1, 1)),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "gain", Gain.of(self.gain))
+        require_number("p_break", self.p_break, least=0, most=1)
+        if self.p_break == 1:
+            raise DataError("p_break must be below 1: at 1 nobody looks at the second document")
+
+    def is_empty(self, labels: Floats) -> bool:
+        return not (self.stops(labels) > 0).any()
+
+    def stops(self, labels: NDArray[Any]) -> Floats:
+        return probabilities(Gain.of(self.gain)(labels), self)
+
+    def divisors(self, depth: int) -> Floats:
+        """1 / (1 − b)^{r−1}."""
+        with np.errstate(over="ignore"):
+            return np.minimum((1.0 - self.p_break) ** -np.arange(float(depth)), LARGEST_DIVISOR)

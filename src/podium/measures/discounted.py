@@ -1,4 +1,4 @@
-"""The family of sums of gain times discount: DCG and NDCG, precision, recall, RBP.
+"""The family of sums of gain times discount: DCG and NDCG, precision, recall, F1, RBP.
 
 Z = Σ_r g(l_r) d(r) / norm. Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. The pair kernel
 computes that product on SIMD lanes itself (`podium.objectives.pair_kernel`), the sweep by `discounted_contribution`.
@@ -7,8 +7,9 @@ computes that product on SIMD lanes itself (`podium.objectives.pair_kernel`), th
 from __future__ import annotations
 
 import math
+import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -138,6 +139,67 @@ def discounted_contribution(value: Number, rank: Int, discounts: Floats) -> Numb
     return value * discounts[rank]
 
 
+DISCOUNTS: dict[str, Callable[[Floats], Any]] = {  # of ranks 1, 2, …
+    "log2": lambda ranks: 1.0 / np.log2(1.0 + ranks),
+    "letor": lambda ranks: 1.0 / np.log2(np.maximum(ranks, 2.0)),
+    "reciprocal": lambda ranks: 1.0 / ranks,
+}
+BUILT_IN_DISCOUNTS = frozenset(DISCOUNTS)
+
+
+def register_discount(name: str, function: Callable[[Floats], Any]) -> None:
+    """Make a discount known by name, for `discount=` of DCG, NDCG and measures like them.
+
+    Measures and saved models hold only the name: register the discount in each process that uses it.
+
+    Args:
+        name: a word.
+        function: takes an array of ranks 1, 2, … and returns what each rank is worth, 0 or more.
+
+    Example:
+        >>> from podium.measures import DCG, register_discount
+        >>> register_discount("halving", lambda ranks: 0.5 ** (ranks - 1))
+        >>> DCG(gain="linear", discount="halving").value([1, 1, 1])
+        1.75
+
+    """
+    if not re.fullmatch(r"[a-z_]\w*", name) or name == "table":
+        raise DataError(f"the name of a discount must be a word in lower case, not {name!r}")
+    if name in BUILT_IN_DISCOUNTS:
+        raise DataError(f"the discount {name!r} is built in: choose another name")
+    DISCOUNTS[name] = function
+
+
+def _checked_discount(text: Any) -> str:
+    """Return the text of a discount, the numbers of a table in their shortest form."""
+    kind, _, entries = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if kind == "table":
+        try:
+            table = [float(entry) for entry in entries.split("/")]
+        except ValueError:
+            table = []
+        if table and all(0 <= entry < math.inf for entry in table):
+            return "table:" + "/".join(map(shown, table))
+    elif text in DISCOUNTS:
+        return str(text)
+    names = ", ".join(map(repr, DISCOUNTS))
+    raise DataError(
+        f"discount must be {names}, or 'table:D1/D2/…' with a number from 0 on for each rank, not {text!r} "
+        "(podium.measures.register_discount adds a name)"
+    )
+
+
+def discounts_by_rank(discount: str, depth: int) -> Floats:
+    """Return what ranks 1, 2, … are worth, `depth` of them or as many as a table has."""
+    kind, _, entries = discount.partition(":")
+    if kind == "table":
+        return np.array([float(entry) for entry in entries.split("/")][:depth])
+    values = np.asarray(DISCOUNTS[kind](np.arange(1.0, depth + 1.0)), np.float64)
+    if values.shape != (depth,) or not (np.isfinite(values) & (values >= 0)).all():
+        raise DataError(f"the discount {discount!r} must return a finite number from 0 on for each rank")
+    return values
+
+
 EXPONENTIAL = Gain()  # 2^l − 1
 CLICK_GAIN = Gain(scale=4.0)  # 2^{4c} − 1
 _LOG3 = math.log2(3)
@@ -152,7 +214,8 @@ class DCG(Discounted):
 
     Args:
         gain: `exponential` (2^l − 1), `exponential:SCALE` (2^{scale·l} − 1), `linear`, or `table:G0/G1/…`.
-        discount: `log2`, or `letor` as in LETOR's scripts: 1, 1, 1/log2 3, 1/log2 4, …
+        discount: `log2`; `letor` as in LETOR's scripts: 1, 1, 1/log2 3, 1/log2 4, …; `reciprocal`: 1/r;
+            `table:D1/D2/…`, 0 beyond the table; or a name that you register (`register_discount`).
 
     Example:
         >>> from podium.measures import DCG
@@ -163,7 +226,7 @@ class DCG(Discounted):
 
     _: KW_ONLY
     gain: Gain | str = EXPONENTIAL
-    discount: Literal["log2", "letor"] = "log2"
+    discount: str = "log2"
 
     name: ClassVar[str] = "dcg"
     examples: ClassVar[tuple[Example, ...]] = (
@@ -172,13 +235,14 @@ class DCG(Discounted):
         Example("dcg(gain=linear)", (3, 0, 2), 3 + 2 / 2),
         Example("dcg(gain=table:0/5/1)", (1, 2), 5 + 1 / _LOG3),
         Example("dcg(discount=letor)", (1, 1, 1, 1), 1 + 1 + 1 / _LOG3 + 1 / 2),
+        Example("dcg(discount=reciprocal)", (1, 1, 1), 1 + 1 / 2 + 1 / 3),
+        Example("dcg(discount=table:1/0.5)", (2, 1, 1), 3 + 1 / 2),
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "gain", Gain.of(self.gain))
-        if self.discount not in ("log2", "letor"):
-            raise DataError(f"discount must be 'log2' or 'letor', not {self.discount!r}")
+        object.__setattr__(self, "discount", _checked_discount(self.discount))
 
     def gains(self, labels: NDArray[Any]) -> Floats:
         return Gain.of(self.gain)(labels)
@@ -188,9 +252,8 @@ class DCG(Discounted):
         return Gain.of(self.gain).power(self.labels, *data)
 
     def discounts(self, depth: int) -> Floats:
-        """1/log2(1 + r), or LETOR's."""
-        ranks = np.arange(1, self._depth(depth) + 1)
-        return 1.0 / np.log2(1.0 + ranks if self.discount == "log2" else np.maximum(ranks, 2))
+        """1/log2(1 + r), or another discount."""
+        return discounts_by_rank(self.discount, self._depth(depth))
 
 
 @register
@@ -213,6 +276,7 @@ class NDCG(DCG):
     short: Literal["count", "zero"] = "count"
 
     name: ClassVar[str] = "ndcg"
+    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
     examples: ClassVar[tuple[Example, ...]] = (
         Example("ndcg", (2, 1, 1, 0), 1.0),
         Example("ndcg", (1, 2, 1, 0), (1 + 3 / _LOG3 + 1 / 2) / (3 + 1 / _LOG3 + 1 / 2)),

@@ -20,9 +20,9 @@ import numpy as np
 from podium.core.array_types import Floats
 
 ONES = 0  # no measure: every pair counts the same
-DISCOUNTED = 1  # Σ gain · discount / norm: DCG and NDCG, precision, recall, RBP
+DISCOUNTED = 1  # Σ gain · discount / norm: DCG and NDCG, precision, recall, F1, RBP
 BLENDED = 2  # Σ rel_r (sum of bonuses down to r) / divisor_r / norm: AP, Q-measure
-CASCADE = 3  # Σ (1/r) R_r Π (1 − R): ERR, RR
+CASCADE = 3  # Σ (1/divisor_r) R_r Π (1 − R): ERR, RR, success, PFound
 BY_SWAPS = 4  # no family: swap deltas come from `Measure.swaps`
 LAMBDALOSS = 5  # DISCOUNTED with the second term of NDCG-Loss2++ (`podium.objectives.LambdaLoss`)
 
@@ -35,7 +35,7 @@ class LookupTables(NamedTuple):
         values: for each document: its gain, its bonus, or the probability that it stops the user.
         norms: for each query what its sum is divided by; 0 where there is nothing to gain.
         discounts: by rank, as far as they are not 0 (DISCOUNTED).
-        divisors: for each query by rank, laid out as documents are (BLENDED).
+        divisors: for each query by rank, laid out as documents are (BLENDED, CASCADE).
         bonuses_differ: whether relevant documents differ in their values (BLENDED).
         depth: the ranks that count.
         mu: the weight of the second term (LAMBDALOSS).

@@ -40,7 +40,7 @@ def fill_columns(
     if family == BLENDED:
         blended_columns(n, ranked, values, divisors, depth, columns)
     elif family == CASCADE:
-        cascade_columns(n, ranked, values, depth, columns)
+        cascade_columns(n, ranked, values, divisors, depth, columns)
 
 
 @helper
@@ -83,7 +83,7 @@ def contribution(family: Int, value: Number, before: Number, rank: Int, discount
     if family == BLENDED:
         return blended_contribution(value, before, divisors[rank])
     assert family == CASCADE
-    return cascade_contribution(value, before, rank)
+    return cascade_contribution(value, before, divisors[rank])
 
 
 @helper
@@ -112,4 +112,4 @@ def group_contribution(
     if family == BLENDED:
         return blended_group_contribution(value, before, rank, size, n_counted, group[start], divisors)
     assert family == CASCADE
-    return cascade_group_contribution(before, rank, n_counted, start, group)
+    return cascade_group_contribution(before, rank, n_counted, start, group, divisors)

@@ -110,6 +110,16 @@ class Gain:
         return self.scale * highest_label(source, *data) if self.kind == "exponential" else 0.0
 
 
+def probabilities(gains: Floats, measure: Measure) -> Floats:
+    """Return gains that a measure takes for probabilities; raise if one is above 1."""
+    if len(gains) and gains.max() > 1:
+        raise DataError(
+            f"the gains of {measure} must be at most 1, but one is {gains.max():g}: give one for each label, as in "
+            f"{measure._word()}(gain=table:0/0.25/0.5/1)"
+        )
+    return gains
+
+
 def highest_label(source: str, *data: RankingData) -> float:
     """The highest label of a source in some data; 0 where there is none."""
     return max((float(np.fmax.reduce(d.labels[source], initial=0.0)) for d in data if source in d.labels), default=0.0)

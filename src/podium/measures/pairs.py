@@ -136,7 +136,7 @@ class PairwiseAccuracy(PairMeasure):
         return float((pairs & (above > below)).sum() / (pairs & (above != below)).sum())
 
     def values(self, ranking: Ranking) -> Floats:
-        self.refuse_unretrieved(ranking)
+        self.refuse_unretrieved(ranking, self.sources(ranking.data))
         right, wrong, _, tied = self.pair_counts(ranking.for_ties(self.ties), self.ties == "expected").T
         pairs = right + wrong + tied
         return self._with_empties((right + tied / 2) / np.maximum(pairs, 1.0), pairs == 0)
@@ -215,7 +215,7 @@ class PreferenceAccuracy(PairMeasure):
         return data.preferences is not None and len(data.preferences.i) > 0
 
     def values(self, ranking: Ranking) -> Floats:
-        self.refuse_unretrieved(ranking)
+        self.refuse_unretrieved(ranking, ())
         data = ranking.data
         if data.preferences is None:
             raise DataError("the data has no preferences: RankingData(…, preferences=(i, j, probability))")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ class Ranking:
         scores: one for each row of the data, in its order; higher is better.
         base: the order of documents with equal scores; by default `data.canonical_order`, or `data.order` where a
             measure asks for the order of the rows.
-        retrieved: False for rows that count as relevant but were not ranked at all (TREC runs).
+        retrieved: False for rows that have no rank: a run did not return them, or they have no label (`judged`).
 
     Attributes:
         order: rows, query by query as in `data.offsets`, each query from the top.
@@ -61,6 +61,18 @@ class Ranking:
     def for_ties(self, ties: Ties | None) -> Ranking:
         """Return the ranking with documents of equal scores in the order that a measure's `ties` ask for."""
         return self._by_rows if ties == "stable" and not self._has_base else self
+
+    def judged(self, sources: Iterable[str]) -> Ranking:
+        """Return the ranking with only the documents that have a label of one of the sources.
+
+        A negative label, of a document that was pooled but not judged (`podium.measures.incomplete`), is not one.
+        """
+        judged, rows = np.zeros(self.data.n_documents, bool), np.arange(self.data.n_documents)
+        for source in sources:
+            pool = f"{source}_pool"
+            judged |= labels_in_order(self.data, pool if pool in self.data.labels else source, rows) >= 0
+        retrieved = judged if self.retrieved is None else judged & self.retrieved
+        return Ranking(self.data, self.scores, base=self.base if self._has_base else None, retrieved=retrieved)
 
     @cached_property
     def _by_rows(self) -> Ranking:

@@ -12,7 +12,12 @@ from podium.measures.base import Measure
 
 _MEASURES: dict[str, type[Measure]] = {}
 _ALIASES: dict[str, str] = {}
-_TEXT = re.compile(r"(?P<name>[a-z_][\w]*)(\((?P<parameters>[^()]*)\))?(@(?P<cutoff>\d+))?", re.IGNORECASE)
+_TEXT = re.compile(r"(?P<name>[a-z_]\w*)(\((?P<parameters>[^()]*)\))?(@(?P<at>\d+(\.\d+)?))?", re.IGNORECASE)
+_TREC_TEXT = re.compile(r"(?P<name>[a-z_]\w*?)[_.](?P<at>\d+(\.\d+)?)", re.IGNORECASE)  # P_5, ndcg_cut.10
+# What names of trec_eval and ir_measures mean that Podium's do not.
+_MEANT = {"ndcg_cut": {"gain": "linear"}}
+_PARAMETERS = {"rel": "threshold", "dcg": "gain"}
+_VALUES = {"dcg": {"log2": "linear", "exp-log2": "exponential"}}
 MeasureType = TypeVar("MeasureType", bound=type[Measure])
 
 
@@ -62,34 +67,43 @@ def registered() -> dict[str, type[Measure]]:
 
 
 def parse(text: str) -> Measure:
-    """A measure from its text: `name(parameter=value,…)@cutoff`.
+    """A measure from its text: `name(parameter=value,…)@cutoff`, or its name in trec_eval or ir_measures.
 
     Example:
         >>> from podium.measures import parse
         >>> str(parse("NDCG(gain=linear, empty=skip)@10"))
         'ndcg(empty=skip,gain=linear)@10'
+        >>> [str(parse(name)) for name in ("P_5", "AP(rel=2)", "ndcg_cut_10", "nDCG(dcg='exp-log2')@10")]
+        ['precision@5', 'ap(threshold=2)', 'ndcg(gain=linear)@10', 'ndcg@10']
 
     """
     match = _TEXT.fullmatch(text.strip())
-    measures = registered()
+    if (match is None or _class_of(match["name"]) is None) and (trec := _TREC_TEXT.fullmatch(text.strip())):
+        match = _TEXT.fullmatch(f"{trec['name']}@{trec['at']}") if _class_of(trec["name"]) else match
     if match is None:
         raise DataError(f"{text!r} is not a measure; expected a name such as ndcg@10 or ap(labels=clicks)")
-    word = match["name"].lower()
-    cls = measures.get(_ALIASES.get(word, word))
+    cls = _class_of(match["name"])
     if cls is None:
-        near = did_you_mean(word, [*measures, *_ALIASES])
-        raise DataError(f"there is no measure {match['name']!r}{near}; there are {', '.join(sorted(measures))}")
-    names = {field.name for field in fields(cls)} - {"cutoff"}
-    parameters: dict[str, Any] = {}
+        names = sorted(registered())
+        near = did_you_mean(match["name"].lower(), [*names, *_ALIASES])
+        raise DataError(f"there is no measure {match['name']!r}{near}; there are {', '.join(names)}")
+    takes = {field.name for field in fields(cls)} - {"cutoff"}
+    parameters: dict[str, Any] = dict(_MEANT.get(match["name"].lower(), {}))
     for entry in filter(None, (match["parameters"] or "").split(",")):
-        key, equals, value = (part.strip() for part in entry.partition("="))
-        if not equals or key not in names:
-            near = did_you_mean(key, names)
-            raise DataError(f"{text!r}: {cls._word()} takes {', '.join(sorted(names))}, not {entry.strip()!r}{near}")
-        parameters[key] = _number_or_text(value)
-    if match["cutoff"] is not None:
-        parameters["cutoff"] = _number_or_text(match["cutoff"])
+        given, equals, value = (part.strip().strip("'\"") for part in entry.partition("="))
+        key = given if given in takes else _PARAMETERS.get(given, given)
+        if not equals or key not in takes:
+            near = did_you_mean(key, takes)
+            raise DataError(f"{text!r}: {cls._word()} takes {', '.join(sorted(takes))}, not {entry.strip()!r}{near}")
+        parameters[key] = _number_or_text(_VALUES.get(given, {}).get(value, value))
+    if match["at"] is not None:
+        parameters[cls.at] = _number_or_text(match["at"])
     return cls(**parameters)
+
+
+def _class_of(name: str) -> type[Measure] | None:
+    measures, word = registered(), name.lower()
+    return measures.get(word) or measures.get(_ALIASES.get(word, ""))
 
 
 def _number_or_text(text: str) -> Any:

@@ -43,7 +43,10 @@ FULL_BUFFER = 14  # not the text's fault: the caller comes again with a larger b
 PROBLEMS = {
     LABEL: "expected a label, a number, but found {token!r}",
     INFINITE_LABEL: "the label {token!r} is infinite; labels are finite numbers, or nan for none",
-    NO_QID: "expected qid:ID after the label, but found {token!r}",
+    NO_QID: (
+        "expected qid:ID after the label, but found {token!r} (or a file FILE.query or FILE.group with the number of "
+        "documents of each query)"
+    ),
     EMPTY_QID: "the query id is empty",
     PAIR: "expected index:value, but found {token!r}",
     NEGATIVE_INDEX: "the feature index of {token!r} is negative; indices count from {first}",
@@ -131,10 +134,11 @@ _HUGE_INDEX = 1_000_000_000_000  # larger than any feature index may be
 
 
 class Indices(NamedTuple):
-    """The feature indices that a file may use."""
+    """The feature indices that a file may use, and whether its lines have query ids."""
 
     first: int
     last: int
+    has_qid: bool
 
 
 class ParsedRows(NamedTuple):
@@ -190,7 +194,7 @@ def parse_letor(text: Bytes, indices: Indices, rows: ParsedRows, notes: Notes, o
         at = skip_blanks(text, at)
         is_document = not ends_line(text, at) and text[at] != HASH
         if is_document:
-            at = _parse_label_and_query(text, at, line, rows.labels, notes, outcome)
+            at = _parse_label_and_query(text, at, line, indices, rows.labels, notes, outcome)
             if at >= 0:
                 at = _parse_features(text, at, indices, rows, notes, outcome)
             if at < 0:
@@ -212,7 +216,9 @@ def parse_letor(text: Bytes, indices: Indices, rows: ParsedRows, notes: Notes, o
 
 
 @helper
-def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Floats, notes: Notes, outcome: Any) -> Int:
+def _parse_label_and_query(
+    text: Bytes, at: Int, line: Int, indices: Indices, labels: Floats, notes: Notes, outcome: Any
+) -> Int:
     label, end, certainty, _ = parse_number(text, at)
     if certainty == NOT_A_NUMBER or not ends_token(text, end):
         return fail(outcome, LABEL, at)
@@ -226,7 +232,7 @@ def _parse_label_and_query(text: Bytes, at: Int, line: Int, labels: Floats, note
 
     at = skip_blanks(text, end)
     if not (text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == COLON):  # qid:
-        return fail(outcome, NO_QID, at)
+        return fail(outcome, NO_QID, at) if indices.has_qid else at
     at += 4
     start = at
     while not ends_token(text, at):

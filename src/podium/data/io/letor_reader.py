@@ -26,7 +26,8 @@ from podium.data.io.letor_parser import (
 )
 from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.request import TextOptions
-from podium.data.io.text_blocks import Block
+from podium.data.io.side_files import SideFiles
+from podium.data.io.text_blocks import Block, Source
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
 from podium.data.memory import ROW_BYTES
@@ -56,6 +57,11 @@ class LetorReader(TextReader):
     def __init__(self, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
         self.largest, self.fewest, self.has_comments = 0, 2**62, False
+        self.side_files = SideFiles(self.sources)
+
+    def end_source(self, source: Source, n_rows: int) -> None:
+        super().end_source(source, n_rows)
+        self.side_files.check(source, n_rows)
 
     def look(self, items: list[Counted]) -> None:
         """Parse a group for the facts alone: without features, they are checked and not kept."""
@@ -77,6 +83,7 @@ class LetorReader(TextReader):
             "relevance": labels,
             "qid": query_ids([run for part in parts for run in part.runs], n_rows, facts.has_integer_ids),
             "document_ids": _document_ids(parts, n_rows) if facts.has_comments else None,
+            **self.side_files.rows(self.n_rows - n_rows, n_rows),
         }
 
     def facts(self) -> Facts:
@@ -123,6 +130,8 @@ class LetorReader(TextReader):
         parts = list(map_threads(parse, drain(items), self.options.n_threads))
         self.fewest = min(self.fewest, *(part.fewest for part in parts))
         self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
+        if self.side_files.has_queries:
+            self._take_queries(parts, n_rows)
         self.hear([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
         return None if sparse else features, labels, parts
 
@@ -137,7 +146,7 @@ class LetorReader(TextReader):
             labels=labels[rows],
             comments=np.empty((item.rows, 2), np.int64),
         )
-        outcome, notes = _parsed(item, target, options)
+        outcome, notes = _parsed(item, target, options, not self.side_files.has_queries)
         for row, slot, start, end in notes.uncertain.tolist():
             number = float(block.text[start:end].tobytes())
             with np.errstate(over="ignore"):
@@ -164,6 +173,12 @@ class LetorReader(TextReader):
         self.budget.hold("data", held, block.file)
         return _LetorPart(runs, comments, outcome.overflows, outcome.fewest, values, columns, target.pairs_before)
 
+    def _take_queries(self, parts: list[_LetorPart], n_rows: int) -> None:
+        """Replace the queries of the lines, which have none, by those of the side files."""
+        for run in (run for part in parts for run in part.runs):
+            raise FileFormatError(run.file, "has a query id, but lines before it have none", line=run.line)
+        parts[0].runs = self.side_files.runs(self.n_rows, n_rows, self.names)
+
 
 def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: int) -> None:
     size = 4 * n_rows * width
@@ -176,7 +191,7 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
         )
 
 
-def _parsed(item: Counted, target: ParsedRows, options: TextOptions) -> tuple[ParseOutcome, Notes]:
+def _parsed(item: Counted, target: ParsedRows, options: TextOptions, has_qid: bool) -> tuple[ParseOutcome, Notes]:
     """Run the parser with ever larger buffers until all uncertain numbers fit; raise the problem that it noted."""
     block = item.block
     runs = np.empty((item.rows, 4), np.int64)
@@ -187,7 +202,7 @@ def _parsed(item: Counted, target: ParsedRows, options: TextOptions) -> tuple[Pa
     while True:
         notes = Notes(runs, np.empty((size, 4), np.int64), large)
         outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
-        parse_letor(block.text, Indices(options.first_index, options.last_index), target, notes, outcomes)
+        parse_letor(block.text, Indices(options.first_index, options.last_index, has_qid), target, notes, outcomes)
         outcome = ParseOutcome(*outcomes[0].item())
         if outcome.problem != FULL_BUFFER:
             break

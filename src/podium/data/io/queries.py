@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.data.io.request import Returning
 from podium.errors import FileFormatError, warn
+
+if TYPE_CHECKING:
+    from podium.data.io.request import Returning
 
 QUERY_BYTES = 128  # an id in a set, apart from its characters
 

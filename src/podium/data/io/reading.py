@@ -54,7 +54,9 @@ def read(
 
     Args:
         source: a path, an open binary file, or several of them. Text may be compressed with gzip, bzip2
-            or xz, under any name.
+            or xz, under any name. Next to LETOR text `FILE`, the side files of LightGBM and XGBoost are read:
+            `FILE.query` or `FILE.group` (documents of each query, if lines have no `qid:`), `FILE.weight` (of each
+            document or each query) and `FILE.position`.
         format: `"letor"` (also SVMlight, LibSVM), `"csv"`, `"tsv"` or `"parquet"`; by default what the
             suffix says.
         n_features: LETOR: the number of features; by default the largest index met.

@@ -14,7 +14,8 @@ import numpy as np
 from podium.core.progress import progress
 from podium.core.threads import thread_count
 from podium.core.validation import require_whole, to_path
-from podium.data.io.text_blocks import Source, source_name
+from podium.data.io.side_files import side_file
+from podium.data.io.text_blocks import COMPRESSED, Source, source_name
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import MOST_FEATURES
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 
 Format = Literal["letor", "csv", "tsv", "parquet"]
-
-COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 class FormatFacts(NamedTuple):
@@ -55,6 +54,8 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     if suffixes and suffixes[-1].lower() in COMPRESSED:
         suffixes.pop()
     name = SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
+    if name is None and side_file(path, ".query", ".group") is not None:
+        return "letor"
     if name is None:
         raise DataError(
             f"{os.fspath(path)}: the format is not clear from the name; end it in one of "

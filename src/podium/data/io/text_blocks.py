@@ -21,6 +21,7 @@ from podium.data.memory import Budget
 from podium.errors import DataError, FileFormatError
 
 PIECE_BYTES = 1 << 16
+COMPRESSED = (".gz", ".bz2", ".xz")  # suffixes
 
 
 class DamagedError(Exception):

@@ -35,11 +35,6 @@ class Counted:
     first_row: int = 0
 
 
-def _require_rows(source: Source, n_rows: int) -> None:
-    if n_rows == 0:
-        raise FileFormatError(source_name(source), "holds no documents")
-
-
 def _numbered(items: list[Counted]) -> list[Counted]:
     first_row = 0
     for item in items:
@@ -155,7 +150,7 @@ class TextReader(ABC):
                 block.first_line += lines_before
                 lines_before += lines
                 items.append(Counted(block, rows, largest))
-            _require_rows(source, sum(item.rows for item in items[before:]))
+            self.end_source(source, sum(item.rows for item in items[before:]))
         arguments = self.arguments(_numbered(items))
         self.finish()
         return arguments
@@ -182,13 +177,18 @@ class TextReader(ABC):
                     group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
                     left, n_rows = left - rows, n_rows + rows
                     text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
-            _require_rows(source, n_rows)
+            self.end_source(source, n_rows)
         yield _numbered(group)
         self.budget.release()  # for a second pass
 
     def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
         """Return the blocks of a file that hold rows."""
         return text_blocks(source, advance, self.budget)
+
+    def end_source(self, source: Source, n_rows: int) -> None:
+        """Check the number of rows of a file that is read; one without rows is refused."""
+        if n_rows == 0:
+            raise FileFormatError(source_name(source), "holds no documents")
 
     @abstractmethod
     def look(self, items: list[Counted]) -> None:

@@ -21,6 +21,7 @@ from podium.evaluation.comparing import compared
 from podium.evaluation.evaluating import measures_of
 from podium.evaluation.tables import Table
 from podium.measures import Ranking
+from podium.measures.base import weights_in_means
 from podium.models import Model
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
@@ -321,7 +322,7 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
     points = []
     for k in subject.rounds(POINTS, by_ratio=True):
         ranking = Ranking(part, subject.scores_at(part, k))
-        evaluation = Evaluation(part.query_ids, {str(measure): fixed.values(ranking)})
+        evaluation = Evaluation(part.query_ids, {str(measure): fixed.values(ranking)}, weights=weights_in_means(part))
         points.append((k + 1, evaluation.means[str(measure)], *evaluation.intervals[str(measure)]))
         advance(1, "the first trees alone")
     whole = points[-1][1]

@@ -1,0 +1,81 @@
+"""Fusion of runs: one ranking from several, without training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+from podium.core.validation import require_number
+from podium.errors import DataError
+from podium.evaluation.trec import Run, ranked_documents
+
+Fusion = Literal["rrf", "combsum", "combmnz", "borda"]
+Scores = dict[str, float]  # by document
+
+
+def fuse(*runs: Run, by: Fusion = "rrf", k: float = 60.0, name: str | None = None) -> Run:
+    """Fuse runs into one, query by query.
+
+    A document has the score
+
+    - `rrf`: Σ 1 / (k + rank), reciprocal rank fusion (Cormack, Clarke and Büttcher 2009);
+    - `combsum`: Σ of its scores, each run's brought to [0, 1] within a query (Fox and Shaw 1994);
+    - `combmnz`: the same times the number of runs that return it;
+    - `borda`: Σ (n − rank + 1), n the number of documents that any run returns for the query. Those that a run does
+      not return share its remaining points (Aslam and Montague 2001).
+
+    Sums are over the runs that return the document. In a run, equal scores are ranked as in trec_eval, by descending
+    document id. If all scores of a query are equal in a run, they become 0. A query counts if one run has it.
+
+    Args:
+        *runs: two or more (`read_run`).
+        by: the method.
+        k: of `rrf`: the larger, the less the first ranks stand out.
+        name: of the fused run; the method by default.
+
+    Returns:
+        A run with all documents of the runs.
+
+    Example:
+        >>> from podium.evaluation import Run, fuse
+        >>> words = Run("words", {"7": {"a": 9.0, "b": 5.0}})
+        >>> vectors = Run("vectors", {"7": {"b": 0.8, "c": 0.6}})
+        >>> fuse(words, vectors, by="combsum").scores["7"]
+        {'a': 1.0, 'b': 1.0, 'c': 0.0}
+
+    """
+    if len(runs) < 2 or not all(isinstance(run, Run) for run in runs):
+        raise DataError("fuse takes two or more runs: fuse(read_run('a.run'), read_run('b.run'))")
+    if by not in METHODS:
+        raise DataError(f"by must be {', '.join(map(repr, METHODS))}, not {by!r}")
+    require_number("k", k, least=0)
+    scores: dict[str, Scores] = {}
+    for query in dict.fromkeys(query for run in runs for query in run.scores):
+        lists = [run.scores[query] for run in runs if query in run.scores]
+        documents = sorted({document for listed in lists for document in listed})
+        shares = [METHODS[by](listed, documents, k) for listed in lists]
+        scores[query] = {d: math.fsum(share[d] for share in shares if d in share) for d in documents}
+        if by == "combmnz":
+            scores[query] = {d: score * sum(d in listed for listed in lists) for d, score in scores[query].items()}
+    return Run(name or by, scores)
+
+
+def _reciprocal_ranks(listed: Scores, documents: list[str], k: float) -> Scores:
+    return {document: 1.0 / (k + rank) for rank, document in enumerate(ranked_documents(listed), 1)}
+
+
+def _scaled(listed: Scores, documents: list[str], k: float) -> Scores:
+    low, high = min(listed.values(), default=0.0), max(listed.values(), default=0.0)
+    return {document: (score - low) / ((high - low) or 1.0) for document, score in listed.items()}
+
+
+def _points(listed: Scores, documents: list[str], k: float) -> Scores:
+    shared = (len(documents) - len(listed) + 1) / 2.0
+    points = {document: float(len(documents) - place) for place, document in enumerate(ranked_documents(listed))}
+    return {document: points.get(document, shared) for document in documents}
+
+
+METHODS: dict[str, Callable[[Scores, list[str], float], Scores]] = {
+    "rrf": _reciprocal_ranks, "combsum": _scaled, "combmnz": _scaled, "borda": _points,
+}  # fmt: skip
