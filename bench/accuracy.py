@@ -1,9 +1,9 @@
-"""Accuracy compared with LightGBM, XGBoost and CatBoost, with defaults and tuned.
+"""Accuracy compared with LightGBM, XGBoost and CatBoost, each with its defaults.
 
 Every run is kept in `bench/.cache/accuracy`, so that a stopped benchmark continues where it was. A tool may use the
-training and validation part of a fold; its test part is scored once, after the choice.
+training and validation part of a fold; its test part is scored once.
 
-`python -m bench.accuracy TOOL…` trains only these tools, with their defaults, and keeps the runs.
+`python -m bench.accuracy TOOL…` trains only these tools, and keeps the runs.
 """
 
 from __future__ import annotations
@@ -32,39 +32,16 @@ TOOLS = ("podium", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrm
 RANKER, OLD_RANKER, COMMITTEE = "podium-ranker", "podium-ranker-0.2", "podium-committee"
 LIGHTGBM_ALL = "lightgbm-all-data"
 DEFAULTS = (RANKER, OLD_RANKER, COMMITTEE, LIGHTGBM_ALL)  # they use training and validation data together
-TUNED_SETS = ("mq2008", "ohsumed", "lightgbm_example")
-SEEDS = 3  # of each tool's defaults; rows are shuffled within queries, since most tools depend on their order
-TRIALS = 30
-DEFAULT_TREES, DEFAULT_PATIENCE, TRIAL_TREES, TRIAL_PATIENCE = 1000, 100, 500, 50
-
-
-def drawn(trial: int) -> dict[str, Any]:
-    """The settings of a trial, the same for every tool; each takes those that it has."""
-    rng = np.random.default_rng(1000 + trial)
-    return {
-        "leaves": int(rng.choice([4, 7, 10, 15, 31, 63])),
-        "rate": float(np.exp(rng.uniform(np.log(0.02), np.log(0.2)))),
-        "fewest": int(rng.choice([1, 5, 10, 20, 50])),
-        "rows": float(rng.uniform(0.4, 1.0)),
-        "features": float(rng.uniform(0.3, 1.0)),
-        "l2": float(rng.choice([0.0, 0.1, 1.0, 10.0])),
-        "truncation": int(rng.choice([5, 10, 30, 1000])),
-        "normalize": bool(rng.choice([True, False])),
-    }
+SEEDS = 3  # of each tool; rows are shuffled within queries, since most tools depend on their order
+TREES, PATIENCE = 1000, 100
 
 
 Model = Callable[[Data], Any]
 
 
-def podium_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+def podium_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
     """LambdaMART."""
-    settings: dict[str, Any] = {"n_trees": DEFAULT_TREES, "patience": DEFAULT_PATIENCE}
-    if p:
-        settings = {
-            "n_trees": TRIAL_TREES, "patience": TRIAL_PATIENCE, "n_leaves": p["leaves"], "learning_rate": p["rate"],
-            "min_documents_in_leaf": p["fewest"], "document_fraction": p["rows"], "feature_fraction": p["features"],
-            "l2": p["l2"], "truncation": p["truncation"], "normalize": p["normalize"],
-        }  # fmt: skip
+    settings: dict[str, Any] = {"n_trees": TREES, "patience": PATIENCE}
     model = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=vali)
     return model.predict, model.n_trees_
 
@@ -76,9 +53,8 @@ class AnnealedRanker(podium.Ranker):
         return Anneal(QueryRegression(), Lambda("ndcg"), LinearGrowth(0.0, 0.01))
 
 
-def all_data_model(tool: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+def all_data_model(tool: str, train: Data, vali: Data, seed: int) -> tuple[Model, int]:
     """A tool that chooses the number of trees by cross-validation, and trains on all data."""
-    assert p is None, "these have defaults alone"
     whole = Data.concatenate([train, vali])
     if tool == LIGHTGBM_ALL:
         return lightgbm_by_folds(whole, seed)
@@ -101,8 +77,8 @@ def lightgbm_by_folds(whole: Data, seed: int) -> tuple[Model, int]:
     folds = [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(5)]
     settings = lightgbm_settings(seed)
     curves = lightgbm.cv(
-        settings, lightgbm.Dataset(X, y, group=sizes, free_raw_data=False), DEFAULT_TREES, folds=folds,
-        callbacks=[lightgbm.early_stopping(DEFAULT_PATIENCE, verbose=False)],
+        settings, lightgbm.Dataset(X, y, group=sizes, free_raw_data=False), TREES, folds=folds,
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
     )  # fmt: skip
     n_trees = len(curves["valid ndcg@10-mean"])  # cut after the best round
     model = lightgbm.train(settings, lightgbm.Dataset(X, y, group=sizes), n_trees)
@@ -117,29 +93,22 @@ def lightgbm_settings(seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def lightgbm_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+def lightgbm_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
     """LightGBM's lambdarank."""
     import lightgbm
 
     settings = lightgbm_settings(seed)
-    if p:
-        settings |= {
-            "num_leaves": p["leaves"], "learning_rate": p["rate"], "min_data_in_leaf": p["fewest"],
-            "bagging_fraction": p["rows"], "bagging_freq": 1, "feature_fraction": p["features"], "lambda_l2": p["l2"],
-            "lambdarank_truncation_level": p["truncation"], "lambdarank_norm": p["normalize"],
-        }  # fmt: skip
     X, y, sizes = in_query_order(train, seed)
     Xv, yv, sizes_v = in_query_order(vali, seed)
     data = lightgbm.Dataset(X, y, group=sizes)
-    patience, trees = (TRIAL_PATIENCE, TRIAL_TREES) if p else (DEFAULT_PATIENCE, DEFAULT_TREES)
     model = lightgbm.train(
-        settings, data, trees, valid_sets=[lightgbm.Dataset(Xv, yv, group=sizes_v, reference=data)],
-        callbacks=[lightgbm.early_stopping(patience, verbose=False)],
+        settings, data, TREES, valid_sets=[lightgbm.Dataset(Xv, yv, group=sizes_v, reference=data)],
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
     )  # fmt: skip
     return lambda data: model.predict(dense(data)), model.best_iteration
 
 
-def xgboost_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+def xgboost_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
     """XGBoost's rank:ndcg."""
     import xgboost
 
@@ -147,42 +116,27 @@ def xgboost_model(train: Data, vali: Data, seed: int, p: dict[str, Any] | None) 
         "objective": "rank:ndcg", "eval_metric": "ndcg@10", "seed": seed, "nthread": 1, "eta": 0.1,
         "tree_method": "hist",
     }  # fmt: skip
-    if p:
-        settings |= {
-            "grow_policy": "lossguide", "max_leaves": p["leaves"], "max_depth": 0, "eta": p["rate"],
-            "subsample": p["rows"], "colsample_bytree": p["features"], "lambda": p["l2"],
-            "lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": min(p["truncation"], 100),
-            "lambdarank_normalization": p["normalize"], "min_child_weight": 0.01 * p["fewest"],
-        }  # fmt: skip
     X, y, sizes = in_query_order(train, seed)
     Xv, yv, sizes_v = in_query_order(vali, seed)
     data, valid = xgboost.DMatrix(X, y), xgboost.DMatrix(Xv, yv)
     data.set_group(sizes)
     valid.set_group(sizes_v)
-    patience, trees = (TRIAL_PATIENCE, TRIAL_TREES) if p else (DEFAULT_PATIENCE, DEFAULT_TREES)
     model = xgboost.train(
-        settings, data, trees, evals=[(valid, "vali")], early_stopping_rounds=patience, verbose_eval=False
+        settings, data, TREES, evals=[(valid, "vali")], early_stopping_rounds=PATIENCE, verbose_eval=False
     )
     last = model.best_iteration + 1
     return lambda data: model.predict(xgboost.DMatrix(dense(data)), iteration_range=(0, last)), last
 
 
-def catboost_model(loss: str, train: Data, vali: Data, seed: int, p: dict[str, Any] | None) -> tuple[Model, int]:
+def catboost_model(loss: str, train: Data, vali: Data, seed: int) -> tuple[Model, int]:
     """CatBoost with one of its losses."""
     import catboost
 
-    patience, trees = (TRIAL_PATIENCE, TRIAL_TREES) if p else (DEFAULT_PATIENCE, DEFAULT_TREES)
     settings: dict[str, Any] = {
         "loss_function": loss, "eval_metric": "NDCG:top=10;type=Exp", "random_seed": seed, "thread_count": 1,
-        "iterations": trees, "learning_rate": 0.1, "od_type": "Iter", "od_wait": patience, "verbose": False,
+        "iterations": TREES, "learning_rate": 0.1, "od_type": "Iter", "od_wait": PATIENCE, "verbose": False,
         "allow_writing_files": False,
     }  # fmt: skip
-    if p:
-        settings |= {
-            "depth": max(2, int(np.ceil(np.log2(p["leaves"])))), "learning_rate": p["rate"],
-            "bootstrap_type": "Bernoulli", "subsample": p["rows"], "rsm": p["features"],
-            "l2_leaf_reg": p["l2"] + 1e-3,
-        }  # fmt: skip
     X, y, sizes = in_query_order(train, seed)
     Xv, yv, sizes_v = in_query_order(vali, seed)
     pools = [
@@ -202,28 +156,25 @@ def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
     return {"podium": podium_model, "lightgbm": lightgbm_model, "xgboost": xgboost_model}[tool](*arguments)
 
 
-def one_run(tool: str, name: str, number: int, seed: int, trial: int | None) -> dict[str, Any]:
-    """Train on one fold, or take the result of an earlier run; vali's NDCG@10 and each test query's values."""
+def one_run(tool: str, name: str, number: int, seed: int) -> dict[str, Any]:
+    """Train on one fold, or take the result of an earlier run; the values of each test query."""
     mark = f"-{podium_fingerprint()}" if tool.startswith("podium") else ""
-    kept = CACHE / f"{tool}{mark}-{name}-{number}-seed{seed}-{'default' if trial is None else trial}.json"
+    kept = CACHE / f"{tool}{mark}-{name}-{number}-seed{seed}-default.json"
     if kept.exists():
-        found: dict[str, Any] = json.loads(kept.read_text())
-        return found
+        result: dict[str, Any] = json.loads(kept.read_text())
+        return result
     train, vali, test = fold(name, number)
     started = time.process_time()  # each tool has one thread
-    score, trees = trained(tool, train, vali, seed, None if trial is None else drawn(trial))
+    score, trees = trained(tool, train, vali, seed)
     seconds = time.process_time() - started
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", podium.PodiumWarning)  # of ties: few, and each tool has them
-        on_vali = podium.evaluate(vali, score(vali), PRIMARY).means[PRIMARY]
         table = podium.evaluate(test, score(test), MEASURES)
-    found = {
-        "vali": on_vali, "trees": trees, "seconds": seconds,
-        "test": {m: np.nan_to_num(table.values[m]).round(6).tolist() for m in MEASURES},
-    }  # fmt: skip
+    values = {m: np.nan_to_num(table.values[m]).round(6).tolist() for m in MEASURES}
+    result = {"trees": trees, "seconds": seconds, "test": values}
     CACHE.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(found))
-    return found
+    kept.write_text(json.dumps(result))
+    return result
 
 
 @cache
@@ -236,27 +187,15 @@ def podium_fingerprint() -> str:
     return digest.hexdigest()[:8]
 
 
-def runs_of(tool: str, name: str, number: int, mode: str) -> list[dict[str, Any]]:
-    """The runs on one fold: each seed of the defaults, or the trial that was best on vali."""
-    if mode == "default":
-        return [one_run(tool, name, number, seed, None) for seed in range(SEEDS)]
-    return [max((one_run(tool, name, number, 0, trial) for trial in range(TRIALS)), key=lambda run: run["vali"])]
-
-
-def per_query(tool: str, name: str, mode: str) -> dict[str, Any]:
-    """Each test query's values over all folds, averaged over the runs on it; with the seconds of a run."""
-    found: dict[str, list[Any]] = {m: [] for m in (*MEASURES, "seconds")}
+def per_query(tool: str, name: str) -> dict[str, Any]:
+    """Each test query's values over all folds, averaged over the seeds; with the seconds of a run."""
+    values: dict[str, list[Any]] = {m: [] for m in (*MEASURES, "seconds")}
     for number in range(1, SETS[name] + 1):
-        runs = runs_of(tool, name, number, mode)
+        runs = [one_run(tool, name, number, seed) for seed in range(SEEDS)]
         for m in MEASURES:
-            found[m].append(np.mean([run["test"][m] for run in runs], axis=0))
-        found["seconds"].append([np.mean([run["seconds"] for run in runs])])
-    return {m: np.concatenate(values) for m, values in found.items()}
-
-
-def sets_of(mode: str) -> list[str]:
-    """Those on which tools are compared in a mode."""
-    return list(SETS) if mode == "default" else list(TUNED_SETS)
+            values[m].append(np.mean([run["test"][m] for run in runs], axis=0))
+        values["seconds"].append([np.mean([run["seconds"] for run in runs])])
+    return {m: np.concatenate(parts) for m, parts in values.items()}
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -268,51 +207,44 @@ def run() -> Report:
     """Train everything that is not yet there, and compare."""
     from podium.evaluation.significance import t_interval
 
-    values: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for mode, tools in (("default", (*TOOLS, *DEFAULTS)), ("tuned", TOOLS)):
-        for tool in tools:
-            for name in sets_of(mode):
-                values[name, mode, tool] = per_query(tool, name, mode)
-            values["all", mode, tool] = joined([values[name, mode, tool] for name in sets_of(mode)])
-            if mode == "default":
-                values["held out", mode, tool] = joined([values[name, mode, tool] for name in HELD_OUT])
-    order = [*SETS, "held out", "all"]
-    values = dict(sorted(values.items(), key=lambda entry: (order.index(entry[0][0]), entry[0][1])))
+    tools = (*DEFAULTS, *TOOLS)
+    values = {name: {tool: per_query(tool, name) for tool in tools} for name in SETS}
+    for title, names in (("held out", HELD_OUT), ("all", tuple(SETS))):
+        values[title] = {tool: joined([values[name][tool] for name in names]) for tool in tools}
     rows = []
-    for (name, mode, tool), found in values.items():
-        row: dict[str, Any] = {"set": name, "settings": mode, "tool": tool, "queries": len(found[PRIMARY])}
-        for m in MEASURES:
-            low, high = t_interval(found[m])
-            row[m] = f"{found[m].mean():.4f} ± {(high - low) / 2:.3f}"
-        row["CPU seconds"] = f"{found['seconds'].mean():.2f}"
-        rows.append(row)
+    for name, of_tools in values.items():
+        for tool, of_tool in of_tools.items():
+            row: dict[str, Any] = {"set": name, "tool": tool, "queries": len(of_tool[PRIMARY])}
+            for m in MEASURES:
+                low, high = t_interval(of_tool[m])
+                row[m] = f"{of_tool[m].mean():.4f} ± {(high - low) / 2:.3f}"
+            row["CPU seconds"] = f"{of_tool['seconds'].mean():.2f}"
+            rows.append(row)
     for title, own in (("Ranker", RANKER), ("Committee", COMMITTEE)):
         add_comparisons(rows, title, values, own)
     return Report(
-        "accuracy", "Accuracy on the test folds", rows,
-        [f"Means over the test queries with 95% intervals; queries without a relevant document count 0. Defaults: at "
-         f"most {DEFAULT_TREES} trees, learning rate 0.1 if a tool has no other default for ranking, stopped after "
-         f"{DEFAULT_PATIENCE} rounds without a gain of NDCG@10 on the validation queries, mean of {SEEDS} seeds (rows "
-         f"shuffled within queries). Tuned: {TRIALS} random settings for each fold, the same for every tool, the best "
-         f"on the validation queries, at most {TRIAL_TREES} trees. podium is LambdaMART. {RANKER}, {OLD_RANKER}, "
-         f"{COMMITTEE} and {LIGHTGBM_ALL} train on the validation queries as well, and choose the number of trees by "
-         f"cross-validation. web-N: web-shaped data with N training queries. held out: {', '.join(HELD_OUT)}, on which "
-         "no default was chosen. all: every test query of these sets, so large sets weigh more. Ahead by: the "
-         f"difference in NDCG@10; p by a randomisation test over queries, and with Holm's correction over the column."],
+        "accuracy", "Accuracy on test queries", rows,
+        ["Means over the test queries with 95% intervals; queries without a relevant document count 0. Defaults of "
+         f"every tool: at most {TREES} trees, learning rate 0.1 if it has no other default for ranking, stopped after "
+         f"{PATIENCE} rounds without a gain of NDCG@10 on the validation queries, mean of {SEEDS} seeds (rows shuffled "
+         f"within queries). podium is LambdaMART. {RANKER}, {OLD_RANKER}, {COMMITTEE} and {LIGHTGBM_ALL} train on the "
+         "validation queries as well, and choose the number of trees by cross-validation. web-N: web-shaped data with "
+         f"N training queries. held out: {', '.join(HELD_OUT)}, on which no default was chosen. all: every test query "
+         "of these sets, so large sets weigh more. Ahead by: the difference in NDCG@10; p by a randomisation test over "
+         "queries, and with Holm's correction over the column. CPU seconds of a fit on one thread; other processes ran "
+         "at the same time."],
     )  # fmt: skip
 
 
-def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[tuple[str, str, str], Any], own: str) -> None:
+def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, dict[str, Any]], own: str) -> None:
     """Say of each other tool's row how far one of Podium's models is ahead, and whether that is significant."""
     from podium.evaluation.significance import holm, randomisation
 
     tests = []
     for row in rows:
-        name, mode = row["set"], row["settings"]
-        sets = {"all": sets_of(mode), "held out": list(HELD_OUT)}.get(name, [name])
-        ours = joined([values[one, "default", own] for one in sets])
-        gain = ours[PRIMARY] - values[name, mode, row["tool"]][PRIMARY]
+        of_tools = values[row["set"]]
         if row["tool"] != own:
+            gain = of_tools[own][PRIMARY] - of_tools[row["tool"]][PRIMARY]
             row[f"{title} ahead by"] = f"{gain.mean():+.4f}"
             tests.append((row, randomisation(gain, list(range(len(gain))))))
     for (row, p), corrected in zip(tests, holm([p for _, p in tests]), strict=True):
@@ -323,5 +255,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     for one_set in SETS:
         for one_tool in sys.argv[1:]:
-            per_query(one_tool, one_set, "default")
+            per_query(one_tool, one_set)
             print(one_set, one_tool, flush=True)

@@ -153,7 +153,7 @@ def committees() -> list[dict[str, Any]]:
                     scoring[name] = scoring.get(name, 0.0) + 1e6 * spent
                 values.setdefault(name, []).append((data_set, np.nan_to_num(np.mean(found, axis=0))))
             for tool in TOOLS[1:]:
-                runs = [one_run(tool, data_set, number, seed, None)["test"][PRIMARY] for seed in range(SEEDS)]
+                runs = [one_run(tool, data_set, number, seed)["test"][PRIMARY] for seed in range(SEEDS)]
                 values.setdefault(f"{tool}, defaults", []).append((data_set, np.mean(runs, axis=0)))
     rows = []
     whole = {name: np.concatenate([v for _, v in found]) for name, found in values.items()}

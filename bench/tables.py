@@ -1,0 +1,96 @@
+"""The tables of README and docs that show results, generated: `python -m bench.tables` rewrites them in place.
+
+A table is between `<!-- table: NAME -->` and `<!-- end of table -->`; `TABLES` says how each follows from
+`bench/results`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.harness import RESULTS
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/benchmarks.md", "docs/ranker.md")
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+SHOWN_TOOLS = {
+    "podium-ranker": "Podium, `Ranker()`", "podium-committee": "Podium, `Committee()`",
+    "podium": "Podium, `LambdaMART()`", "lightgbm": "LightGBM", "xgboost": "XGBoost",
+    "catboost-yetirank": "CatBoost, YetiRank", "catboost-queryrmse": "CatBoost, QueryRMSE",
+    "lightgbm-all-data": "LightGBM, trees by cross-validation",
+}  # fmt: skip
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """The rows of a result file."""
+    rows: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+    return rows
+
+
+def markdown(columns: list[str], lines: list[list[str]]) -> str:
+    """A table; its first column holds names."""
+    rows = [columns, ["---"] * len(columns), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def short(number: str) -> str:
+    """`0.4971 ± 0.012` as `.497`."""
+    return f"{float(number.split(maxsplit=1)[0]):.3f}".removeprefix("0")
+
+
+def accuracy() -> str:
+    """NDCG@10 of every tool's defaults, a row for each set; the best in bold."""
+    values = {(row["tool"], row["set"]): short(row["ndcg@10"]) for row in rows_of("accuracy")}
+    queries = {row["set"]: row["queries"] for row in rows_of("accuracy")}
+    lines = []
+    for name, n_queries in queries.items():
+        best = max(values[tool, name] for tool in SHOWN_TOOLS)
+        cells = [values[tool, name] for tool in SHOWN_TOOLS]
+        lines.append([name.replace("_", " "), f"{n_queries:,}", *(f"**{v}**" if v == best else v for v in cells)])
+    return markdown(["NDCG@10", "test queries", *SHOWN_TOOLS.values()], lines)
+
+
+def accuracy_gains() -> str:
+    """How far Ranker and Committee are ahead of each tool, over all test queries and over the held-out sets."""
+    rows = {(row["tool"], row["set"]): row for row in rows_of("accuracy")}
+    shown = SHOWN_TOOLS | {"podium-ranker-0.2": "Podium 0.2, `Ranker()`"}
+    lines = []
+    for tool in shown:
+        if tool not in ("podium-ranker", "podium-committee"):
+            cells = [
+                f"{rows[tool, name][f'{title} ahead by']} (p = {rows[tool, name][f'{title}, p'].split(maxsplit=1)[0]})"
+                for title in ("Ranker", "Committee")
+                for name in ("all", "held out")
+            ]
+            lines.append([shown[tool], *cells])
+    columns = [f"`{title}()`, {what}" for title in ("Ranker", "Committee") for what in ("all sets", "held out")]
+    return markdown(["NDCG@10 ahead of", *columns], lines)
+
+
+def time_to_accuracy() -> str:
+    """Seconds and NDCG@10 of each run."""
+    lines = []
+    for row in rows_of("time_to_accuracy"):
+        stopped = ", stopped by a held-out fifth" if row["stopped"] else ""
+        lines.append([f"{row['tool']}, {row['trees']} trees{stopped}", row["seconds"], short(row["NDCG@10"])])
+    return markdown(["400,000 × 136", "seconds", "NDCG@10"], lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "accuracy": accuracy, "accuracy_gains": accuracy_gains, "time_to_accuracy": time_to_accuracy,
+}  # fmt: skip
+
+
+def with_tables(text: str) -> str:
+    """A page with its tables made anew."""
+    return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], text)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
