@@ -42,16 +42,16 @@ def short(number: str) -> str:
     return f"{float(number.split(maxsplit=1)[0]):.3f}".removeprefix("0")
 
 
-def accuracy() -> str:
+def accuracy(tools: tuple[str, ...] = tuple(SHOWN_TOOLS)) -> str:
     """NDCG@10 of every tool's defaults, a row for each set; the best in bold."""
     values = {(row["tool"], row["set"]): short(row["ndcg@10"]) for row in rows_of("accuracy")}
     queries = {row["set"]: row["queries"] for row in rows_of("accuracy")}
     lines = []
     for name, n_queries in queries.items():
-        best = max(values[tool, name] for tool in SHOWN_TOOLS)
-        cells = [values[tool, name] for tool in SHOWN_TOOLS]
+        best = max(values[tool, name] for tool in tools)
+        cells = [values[tool, name] for tool in tools]
         lines.append([name.replace("_", " "), f"{n_queries:,}", *(f"**{v}**" if v == best else v for v in cells)])
-    return markdown(["NDCG@10", "test queries", *SHOWN_TOOLS.values()], lines)
+    return markdown(["NDCG@10", "test queries", *(SHOWN_TOOLS[tool] for tool in tools)], lines)
 
 
 def accuracy_gains() -> str:
@@ -80,9 +80,26 @@ def time_to_accuracy() -> str:
     return markdown(["400,000 × 136", "seconds", "NDCG@10"], lines)
 
 
+def text_accuracy() -> str:
+    """NDCG@10 of each system, a row for each collection; the best in bold."""
+    values = {(row["collection"], row["system"]): short(row["NDCG@10"]) for row in rows_of("text_accuracy")}
+    collections, systems = (list(dict.fromkeys(names)) for names in zip(*values, strict=True))
+    lines = []
+    for name in collections:
+        best = max(values[name, system] for system in systems)
+        cells = [values[name, system] for system in systems]
+        lines.append([name, *(f"**{value}**" if value == best else value for value in cells)])
+    return markdown(["NDCG@10", *systems], lines)
+
+
+FEW_TOOLS = ("podium-ranker", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrmse")
 TABLES: dict[str, Callable[[], str]] = {
-    "accuracy": accuracy, "accuracy_gains": accuracy_gains, "time_to_accuracy": time_to_accuracy,
-}  # fmt: skip
+    "accuracy": accuracy,
+    "accuracy_of_few": lambda: accuracy(FEW_TOOLS),
+    "accuracy_gains": accuracy_gains,
+    "text_accuracy": text_accuracy,
+    "time_to_accuracy": time_to_accuracy,
+}
 
 
 def with_tables(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import tables
 from tests.commands import run
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +43,12 @@ def test_readme_shows_both_ways_and_both_commands():
     assert {"python", "console"} <= {language for language, _ in BLOCK.findall(text)}
     assert "make demo" in text
     assert "make test" in text
+
+
+@pytest.mark.parametrize("page", tables.PAGES)
+def test_tables_of_results_are_those_of_the_benchmarks(page):
+    text = (ROOT / page).read_text()
+    assert tables.with_tables(text) == text, "run: python -m bench.tables"
 
 
 # Modules whose docstrings have examples; each module is one test.

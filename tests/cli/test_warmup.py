@@ -47,7 +47,7 @@ describe train.txt
 convert train.txt train.parquet
 convert train.txt scaled.txt --normalize minmax
 {models}
-train clicks.parquet --n-trees 3 --objective debiased(lambda(cndcg)) -o clicked
+train lambdamart clicks.parquet --n-trees 3 --objective debiased(lambda(cndcg)) -o clicked
 train web.parquet --n-trees 3 -o web
 bin train.txt train.bins
 bin valid.txt valid.bins --like train.bins

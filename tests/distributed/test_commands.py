@@ -31,8 +31,9 @@ def test_train_and_score_on_a_cluster(run, tmp_path, monkeypatch):
         data.select(np.arange(30) % 3 == k).write(f"part-{k}.txt")
     podium.artificial(10, documents=10, features=4, part="valid").write("valid.txt")
     options = ["--valid", "valid.txt", "--n-trees", 3, "--n-leaves", 4]
-    run("train", "part-0.txt", "part-1.txt", "part-2.txt", *options, "-o", "cluster", "--cluster", "local:1")
-    run("train", "part-0.txt", "part-1.txt", "part-2.txt", *options, "-o", "here")
+    files = ["part-0.txt", "part-1.txt", "part-2.txt"]
+    run("train", "lambdamart", *files, *options, "-o", "cluster", "--cluster", "local:1")
+    run("train", "lambdamart", *files, *options, "-o", "here")
     model = podium.load("here/model.podium")
     assert podium.load("cluster/model.podium").digest() == model.digest()
     out = run("score", "here/model.podium", "part-0.txt", "part-1.txt", "-o", "scores", "--cluster", "local:1")

@@ -44,8 +44,14 @@ def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:
         )
     require_whole("iteration", iteration + 1 if isinstance(iteration, int) else iteration, 0)
     if ranker is model:
-        return scores_of(ranker.truncate(iteration + 1), data)
+        return scores_of(ranker.truncate((iteration + 1) * trees_per_round(ranker)), data)
     return scores_of(model.predict(data, n_trees=iteration + 1), data)
+
+
+def trees_per_round(model: Any) -> int:
+    """Return how many trees a round of a model's training has grown."""
+    parts = getattr(model, "parts", None)
+    return int(getattr(parts[-1] if parts else model, "trees_per_round", 1))
 
 
 def as_objective(objective: Objective | str, name: str = "objective") -> tuple[str, Objective]:

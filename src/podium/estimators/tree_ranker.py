@@ -9,6 +9,7 @@ from typing import Any
 from podium.boosting import Boosting, Newton, Sampling, TrainingResult
 from podium.core.array_types import Floats, Int32s
 from podium.core.parameters import from_parameters
+from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
 from podium.errors import DataError
@@ -86,11 +87,7 @@ class TreeRanker(TreeParameters, BaseRanker):
     def n_trees_(self) -> int:
         """Rounds: the trees of each output."""
         check_is_fitted(self)
-        return int(getattr(self.model_, "n_trees", self.trees_.n_trees)) // self._trees_per_round()
-
-    def _trees_per_round(self) -> int:
-        """Return how many trees of the ensemble a round has grown: several if the objective is an `Average`."""
-        return int(self.trees_.info.get("trees_per_round", 1))
+        return int(getattr(self.model_, "n_trees", self.trees_.n_trees)) // self.trees_.trees_per_round
 
     def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Floats:
         """Return the score of each row, higher is better, by the first rounds only if `n_trees` is given.
@@ -98,13 +95,14 @@ class TreeRanker(TreeParameters, BaseRanker):
         See `podium.models.Model.predict` for further options.
         """
         if n_trees is not None:
-            n_trees *= self._trees_per_round()
+            require_whole("n_trees", n_trees, 0, most=self.n_trees_)
+            n_trees *= self.trees_.trees_per_round
         return self._predict(X, n_trees=n_trees, **options)
 
     def staged_predict(self, X: Any) -> Iterator[Floats]:
         """Return the scores after the first round, the second, …"""
         check_is_fitted(self)
-        before, per_round = self._predict(X, n_trees=0), self._trees_per_round()
+        before, per_round = self._predict(X, n_trees=0), self.trees_.trees_per_round
         stages = self.trees_.staged_predict(X, self.n_threads)
         return (before + scores for scores in islice(stages, per_round - 1, None, per_round))
 

@@ -104,6 +104,12 @@ class Ensemble(Model):
         return len(self.arrays["node_offsets"]) - 1
 
     @property
+    def trees_per_round(self) -> int:
+        """How many trees a round of training has grown: several if the ensemble is a sum of outputs."""
+        per_round = self.info.get("trees_per_round", 1)
+        return per_round if isinstance(per_round, int) and 0 < per_round <= max(1, self.n_trees) else 1
+
+    @property
     def features_with_missing(self) -> frozenset[int] | None:
         """The numbers of the features that had missing values in training; None where that is not known."""
         found = self.info.get("features_with_missing")

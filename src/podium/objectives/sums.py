@@ -439,7 +439,7 @@ def default_objective(measure: Measure) -> Objective:
         >>> from podium.measures import NDCG
         >>> from podium.objectives import default_objective, describe
         >>> describe(default_objective(NDCG(10)))
-        'Average(QueryRegression(), Lambda(measure=NDCG()))'
+        'Average(QueryRegression(), Lambda(measure="ndcg"))'
 
     """
     return Average(QueryRegression(measure.labels), Lambda(measure_in_training(measure, None)))

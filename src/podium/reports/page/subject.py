@@ -13,7 +13,7 @@ import numpy as np
 from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
-from podium.diagnostics.lambdas import bind_to_look, scores_at
+from podium.diagnostics.lambdas import bind_to_look, scores_at, trees_per_round
 from podium.errors import DataError, PodiumError
 from podium.estimators.base_ranker import lambda_objective
 from podium.evaluation import Comparison, Evaluation
@@ -82,7 +82,8 @@ class Subject:
         model = self.model
         parts = getattr(model, "parts", None)
         n_trees = getattr(parts[-1] if parts else model, "n_trees", 0)
-        return int(n_trees) if model is not None and hasattr(model, "truncate") and n_trees else 0
+        can_be_cut = model is not None and hasattr(model, "truncate")
+        return int(n_trees) // trees_per_round(model) if can_be_cut else 0
 
     def rounds(self, most: int, *, by_ratio: bool = False) -> list[int]:
         """Some rounds from the first to the last, counted from 0, evenly or by a ratio."""
