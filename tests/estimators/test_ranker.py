@@ -121,6 +121,20 @@ def test_much_data_is_stopped_by_one_fold(data, monkeypatch, n_threads):
     assert model.history_["folds/ndcg@10"] == first.history_["valid/ndcg@10"][:n]
 
 
+def test_large_data_holds_a_fold_out(data, monkeypatch):
+    monkeypatch.setattr("podium.boosting.folds.JUDGING_QUERIES", 10)
+    monkeypatch.setattr("podium.estimators.ranker.MANY_DOCUMENTS", len(data) - 1)
+    settings = SMALL | {"n_leaves": 6, "learning_rate": 0.05}
+    model = Ranker(**settings).fit(data)
+    fold = folds_by_content(data, 3, 0)
+    stopped = Ranker(**settings).fit(data.select(fold != 0), valid={"folds": data.select(fold == 0)})
+    assert model.digest() == stopped.digest()
+    assert model.history_ == stopped.history_
+    assert list(model.history_) == ["folds/ndcg@10"]
+    shuffled = data.take(np.random.default_rng(1).permutation(len(data)))
+    assert Ranker(**settings).fit(shuffled).digest() == model.digest()
+
+
 def test_graded_measures_and_few_queries(data):
     model = Ranker(**SMALL | {"n_folds": 2}, measure="ndcg@3>ap~0.01").fit(data)
     assert list(model.history_) == ["folds/ndcg@3", "folds/ap"]

@@ -30,16 +30,17 @@ def fitted(*parts, **others):
     return LambdaMART(**SETTINGS | others, objective=Average(*parts))
 
 
-def test_it_is_the_mean_of_standardised_models(data, valid):
+@pytest.mark.parametrize(("n_trees", "n_measured"), [(6, 5), (11, 10), (15, 10)])
+def test_it_is_the_mean_of_standardised_models(data, valid, n_trees, n_measured):
     expected = np.zeros(len(valid))
     for part in PARTS:
-        model = LambdaMART(**SETTINGS, objective=part).fit(data)
-        spread = deviation(data, model.predict(data, n_trees=SETTINGS["n_trees"] - 1))
+        model = LambdaMART(**SETTINGS | {"n_trees": n_trees}, objective=part).fit(data)
+        spread = deviation(data, model.predict(data, n_trees=n_measured))
         expected += model.predict(valid) / (len(PARTS) * spread)
-    average = fitted(*PARTS).fit(data)
+    average = fitted(*PARTS, n_trees=n_trees).fit(data)
     np.testing.assert_allclose(average.predict(valid), expected, rtol=1e-12, atol=1e-14)
-    assert average.n_trees_ == SETTINGS["n_trees"]
-    assert average.model_.n_trees == len(PARTS) * SETTINGS["n_trees"]
+    assert average.n_trees_ == n_trees
+    assert average.model_.n_trees == len(PARTS) * n_trees
     assert average.feature_importances_.sum() > 0
 
 

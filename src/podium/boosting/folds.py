@@ -83,7 +83,7 @@ def rounds_by_folds(
     if data.n_queries < 2:
         raise DataError("cross-validation needs two queries at least: give valid=…, or patience=None for all trees")
     n_folds = min(n_folds, data.n_queries)
-    n_used = min(n_folds, math.ceil(JUDGING_QUERIES * n_folds / data.n_queries))
+    n_used = folds_needed(data.n_queries, n_folds)
     fold = folds_by_content(data, n_folds, settings.sampling.seed)
     selection, patience = as_selection(settings.selection), settings.patience
     plain = replace(settings, objective=settings.objective.fixed(data), patience=None, verbose=0)
@@ -109,6 +109,11 @@ def rounds_by_folds(
             is_exhausted = all(t.state.is_exhausted and t.state.n_rounds <= n_rounds for t in trainers)
             if is_over or n_rounds == settings.n_trees or is_exhausted:
                 return RoundsByFolds(best, {name: means[:, k].tolist() for k, name in enumerate(names)}, share)
+
+
+def folds_needed(n_queries: int, n_folds: int) -> int:
+    """Return how many folds hold enough queries to choose the number of rounds by."""
+    return min(n_folds, math.ceil(JUDGING_QUERIES * n_folds / n_queries))
 
 
 def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:

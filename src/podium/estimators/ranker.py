@@ -8,9 +8,10 @@ from typing import Any, Self
 
 from podium.boosting import BinnedData, Boosting, CommitteeTraining, Sampling, TrainingResult, rounds_by_folds
 from podium.boosting.committee import default_members
-from podium.boosting.folds import SHARES, share_of_features, with_feature_fraction
+from podium.boosting.folds import SHARES, folds_needed, share_of_features, with_feature_fraction
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
+from podium.data.subsets import folds_by_content
 from podium.errors import DataError
 from podium.estimators.base_ranker import BaseRanker, check_is_fitted
 from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped, warn_if_unused
@@ -21,7 +22,7 @@ from podium.measures import as_selection
 from podium.objectives import Objective, default_objective, parse
 from podium.trees import GrowthParameters
 
-MANY_DOCUMENTS = 100_000  # from which larger steps and trees are as accurate, and faster
+MANY_DOCUMENTS = 100_000  # from which larger steps and trees, and a fifth held out, are as accurate, and faster
 
 
 class Ranker(RankerParameters, TreeRanker):
@@ -34,7 +35,8 @@ class Ranker(RankerParameters, TreeRanker):
     `LambdaMART`. docs/ranker.md says how the defaults were chosen.
 
     With validation data, training stops at its best measure. Without, nothing is held back: a cross-validation chooses
-    the number of rounds, and the model is trained on all data.
+    the number of rounds, and the model is trained on all data. With more than 100,000 documents in 3,000 queries or more,
+    a fold of the queries is held out instead, which takes half the time.
 
     Attributes:
         model_: the `Ensemble`, with two trees for each round.
@@ -71,6 +73,10 @@ class Ranker(RankerParameters, TreeRanker):
         """Choose the share of features and the number of rounds by validation data or cross-validation, and train."""
         tries_all_features = self.feature_fraction is None
         self.feature_fraction_ = settings.sampling.feature_fraction
+        is_large = train.n_documents > MANY_DOCUMENTS and folds_needed(train.n_queries, self.n_folds) == 1
+        if is_large and not sets and self.patience is not None:
+            fold = folds_by_content(train, self.n_folds, self.random_state)
+            train, sets = train.select(fold != 0), {"folds": train.select(fold == 0)}
         if sets or self.patience is None:
             if sets and tries_all_features:
                 first = dict([next(iter(sets.items()))])

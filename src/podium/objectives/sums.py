@@ -326,12 +326,15 @@ class Anneal(CompositeObjective):
         return BoundSum(parts, weights, changes=True)
 
 
+SETTLED = 10  # rounds after which the spread of scores changes slowly: it is then measured every ten rounds
+
+
 class BoundAverage(BoundObjective):
     """Objectives that each have an output of their own, and how far the scores of each output spread.
 
     Attributes:
-        deviations: the root mean square of each output's training scores less their mean in the query, before the last
-            round.
+        deviations: the root mean square of each output's training scores less their mean in the query, when they were
+            last measured: before each of the first ten rounds, then before every tenth.
 
     """
 
@@ -367,6 +370,8 @@ class BoundAverage(BoundObjective):
         for k, part in enumerate(self.parts):
             part.team = self.team
             yield from part.fill_in_parts(scores[k], iteration, gradients[k], hessians[k])
+        if iteration >= SETTLED and iteration % SETTLED:
+            return
         *squares, n_documents = yield Total((*map(self._squares, scores), len(self.order)))
         deviations = np.sqrt([float(square) / max(n_documents, 1) for square in squares])
         self._set_deviations(np.where(deviations > 0, deviations, 1.0))  # all scores are equal in the first round
