@@ -194,7 +194,7 @@ FEATURE_FRACTION = fraction(
 HALF_OR_ALL_FEATURES = optional(fraction(
     "feature_fraction",
     help="the share of features that each tree is grown on. None for half of them, or all if unseen queries say "
-    "clearly that they are better: by 2.5 standard errors after 100 trees.",
+    "clearly that they are better, by 2.5 standard errors.",
     names=FEATURE_FRACTION.names,
 ))  # fmt: skip
 SPLIT_FRACTION = optional(fraction(

@@ -35,8 +35,8 @@ class Ranker(RankerParameters, TreeRanker):
     `LambdaMART`. docs/ranker.md says how the defaults were chosen.
 
     With validation data, training stops at its best measure. Without, nothing is held back: a cross-validation chooses
-    the number of rounds, and the model is trained on all data. With more than 100,000 documents in 3,000 queries or more,
-    a fold of the queries is held out instead, which takes half the time.
+    the number of rounds, and the model is trained on all data. With more than 100,000 documents in 3,000 queries or
+    more, a fold of the queries is held out instead, which takes half the time.
 
     Attributes:
         model_: the `Ensemble`, with two trees for each round.
@@ -79,9 +79,8 @@ class Ranker(RankerParameters, TreeRanker):
             train, sets = train.select(fold != 0), {"folds": train.select(fold == 0)}
         if sets or self.patience is None:
             if sets and tries_all_features:
-                first = dict([next(iter(sets.items()))])
-                binned = BinnedData.of(train, first, settings, options["bins"])
-                self.feature_fraction_ = share_of_features(settings, [binned])
+                options["data"] = BinnedData.of(train, sets, settings, options["bins"])
+                self.feature_fraction_ = share_of_features(settings, [options["data"]])
             result = with_feature_fraction(settings, self.feature_fraction_).fit(train, sets, **options)
             if result.best_iteration is not None:
                 warn_if_not_stopped(self.n_trees, self.patience, [result.best_iteration + 1])
