@@ -5,41 +5,55 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
 
+PARTS = ("training", "everything else")  # each is compiled by a process of its own if there are two cores
+
 
 def warmup() -> None:
     """Compile all kernels into the cache: for container images, or once after installation."""
     from podium.core.compiling import cache_folder
+    from podium.core.threads import thread_count
 
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        use_everything(Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if thread_count() == 1:
+            with warnings.catch_warnings():
+                for part in PARTS:
+                    use(part, folder)
+        else:
+            with ProcessPoolExecutor(len(PARTS), get_context("spawn")) as pool:
+                list(pool.map(use, PARTS, [folder] * len(PARTS)))
     typer.echo(f"compiled in {time.perf_counter() - started:.1f} s; cached in {cache_folder()}")
 
 
-def use_everything(folder: Path) -> None:
-    """Run everything that has kernels, on a little data: a kernel is compiled for each combination of argument types.
+def use(part: str, folder: Path) -> None:
+    """Run one half of what has kernels, on a little data: a kernel is compiled for each combination of argument types.
 
-    `tests/cli/test_warmup.py` runs commands after this, and fails if one of them compiles a kernel.
+    `tests/cli/test_warmup.py` runs commands after both, and fails if one of them compiles a kernel.
     """
     import podium
 
+    warnings.simplefilter("ignore")
     data = podium.artificial(30, documents=20, features=6, clicks=True, feature_noise=0.1)
+    if part == "training":
+        use_files(folder, data)
+        use_trees(data)
+        use_other_models(data)
+        use_model(podium.LambdaMART(n_trees=2, n_leaves=4).fit(data), data)
+        return
     podium.artificial_web(3, features=20)
-    use_files(folder, data)
     use_index(folder)
     use_clicks()
     use_measures(data)
-    use_trees(data)
-    use_other_models(data)
-    use_model(podium.LambdaMART(n_trees=2, n_leaves=4).fit(data), data)
     if find_spec("distributed"):
         use_cluster(data)
 
