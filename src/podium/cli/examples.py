@@ -15,12 +15,12 @@ EXAMPLES = {
     ),
     "bin": ("podium bin train.txt train.bins", "podium bin valid.txt valid.bins --like train.bins"),
     "train": (
-        "podium train ranker train.txt --n-trees 50 -o ranker",
-        "podium train train.txt --valid valid.txt --patience 20 -o run",
+        "podium train train.txt --n-trees 50 -o ranker",
+        "podium train lambdamart train.txt --valid valid.txt --patience 20 -o run",
     ),
     "tune": (
-        "podium tune train.txt --valid valid.txt --trials 20 -o tuned",
-        "podium tune train.txt --search n_leaves=7..63:log --trials 20 -o leaves",
+        "podium tune train.txt --model lambdamart --valid valid.txt --trials 20 -o tuned",
+        "podium tune train.txt --model lambdamart --search n_leaves=7..63:log --trials 20 -o leaves",
     ),
     "score": (
         "podium score run/model.podium valid.txt -o scores.txt",
