@@ -36,7 +36,7 @@ def test_help_ends_with_the_examples(words, lines):
 def test_every_example_parses(line):
     name, *words = shlex.split(line)[1:]
     if name == "train":
-        name, words = (words[0], words[1:]) if words[0] in MODELS else ("lambdamart", words)
+        name, words = (words[0], words[1:]) if words[0] in MODELS else ("ranker", words)
         command = command_of(name)
     else:
         command = load_command(name)

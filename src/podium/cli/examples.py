@@ -19,8 +19,8 @@ EXAMPLES = {
         "podium train lambdamart train.txt --valid valid.txt --patience 20 -o run",
     ),
     "tune": (
-        "podium tune train.txt --model lambdamart --valid valid.txt --trials 20 -o tuned",
-        "podium tune train.txt --model lambdamart --search n_leaves=7..63:log --trials 20 -o leaves",
+        "podium tune train.txt --model mart --valid valid.txt --trials 20 -o tuned",
+        "podium tune train.txt --model mart --search n_leaves=7..63 --trials 20 -o leaves",
     ),
     "score": (
         "podium score run/model.podium valid.txt -o scores.txt",
