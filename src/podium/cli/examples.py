@@ -20,7 +20,7 @@ EXAMPLES = {
     ),
     "tune": (
         "podium tune train.txt --model mart --valid valid.txt --trials 20 -o tuned",
-        "podium tune train.txt --model mart --search n_leaves=7..63 --trials 20 -o leaves",
+        "podium tune train.txt --model mart --search n_leaves=7..63 --trials 9 -o leaves",
     ),
     "score": (
         "podium score run/model.podium valid.txt -o scores.txt",
