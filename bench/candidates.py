@@ -1,9 +1,9 @@
 """What the objective of `Ranker` rests on: candidates trained on training queries, measured on validation queries.
 
-Folds rotate, so a validation query of one fold is a test query of another. Every candidate has the settings of `Ranker`, chooses its number of rounds by cross-validation
-on the training queries, and is measured on the validation queries of each fold. Besides the sets of
-`bench.ranking_sets` that are not held out, there is generated data with few, many, noisy, sparse and redundant
-features. Every result is kept in `bench/.cache/candidates`.
+Folds rotate, so a validation query of one fold is a test query of another. Every candidate has the settings of
+`Ranker`, chooses its number of rounds by cross-validation on the training queries, and is measured on the validation
+queries of each fold. Besides the sets of `bench.ranking_sets` that are not held out, there is generated data with few,
+many, noisy, sparse and redundant features. Every result is kept in `bench/.cache/candidates`.
 """
 
 from __future__ import annotations
