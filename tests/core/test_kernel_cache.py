@@ -202,7 +202,7 @@ def test_a_kernel_that_cannot_be_kept_still_runs(tmp_path):
         "caching.IndexDataCacheFile.save = full\n"
     )
     shown = python(refused + RANK, SOURCE.parent, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert "cannot be kept" in shown[0]
+    assert "cannot be stored" in shown[0]
     assert "No space left" in shown[0]
     assert shown[-1] == "[1, 2, 0]"
 

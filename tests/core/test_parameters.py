@@ -31,10 +31,11 @@ from podium.core.parameters import (
 )  # fmt: skip
 from podium.errors import DataError, ParameterError
 from podium.estimators.parameters import MODELS
-from podium.linear import Ascent, Descent, PRankTraining
+from podium.linear import AdaRankTraining, Ascent, CuttingPlanes, Descent, PRankTraining
 from podium.neural import NetTraining
 from podium.trees import GrowthParameters
 from podium.trees.growth_types import GrowthLimits
+from podium.trees.quantization import QuantizedGradients
 
 DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
 DEPTH = integer("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
@@ -138,16 +139,16 @@ def test_settings_are_frozen_and_checked_when_they_are_made():
 @pytest.mark.parametrize(
     ("parameter", "value", "message"),
     [
-        (DEPTH, 10, "depth must be 9 at most, but is 10"), (DEPTH, True, "depth must be a whole number"),
+        (DEPTH, 10, "depth must be at most 9, but is 10"), (DEPTH, True, "depth must be a whole number"),
         (DEPTH, None, "depth must be a whole number from 1, but is None"), (DEPTH, 2.0, "must be a whole number"),
         (RATE, "x", "rate must be a number, but is 'x'"), (RATE, math.nan, "rate must be positive"),
-        (RATE, math.inf, "rate must be positive"), (KIND, "d", "kind must be one of 'a', 'b', 'c', not 'd'"),
+        (RATE, math.inf, "rate must be positive"), (KIND, "d", "kind must be one of 'a', 'b', 'c', but is 'd'"),
         (fraction("share", help=""), 1.5, "share must be above 0 and at most 1, but is 1.5"),
         (fraction("share", help=""), 0, "share must be above 0 and at most 1, but is 0"),
         (number("n", 1.0, above=0, below=1, help=""), 1, "n must be between 0 and 1, but is 1"),
         (flag("f", True, help=""), "yes", "f must be True or False, but is 'yes'"),
         (h.RANDOM_STATE, 1.5, "random_state must be a whole number, but is 1.5"),
-        (h.SPLIT, "newtn", "split must be 'newton' or 'least-squares', not 'newtn' .did you mean 'newton'"),
+        (h.SPLIT, "newtn", "split must be 'newton' or 'least-squares', but is 'newtn' .did you mean 'newton'"),
     ],
 )  # fmt: skip
 def test_errors_say_what_was_expected_and_what_came(parameter, value, message):
@@ -177,7 +178,7 @@ def test_every_declaration_is_whole(parameter):
 @pytest.mark.parametrize("name", MODELS)
 def test_estimators_have_the_declared_parameters_and_no_others(name):
     model = MODELS[name]
-    estimator = getattr(podium, model.estimator)
+    estimator = getattr(podium.estimators, model.estimator)
     assert (
         set(inspect.signature(estimator).parameters) == set(parameters(model.parameters)) == set(parameters(estimator))
     )
@@ -187,8 +188,8 @@ def test_estimators_have_the_declared_parameters_and_no_others(name):
 
 
 ENGINE = (
-    Ascent, Boosting, CommitteeTraining, Descent, GrovesTraining, GrowthParameters, NetTraining, Newton, PRankTraining,
-    Sampling,
+    AdaRankTraining, Ascent, Boosting, CommitteeTraining, CuttingPlanes, Descent, GrovesTraining, GrowthParameters,
+    NetTraining, Newton, PRankTraining, Sampling,
 )  # fmt: skip
 
 
@@ -205,7 +206,8 @@ def test_the_engine_has_the_same_declarations_and_defaults(cls):
     [
         (podium.LambdaMART, (Boosting, GrowthParameters, Sampling, Newton)),
         (podium.AdditiveGroves, (GrovesTraining,)),
-        (podium.LinearRanker, (Ascent, Descent)),
+        (podium.LinearRanker, (Ascent, CuttingPlanes, Descent)),
+        (podium.estimators.AdaRank, (AdaRankTraining,)),
         (podium.PRank, (PRankTraining,)),
         (podium.LambdaRank, (NetTraining,)),
     ],
@@ -223,9 +225,25 @@ def test_settings_take_the_parameters_of_an_estimator_by_name():
     growth = from_parameters(GrowthParameters, ranker, monotone=(1, 0))
     assert growth == GrowthParameters(n_leaves=3, l2=2.5, max_depth=4, min_documents_in_leaf=2, monotone=(1, 0))
     assert from_parameters(Sampling, ranker) == Sampling(seed=5, split_fraction=None)
-    limits = growth.limits(3, 0.5)
+    units = QuantizedGradients(np.empty(0), 0.25, 0.5, 1, False, None)
+    limits = growth.limits(3, units)
     assert limits == GrowthLimits(n_leaves=3, max_depth=4, min_documents=2, min_documents_to_split=2, l2=5.0)
-    assert replace(growth, split="least-squares", max_depth=None).limits(2, 0.5)[:2] == (2, -1)
+    assert replace(growth, split="least-squares", max_depth=None).limits(2, units)[:2] == (2, -1)
+
+
+def test_limits_are_in_the_units_of_the_gradients():
+    growth = GrowthParameters(min_hessian_in_leaf=3.0, min_gain_to_split=2.0, l1=5.0, min_documents_in_leaf=7)
+    limits = growth.limits(15, QuantizedGradients(np.empty(0), 0.25, 0.5, 1, False, None))
+    assert (limits.min_weight, limits.min_gain, limits.l1) == (6, 16.0, 20.0)
+    counting = QuantizedGradients(np.empty(0), 0.25, 1.0, 1, True, None)
+    plain = GrowthParameters(l1=5.0, min_documents_in_leaf=7, split="least-squares").limits(15, counting)
+    assert (plain.min_weight, plain.min_gain, plain.l1, plain.l2) == (7, 0.0, None, 0.0)
+    for n_leaves, max_depth, levels in ((15, None, 3), (16, None, 4), (64, 3, 3), (2, 9, 1)):
+        growth = GrowthParameters(symmetric=True, n_leaves=n_leaves, max_depth=max_depth)
+        assert growth.limits(n_leaves, counting).max_depth == levels
+    assert GrowthParameters(min_hessian_in_leaf=1e300).limits(15, counting).min_weight == 20
+    with pytest.raises(DataError, match=r"min_hessian_in_leaf=1.0 needs splits by hessians .*: use min_documents_in"):
+        GrowthParameters(min_hessian_in_leaf=1.0, split="least-squares")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +254,8 @@ def test_settings_take_the_parameters_of_an_estimator_by_name():
         ("models", podium.LinearRanker),
         ("models", podium.AdditiveGroves),
         ("models", podium.PRank),
+        ("models", podium.estimators.AdaRank),
+        ("models", podium.estimators.RankBoost),
         ("neural", podium.LambdaRank),
     ],
 )

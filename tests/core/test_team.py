@@ -75,7 +75,7 @@ def test_threads_that_the_system_refuses_are_an_error_with_a_remedy(work, n_allo
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", limited)
-    with pytest.raises(PodiumError, match=r"refuses to start another thread.*smaller n_threads"):
+    with pytest.raises(PodiumError, match=r"cannot start another thread.*smaller n_threads"):
         work()
     assert len(started) == n_allowed
     for thread in started:

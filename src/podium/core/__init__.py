@@ -1,1 +1,1 @@
-"""What every package uses: compiled code, threads, exact sums, files, progress."""
+"""Foundations of all packages: compilation, threads, exact sums, files, parameters, progress."""

@@ -1,6 +1,6 @@
-"""The types of arrays, by the kind of their numbers, and of what kernels take.
+"""Type aliases of arrays by their numbers, and of the arguments of kernels.
 
-Kernels are typed by Numba when they are compiled: `Int`, `Number` and `Lanes` in their signatures are for readers.
+Numba infers the types of kernels when it compiles them: `Int`, `Number` and `Lanes` in signatures are for readers.
 """
 
 from __future__ import annotations

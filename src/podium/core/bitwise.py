@@ -1,10 +1,10 @@
-"""Operations on 64 documents at a time, for binning and scoring: a word is an int64 with one bit for each of them.
+"""Operations on 64 documents at a time, for binning and scoring; a word is an int64 with one bit for each document.
 
 Kernels call these functions. `podium.core.llvm_bitwise` compiles each to vector instructions. The bodies here state
 what it does, and are compiled instead if those instructions cannot be used (`podium.core.compiling.uses_llvm`).
 
-A *block* is a tuple with one entry for each word that is worked on at once. Only its length counts: it is part of the
-type, so that kernels are compiled for it.
+A *block* is a tuple with one entry for each word that is processed at a time. Only its length matters: it is part of
+the type, so that kernels are compiled for it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 from podium.core.array_types import Float32s, Ints
 from podium.core.compiling import helper
 
-WORD = 64  # documents of a word
-TILE = 16  # rows and columns that are transposed at once
-CODES = 8  # codes of a document, of a byte each, that stand together in an int64
-FEWEST_LEVELS, MAX_LEVELS = 4, 8  # of a search: shorter ones are not faster, and a rank is a byte
+WORD = 64  # documents per word
+TILE = 16  # rows and columns to transpose at a time
+CODES = 8  # one-byte codes of a document in an int64
+FEWEST_LEVELS, MAX_LEVELS = 4, 8  # of a search: fewer are not faster, and a rank is a byte
 
 
 @helper
 def pivot_offset(level: Any) -> Any:
-    """Where the pivots of a level of a search begin: each level has 2^level of them, and room for 16 at least."""
+    """Return where the pivots of a level of a search begin; each level has 2^level pivots, and room for at least 16."""
     return 16 * level if level < 4 else 64 + (1 << level) - 16
 
 
 def levels_for(n_thresholds: int) -> int:
-    """The levels of a search among so many thresholds."""
+    """Return the number of levels of a search among `n_thresholds` thresholds."""
     return max(FEWEST_LEVELS, n_thresholds.bit_length())
 
 
 def pivots_of(thresholds: Float32s, n_levels: int) -> Float32s:
-    """The pivots of a search; behind the thresholds follow infinities, which no value exceeds."""
+    """Return the pivots of a search; the thresholds are padded with infinity, which no value exceeds."""
     padded = np.full(1 << n_levels, np.inf, np.float32)
     padded[: len(thresholds)] = thresholds
     return padded[_pivot_order(n_levels)]
@@ -43,7 +43,7 @@ def pivots_of(thresholds: Float32s, n_levels: int) -> Float32s:
 
 @cache
 def _pivot_order(n_levels: int) -> Ints:
-    """Of each pivot the number of its threshold, as `find_ranks` has it."""
+    """Return the number of each pivot's threshold, in the order of `find_ranks`."""
     order = np.zeros(pivot_offset(n_levels), np.int64)
     for level in range(n_levels):
         number = np.arange(1 << level)
@@ -55,7 +55,7 @@ def _pivot_order(n_levels: int) -> Ints:
 def transpose_tile(
     flat: Any, row_stride: Any, row: Any, last_row: Any, column: Any, columns: Any, place: Any, column_stride: Any
 ) -> None:
-    """16 rows and 16 columns of row-major values, column by column; rows past the last are copies of it."""
+    """Transpose a tile of 16 rows and 16 columns of row-major values; rows past the last are copies of it."""
     for k in range(TILE):
         start = min(row + k, last_row) * row_stride + column
         for j in range(TILE):
@@ -63,7 +63,7 @@ def transpose_tile(
 
 
 def transpose_bytes(source: Any, start: Any, stride: Any, target: Any, place: Any, target_stride: Any) -> None:
-    """16 × 16 bytes: what stands together in the source, `stride` apart from the next, is a column of the target."""
+    """Transpose 16 × 16 bytes: rows of the source, `stride` apart, become columns of the target."""
     for k in range(TILE):
         for j in range(TILE):
             target[place + j * target_stride + k] = source[start + k * stride + j]
@@ -72,11 +72,12 @@ def transpose_bytes(source: Any, start: Any, stride: Any, target: Any, place: An
 def find_ranks(
     values: Any, start: Any, pivots: Any, table: Any, n_levels: Any, ranks: Any, place: Any, missing: Any
 ) -> None:
-    """The ranks of 64 values among the thresholds of a search, in the upper bits of bytes, less 128.
+    """Find the ranks of 64 values among the thresholds of a search, in the upper bits of bytes, minus 128.
 
-    A search compares a value with one pivot a level, and the answers, the first uppermost, are the rank: the number of
-    thresholds below the value. Level l has its pivots at `table + pivot_offset(l)`, in the order of the answers so far,
-    bit j of a pivot's number being the answer j, but bit 0 the contrary of it. A missing value has the rank `missing`.
+    A search compares a value with one pivot per level. The answers, the first in the uppermost bit, are the rank, which
+    is the number of thresholds below the value. Level l has its pivots at `table + pivot_offset(l)`, in the order of
+    the answers so far: bit j of a pivot's number is answer j, but bit 0 is inverted. A missing value has the rank
+    `missing`.
     """
     for k in range(WORD):
         value = values[start + k]
@@ -89,7 +90,7 @@ def find_ranks(
 
 
 def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, block: Any) -> None:
-    """Which ranks lie below a bound, a bit for each document; as many words as a block has."""
+    """Compare ranks with a bound: a bit for each document is set if its rank is below, in as many words as a block."""
     for k in range(len(block)):
         word = np.uint64(0)
         for bit in range(WORD):
@@ -99,10 +100,10 @@ def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, bl
 
 
 def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
-    """Bits of one row of words where the bits of a condition are set, of another row where not.
+    """Choose the bits of one row of words where the bits of a condition are set, and of another row elsewhere.
 
-    Four entries of `choices` tell where the rows of the target, the condition, and the two begin; a row is a block of
-    words.
+    Four entries of `choices` say where the rows of the target, the condition and the two sources begin; a row is a
+    block of words.
     """
     first = 4 * number
     target, condition = np.int64(choices[first]), np.int64(choices[first + 1])
@@ -113,7 +114,7 @@ def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
 
 
 def gather_codes(words: Any, planes: Any, plane_offsets: Any, first: Any, word: Any, codes: Any, place: Any) -> None:
-    """The codes `first` … `first` + 7 of the 64 documents of a word: a byte each, the first lowest.
+    """Gather the codes `first` … `first` + 7 of the 64 documents of a word, a byte each, the first lowest.
 
     Bit j of code c is a bit of the row of words that begins at `planes[plane_offsets[c] + j]`.
     """

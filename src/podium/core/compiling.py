@@ -1,7 +1,7 @@
-"""How kernels are compiled: lazily, without the interpreter lock, cached on disk.
+"""Compilation of kernels: lazily, without the interpreter lock, and cached on disk.
 
-A kernel is defined next to the code that calls it. Its decorator costs nothing until the kernel is first called: only
-then is Numba imported. Importing Podium, and `podium --help`, stay light.
+A kernel is defined next to the code that calls it. Its decorator does nothing until the kernel is first called, and
+only then imports Numba. So importing Podium, and `podium --help`, stay fast.
 
 `podium.core.kernel_cache` chooses the folder that kernels are cached in.
 """
@@ -27,28 +27,28 @@ from podium.errors import PodiumError, PodiumWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_making_dispatchers = threading.RLock()  # Numba must not compile while another thread still registers helpers
+_making_dispatchers = threading.RLock()  # Numba must not compile while another thread is registering helpers
 _new_helpers: list[Callable[..., Any]] = []  # not yet registered with Numba
 
 
 def kernel(function: Function) -> Function:
-    """Compile on the first call, without the interpreter lock, cached on disk if any place is writable.
+    """Compile a function on its first call; it runs without the interpreter lock, and is cached on disk if possible.
 
-    `error_model="numpy"` makes x/0 an infinity instead of a branch that stops vectorisation. Neither fastmath nor
-    contraction is allowed: the same bits everywhere.
+    `error_model="numpy"` makes x/0 infinite, instead of a branch that would prevent vectorization. Neither fastmath nor
+    contraction is enabled, because results must have the same bits on every machine.
     """
     compiled: Any = Kernel(function)
     return compiled  # type: ignore[no-any-return]
 
 
 def helper(function: Function) -> Function:
-    """Compile as a part of the kernels that call it; called from Python it is a Python function."""
+    """Compile a function as a part of the kernels that call it; from Python, it stays a Python function."""
     _new_helpers.append(function)
     return function
 
 
 class Kernel:
-    """A function that is compiled when it is first called.
+    """A function that is compiled on its first call.
 
     Attributes:
         py_func: the function as written.
@@ -69,7 +69,7 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's function, with the helpers that it may call; made by the first thread that asks."""
+        """Numba's dispatcher, created on first use with the helpers that it may call."""
         with _making_dispatchers:
             if "dispatcher" not in vars(self):
                 start_numba()
@@ -79,10 +79,10 @@ class Kernel:
 
 
 def compile_for(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """Compile a kernel for arguments of these types, and return a function that takes no others.
+    """Compile a kernel for arguments of these types, and return a function that only accepts these types.
 
-    It does not check its arguments: for kernels that are called again and again with many arrays. Looking at the types
-    of 50 takes 10 µs.
+    It does not check its arguments. Use it for kernels that are called many times with many arrays: Numba's check of
+    the types of 50 arrays takes 10 µs per call.
     """
     assert isinstance(kernel, Kernel)
     from numba import typeof
@@ -97,9 +97,9 @@ def compile_for(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., An
 
 
 def _repair_cache(error: Exception) -> None:
-    """Raise the error again, unless cached kernels could not be read or written: then the caller tries once more.
+    """Raise the error again unless it is due to the kernel cache; in that case the caller tries once more.
 
-    A kernel is read, or compiled and written, before it runs, so nothing is done twice.
+    A kernel is read, or compiled and written, before it runs, so nothing is computed twice.
     """
     if not kernel_cache.repair(error, cache_folder()):
         raise error
@@ -118,7 +118,7 @@ def _decorated(function: Callable[..., Any]) -> Any:
 
 @contextmanager
 def _settings(**values: str) -> Iterator[None]:
-    """Change Numba's settings for a while: it reads these when a function is decorated."""
+    """Change Numba's settings temporarily; it reads them when a function is decorated."""
     config = numba_settings()
     before = {name: getattr(config, name, "") for name in values}
     vars(config).update(values)
@@ -129,7 +129,7 @@ def _settings(**values: str) -> Iterator[None]:
 
 
 def _register_helpers() -> None:
-    """Register the helpers that were declared since the last time."""
+    """Register the helpers that were declared since the last call."""
     from numba.extending import register_jitable
 
     while _new_helpers:
@@ -138,14 +138,14 @@ def _register_helpers() -> None:
 
 @cache
 def start_numba() -> None:
-    """Prepare Numba, once: the notice of a first run, and the operations that are written in LLVM's language."""
+    """Prepare Numba once: install the notice of a first run, and register the operations written in LLVM."""
     from numba.core import event
 
     if numba_settings().DISABLE_JIT:
         raise PodiumError("Podium needs Numba's compiler, but NUMBA_DISABLE_JIT is set: unset it")
 
     class Notice(event.Listener):
-        """Says once, also where output is piped, why the first run takes seconds longer than all others."""
+        """Prints once, even if output is piped, why the first run takes seconds longer than later ones."""
 
         said = False
 
@@ -170,12 +170,12 @@ def start_numba() -> None:
 
 @cache
 def uses_llvm() -> bool:
-    """Return whether `intrinsics`, `simd` and `bitwise` compile to the LLVM instructions of `llvm_lanes` and others.
+    """Return whether `intrinsics`, `simd` and `bitwise` compile to LLVM instructions (`llvm_lanes`, `llvm_bitwise`).
 
-    If not, their Python bodies are compiled: the same results to the bit, but slowly, and with one thread in each team,
-    since threads that wait for each other need atomic operations. PODIUM_PLAIN_KERNELS=1 asks for that. It also
-    happens, with a warning, if the operations fail their check. The check runs once for each cache folder, in a process
-    of its own, because a wrong instruction can end a process.
+    If not, their Python bodies are compiled: the results have the same bits, but are slow to compute, with one thread
+    per team, because threads that wait for each other need atomic operations. PODIUM_PLAIN_KERNELS=1 selects that. It
+    also happens, with a warning, if the operations fail their check. The check runs once for each cache folder, in a
+    separate process, because a wrong instruction can kill a process.
     """
     if os.environ.get("PODIUM_PLAIN_KERNELS", "") not in ("", "0"):
         return False
@@ -204,26 +204,26 @@ def uses_llvm() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for a process that imports what this one does."""
+    """Return the environment for a process with the same imports as this one."""
     paths = os.pathsep.join(filter(None, sys.path))
     return os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", _COMPILES: "1"}
 
 
 def cache_folder() -> Path | None:
-    """Return the folder where compiled kernels are kept, or None if no place is writable."""
+    """Return the folder of compiled kernels, or None if no place is writable."""
     return kernel_cache.cache_folder(plain=not uses_llvm())
 
 
-_COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another, and starts no third
-_begun: dict[Callable[..., Any], Callable[[], Any]] = {}  # kernels that another process compiles: how to wait for it
+_COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another one, so that it does not start a third
+_begun: dict[Callable[..., Any], Callable[[], Any]] = {}  # functions that wait for another process to compile a kernel
 
 
 def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
-    """Have another process compile a kernel into the cache, by calling a function; the result waits for it.
+    """Compile a kernel in another process, by calling a function there; return a function that waits for it.
 
-    Numba compiles one function at a time in a process, for seconds where they are large. Nothing is done where the
-    kernel is in the cache, where there is no second core, or where no process can be started: whoever calls the
-    kernel first then compiles it, as ever. Who asks a second time waits for the same process.
+    Numba compiles one function at a time in a process, which takes seconds for large ones. If the kernel is in the
+    cache, if there is only one core, or if no process can be started, this does nothing, and the kernel is compiled on
+    its first call as usual. A second call for the same kernel waits for the same process.
     """
     assert isinstance(kernel, Kernel)
     if kernel in _begun:

@@ -1,4 +1,4 @@
-"""Dense features as kernels take them: 64 rows at a time, column by column."""
+"""Dense features for kernels: 64 rows at a time, column by column."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from podium.core.bitwise import TILE, WORD, transpose_tile
 from podium.core.compiling import helper
 from podium.core.mapping import as_kernels_take
 
-U = np.uint64  # indices that cannot be negative spare the compiler a test
+U = np.uint64  # an unsigned index avoids Numba's check for negative indices
 
-COLUMN_STRIDE = WORD + TILE  # a power of two would bring all columns into the same sets of the cache
+COLUMN_STRIDE = WORD + TILE  # with a power of two, all columns would share the same cache sets
 
 
 class DenseRows(NamedTuple):
-    """Dense features as one column of float32: row r, column c stands at r * row_stride + c * column_stride."""
+    """Dense features as a flat array of float32: row r, column c is at r * row_stride + c * column_stride."""
 
     flat: Float32s
     row_stride: int
@@ -27,7 +27,7 @@ class DenseRows(NamedTuple):
 
 
 def as_rows(features: Float32s) -> DenseRows:
-    """Dense features of float32 in the order in which they are in memory."""
+    """Return dense float32 features as a flat array in memory order, without a copy if possible."""
     n_rows, n_columns = features.shape
     features = features.astype(np.float32, copy=False)
     flags = features.flags
@@ -37,7 +37,7 @@ def as_rows(features: Float32s) -> DenseRows:
 
 
 def room_for_columns() -> Float32s:
-    """Memory for what `load_columns` copies."""
+    """Return scratch memory for `load_columns`."""
     return np.zeros(TILE * COLUMN_STRIDE, np.float32)
 
 
@@ -46,10 +46,10 @@ def room_for_columns() -> Float32s:
 
 @helper
 def load_columns(rows: DenseRows, start: Int, last_row: Int, column: Int, columns: Float32s) -> tuple[Int, Int]:
-    """Copy a column of 64 rows from `start` on, with its neighbours where that is as quick; the first, and how many.
+    """Copy a column of 64 rows from `start` on, with its neighbours if that is as fast; return the first and number.
 
-    Each stands together, `COLUMN_STRIDE` after the one before it. Rows past the last are copies of it. More rows at a
-    time would wait for memory.
+    Each column is contiguous, `COLUMN_STRIDE` after the previous one. Rows past the last are copies of it. With more
+    rows at a time, the copies would wait for memory.
     """
     if rows.column_stride == 1 and rows.n_columns >= TILE:
         first = min(column, rows.n_columns - TILE)
@@ -62,7 +62,7 @@ def load_columns(rows: DenseRows, start: Int, last_row: Int, column: Int, column
 
 @helper
 def _copy_column(rows: DenseRows, start: Int, last_row: Int, column: Int, values: Float32s) -> None:
-    """One column of 64 rows from `start` on; rows past the last are copies of it."""
+    """Copy one column of 64 rows from `start` on; rows past the last are copies of it."""
     first, n = start * rows.row_stride + column * rows.column_stride, min(WORD, last_row + 1 - start)
     for k in range(WORD):
         values[U(k)] = rows.flat[U(first + min(k, n - 1) * rows.row_stride)]

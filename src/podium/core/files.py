@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes of files and folders."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-UNFINISHED = ".unfinished"  # the mark of a temporary folder
-LOCK = ".lock"  # locked while files of a folder are replaced
+UNFINISHED = ".unfinished"  # a file that marks a temporary folder
+LOCK = ".lock"  # a file that is locked while files of a folder are replaced
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when all went well and vanishes otherwise.
+    """Yield a temporary path next to `path`, which replaces it on success and is removed otherwise.
 
-    What was written reaches the disk before the name does: after a power failure there is the old file or the new.
+    The content reaches the disk before the name does, so that after a power failure there is either the old or the new
+    file.
     """
     path = to_path(path)
     try:
-        path = path.resolve()  # a link keeps pointing to what is replaced
-        if path.exists() and not (path.is_file() or path.is_dir()):  # a device would become a file
-            raise FileFormatError(path, "cannot be written: it is no regular file")
+        path = path.resolve()  # keep a link, and replace the file that it points to
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a device would be replaced by a file
+            raise FileFormatError(path, "cannot be written: it is not a regular file")
         locked, temporary = _temporary_beside(path)
-    except (OSError, RuntimeError) as error:  # a RuntimeError: links that go in a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         raise FileFormatError(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
     try:
         yield temporary
@@ -56,14 +57,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _temporary_beside(path: Path) -> tuple[IO[bytes], Path]:
-    """Create a temporary file, and lock it for as long as it is open: one without a lock is a leftover."""
+    """Create a temporary file, and lock it while it is open, because a file without a lock is a leftover."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         file = os.fdopen(handle, "wb")
         if fcntl is None:
-            file.close()  # an open file cannot be renamed there
+            file.close()  # an open file cannot be renamed on Windows
         else:
-            with suppress(OSError):  # a file system without locks, where leftovers stay
+            with suppress(OSError):  # on a file system without locks, leftovers stay
                 fcntl.flock(file, fcntl.LOCK_EX)
         if Path(name).exists():
             return file, Path(name)
@@ -72,14 +73,14 @@ def _temporary_beside(path: Path) -> tuple[IO[bytes], Path]:
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
-    """A temporary folder beside `path`, which takes its place when all went well and vanishes otherwise.
+    """Yield a temporary folder next to `path`, which replaces it on success and is removed otherwise.
 
-    An old folder is refused unless `overwrite` is set; it then goes when the new one is whole. Temporary folders that
-    killed processes left behind are removed first.
+    An existing folder raises an error unless `overwrite` is set. It is removed once the new one is complete. Leftover
+    temporary folders of killed processes are removed first.
     """
     path = to_path(path)
     if (path.exists() or path.is_symlink()) and not (overwrite and path.is_dir()):
-        raise FileFormatError(path, "is there already: name another folder, or have it replaced with overwrite")
+        raise FileFormatError(path, "already exists: choose another folder, or replace it with overwrite")
     with _temporary_folder(path) as temporary:
         with _marked(temporary):
             yield temporary
@@ -91,7 +92,7 @@ def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[
 
 @contextmanager
 def unfinished_folder(path: Path) -> Iterator[Path]:
-    """Create a temporary folder next to `path`, on the same disk, and remove it at the end.
+    """Yield a temporary folder next to `path`, on the same disk, and remove it at the end.
 
     If this process is killed, the next call for the same path removes it.
     """
@@ -117,20 +118,20 @@ def _temporary_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Raise if another process writes to a folder; it is locked until the end, where the system has locks."""
+    """Lock a folder, if the system has locks; raise if another process is writing to it."""
     with (folder / LOCK).open("ab") as file:
         if fcntl is not None and not _lock(file.fileno()):
-            raise FileFormatError(folder, "is being written by another process: try again when it is done")
+            raise FileFormatError(folder, "is being written by another process: try again later")
         yield
 
 
 @contextmanager
 def _marked(folder: Path) -> Iterator[None]:
-    """Mark a folder as unfinished; the mark is locked as long as this process lives."""
+    """Mark a folder as unfinished; the mark is locked until this process ends."""
     handle, name = tempfile.mkstemp(dir=folder)
     try:
         _lock(handle)
-        Path(name).rename(folder / UNFINISHED)  # locked before anybody can see it
+        Path(name).rename(folder / UNFINISHED)  # locked before other processes can see it
         yield
     finally:
         os.close(handle)
@@ -138,15 +139,15 @@ def _marked(folder: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove unfinished folders for `path` whose process is gone."""
-    for folder in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkdtemp` names them
+    """Remove unfinished folders for `path` whose process has ended."""
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # the names of `mkdtemp`
         with suppress(OSError), (folder / UNFINISHED).open("rb") as mark:
             if _lock(mark.fileno()):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(handle: int) -> bool:
-    """Lock an open file; False if another process has it locked, or where there are no locks."""
+    """Lock an open file; return False if another process has locked it, or if there are no locks."""
     if fcntl is None:
         return False
     try:
@@ -157,7 +158,7 @@ def _lock(handle: int) -> bool:
 
 
 def _take_place(temporary: Path, path: Path) -> None:
-    """Give a folder its name; an old one of this name is moved aside first, and back if that fails."""
+    """Rename a folder to its final name; an existing folder is moved away first, and back if that fails."""
     if not path.exists():
         temporary.rename(path)
         return
@@ -173,27 +174,27 @@ def _take_place(temporary: Path, path: Path) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a small text file, in UTF-8, whole or not at all."""
+    """Write a small UTF-8 text file atomically."""
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
         odd = ascii(text[error.start : error.end])
-        raise DataError(f"{os.fspath(path)}: the text holds {odd}, which UTF-8 cannot hold") from None
+        raise DataError(f"{os.fspath(path)}: {odd} cannot be encoded as UTF-8") from None
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files that killed processes left beside `path`, and none that is being written."""
+    """Remove leftover temporary files of killed processes next to `path`, but none that is being written."""
     path = path.resolve()
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as `mkstemp` names them
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # the names of `mkstemp`
         with suppress(OSError), leftover.open("rb") as file:
             if _lock(file.fileno()):
                 leftover.unlink()
 
 
 def flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the names in a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -205,8 +206,8 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def _umask() -> int:
-    """The permissions that new files lack; it can only be read by setting it."""
-    with _ONE_AT_A_TIME:  # two threads at once could leave the other's value behind
+    """Return the umask, which can only be read by setting it."""
+    with _ONE_AT_A_TIME:  # two concurrent threads could restore each other's value
         current = os.umask(0o077)
         os.umask(current)
     return current
@@ -214,7 +215,7 @@ def _umask() -> int:
 
 @contextmanager
 def compressed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
-    """A stream into a file that compresses as the suffix says; the same bytes for the same content."""
+    """Yield a stream into a file that compresses according to the suffix; equal content gives equal bytes."""
     with path.open("wb") as raw:
         if suffix == ".gz":
             with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6) as stream:

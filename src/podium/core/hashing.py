@@ -1,4 +1,4 @@
-"""Hashes of values by their whole content: a repr abbreviates long arrays and rounds their numbers."""
+"""Hashes of values by their whole content, because a repr abbreviates long arrays and rounds their numbers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 
 
 def content_hash(value: Any) -> str:
-    """Return a hash that equal content shares, in every process.
+    """Return a hash that is equal for equal content, in every process.
 
-    Arrays count with all elements, containers with all entries, objects with their class and attributes. A class with
-    a repr counts by that as well. A function differs in every process, because its code may have changed.
+    It covers all elements of arrays, all entries of containers, and the class and attributes of objects, including a
+    custom repr. A function has another hash in every process, because its code may have changed.
 
     >>> content_hash([1, {"a": np.zeros(2)}]) == content_hash((1, {"a": np.zeros(2)}))
     True

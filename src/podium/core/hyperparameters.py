@@ -1,11 +1,12 @@
-"""Every parameter of every model: what it is called, what it may be, what it does, and its names in other tools.
+"""Declarations of all parameters of all models: name, range, help, and the names in other tools.
 
-`core/parameters.py` says how a class takes them. Estimators and the engine's settings use the same declarations.
+`core/parameters.py` explains how classes use them. Estimators and the engine's settings share these declarations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from podium.core.parameters import (
@@ -22,26 +23,42 @@ from podium.core.parameters import (
 )  # fmt: skip
 from podium.core.validation import did_you_mean
 
+ByRound = float | Sequence[float] | Callable[[int], float]  # a number, or one for each round
+
 
 def _number_or_text(text: str) -> float | str:
-    """A number where the text is one."""
+    """Return text as a number if possible, else unchanged."""
     try:
         return float(text)
     except ValueError:
         return text
 
 
+def _rates(text: str) -> Any:
+    """`0.1`, or `0.3,0.2,0.1` for one round after the other; what is not a number is refused later."""
+    rates = [_number_or_text(part) for part in text.split(",")]
+    return rates if len(rates) > 1 else rates[0]
+
+
 def _units(text: str) -> Any:
-    """`10`, or `32,16` for two layers; what is no number is refused by the net."""
+    """Parse `10`, or `32,16` for two layers; text that is not a number stays text, which the net refuses."""
     units = [int(part) if part.strip().isdecimal() else part for part in text.split(",")]
     return units if len(units) > 1 else units[0]
+
+
+def _groups(text: str) -> Any:
+    """`[["bm25", "age"], [2, 3]]`; text that is not JSON stays text, which the estimator refuses."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 # What is measured
 
 MEASURE = anything(
     "measure", "ndcg@10", read=str,
-    help="what is trained on, and what picks the best round where there is validation data. A name such as "
+    help="the measure to train on, and to select the best round by if there is validation data. A name such as "
     "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`, whose first measure is trained on.",
     names=Names(
         "metric eval_at metrics metric_types ndcg_eval_at ndcg_at map_eval_at map_at", "eval_metric",
@@ -52,12 +69,17 @@ MEASURE = anything(
 )  # fmt: skip
 STOPPING_MEASURE = anything(
     "measure", "ndcg@10", read=str, names=MEASURE.names,
-    help="what picks the best round where there is validation data with queries: a name such as `\"ndcg@10\"`, a value "
-    "such as `NDCG(10)`, or `Graded([...])`.",
+    help="the measure to select the best round by if there is validation data with queries. A name such as "
+    "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`.",
 )  # fmt: skip
 METRICS: Parameter[Any] = Parameter(
     "metrics", list, (),
-    help="measures to watch beside `measure`. All of them stand in `history_`, for each validation set.",
+    help="measures to watch in addition to `measure`. `history_` has all of them, for each validation set.",
+)  # fmt: skip
+TREE_METRICS: Parameter[Any] = Parameter(
+    "metrics", list, (),
+    help="measures to watch in addition to `measure`: `history_` has all of them, for each validation set. `\"loss\"` "
+    "adds the loss of the objective, also on the training data.",
 )  # fmt: skip
 
 # Boosting
@@ -76,23 +98,31 @@ ROUNDS_OF_RANKER = integer(
     help="rounds, at most. Each grows a tree on query regression and one on λ.",
 )  # fmt: skip
 LEARNING_RATE = number(
-    "learning_rate", 0.1, above=0, help="the share of each step that is taken",
+    "learning_rate", 0.1, above=0, by_round=True, read=_rates,
+    help="the share of each step that is taken. A list has a share for each round, the last one for all rounds after "
+    "it; a function returns the share of a round, counted from 0.",
     names=Names(
         "learning_rate shrinkage_rate eta", "eta learning_rate", "learning_rate eta", "shrinkage",
         ("0.1", "0.3", "found from the data", "0.1"),
     ),
 )  # fmt: skip
 RANKER_RATE = optional(number(
-    "learning_rate", above=0, names=LEARNING_RATE.names,
-    help="the share of each step that is taken. None for 0.05, or 0.1 with more than 100,000 training documents.",
+    "learning_rate", above=0, by_round=True, read=_rates, names=LEARNING_RATE.names,
+    help="the share of each step that is taken; a list has a share for each round, and a function returns it. None "
+    "for 0.05, or 0.1 with more than 100,000 training documents.",
 ))  # fmt: skip
 PATIENCE = optional(integer(
-    "patience", least=1, help="stop after so many rounds without a better one on the validation data",
+    "patience", least=1, help="stop after this many rounds without improvement on the validation data",
     names=Names(
         "early_stopping_round early_stopping_rounds early_stopping n_iter_no_change", "early_stopping_rounds",
         "od_wait early_stopping_rounds", "estop", ("0, off", "None", "None", "100"),
     ),
 ))  # fmt: skip
+MIN_DELTA = number(
+    "min_delta", 0.0, least=0,
+    help="by how much a round must raise the measure on the validation data to count as a better one",
+    names=Names("early_stopping_min_delta", defaults=("0", "", "", "")),
+)  # fmt: skip
 
 N_FOLDS = integer(
     "n_folds", 5, least=2,
@@ -127,6 +157,28 @@ MIN_DOCUMENTS_IN_LEAF = integer(
 MIN_DOCUMENTS_TO_SPLIT = integer(
     "min_documents_to_split", 2, least=2, help="a node with fewer documents is a leaf, exactly counted",
 )  # fmt: skip
+MIN_HESSIAN_IN_LEAF = number(
+    "min_hessian_in_leaf", 0.0, least=0,
+    help="the least sum of hessians in a leaf, for `split=\"newton\"`. It is estimated from the documents on which "
+    "splits are searched (`split_fraction`).",
+    names=Names(
+        "min_sum_hessian_in_leaf min_child_weight min_sum_hessian_per_leaf min_sum_hessian min_hessian",
+        "min_child_weight", defaults=("0.001", "1", "", ""),
+    ),
+)  # fmt: skip
+MIN_GAIN_TO_SPLIT = number(
+    "min_gain_to_split", 0.0, least=0,
+    help="a split must gain more than this: G_l²/H_l + G_r²/H_r − G²/H, with l1 and l2",
+    names=Names("min_gain_to_split min_split_gain", "gamma min_split_loss", defaults=("0", "0", "", "")),
+)  # fmt: skip
+L1 = number(
+    "l1", 0.0, least=0,
+    help="moves the sum of gradients of a leaf towards 0, to 0 at most, in leaf values and in the gains of Newton's "
+    "splits",
+    names=Names(
+        "lambda_l1 reg_alpha l1_regularization", "alpha reg_alpha", defaults=("0", "0", "", "")
+    ),
+)  # fmt: skip
 L2 = number(
     "l2", 1.0, least=0, help="added to the hessian of a leaf",
     names=Names(
@@ -147,14 +199,22 @@ SPLIT: Parameter[Literal["newton", "least-squares"]] = choice(
     help="what a split raises. `\"newton\"`: Σ G²/(H + l2), as LightGBM and XGBoost do; `\"least-squares\"`: Σ G²/n, "
     "as the papers do, and the hessian counts in leaf values only.",
 )  # fmt: skip
+SYMMETRIC = flag(
+    "symmetric", False,
+    help="split all leaves of a level alike, as CatBoost does. `n_leaves` limits the depth: 64 leaves are 6 levels.",
+    names=Names(
+        catboost="grow_policy", defaults=("", "", "SymmetricTree", ""),
+        advice="use symmetric=True for SymmetricTree; other trees grow best leaf first, as Lossguide does",
+    ),
+)  # fmt: skip
 MAX_BINS = integer(
     "max_bins", 255, least=2, most=255, help="bins of each feature, 2 to 255",
     names=Names("max_bin max_bins", "max_bin", "border_count max_bin", "tc", ("255", "256", "254", "256")),
 )  # fmt: skip
 CATEGORICAL = anything(
     "categorical", (), option=None,
-    help="categorical features, by number or name, beside those of the data: categorical columns of frames, and what "
-    "`RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.",
+    help="categorical features, by number or name, in addition to those of the data: categorical columns of frames, "
+    "and what `RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.",
     names=Names(
         "categorical_feature cat_feature categorical_column cat_column categorical_features",
         "feature_types enable_categorical", "cat_features", "", ("auto", "None", "None", ""),
@@ -168,6 +228,12 @@ MONOTONE = anything(
         "monotone_constraints mc monotone_constraint monotonic_cst", "monotone_constraints", "monotone_constraints",
         "", ("None", "None", "None", ""),
     ),
+)  # fmt: skip
+INTERACTION_CONSTRAINTS = anything(
+    "interaction_constraints", None, read=_groups,
+    help="groups of features: all features on the way from the root to a leaf are in one of them. By name or number, "
+    "such as `[[\"bm25\", \"age\"], [2, 3]]`. Features in no group are not used, as in LightGBM.",
+    names=Names("interaction_constraints", "interaction_constraints", defaults=("None", "None", "", "")),
 )  # fmt: skip
 
 # Sampling
@@ -187,7 +253,15 @@ QUERY_FRACTION = fraction(
 FEATURE_FRACTION = fraction(
     "feature_fraction", help="the share of features that each tree is grown on",
     names=Names(
-        "feature_fraction colsample_bytree sub_feature", "colsample_bytree", "rsm colsample_bylevel", "",
+        "feature_fraction colsample_bytree sub_feature", "colsample_bytree", defaults=("1", "1", "", "")
+    ),
+)  # fmt: skip
+FEATURE_FRACTION_PER_NODE = fraction(
+    "feature_fraction_per_node",
+    help="the share of these features, drawn anew for each node, that it may split on. With `interaction_constraints`, "
+    "of those that they allow; of a symmetric tree, drawn for each level.",
+    names=Names(
+        "feature_fraction_bynode sub_feature_bynode colsample_bynode", "colsample_bynode", "rsm colsample_bylevel", "",
         ("1", "1", "1", ""),
     ),
 )  # fmt: skip
@@ -199,12 +273,12 @@ HALF_OR_ALL_FEATURES = optional(fraction(
 ))  # fmt: skip
 SPLIT_FRACTION = optional(fraction(
     "split_fraction",
-    help="the share of these documents on which splits are sought. Those with large gradients or hessians, and a "
-    "sample of the others that stands for all of them (gradient-based sampling); leaf values come from all. None for "
+    help="the share of these documents on which splits are searched. Those with large gradients or hessians, and a "
+    "sample of the others that represents the rest (gradient-based sampling); leaf values come from all. None for "
     "half, fewer of more than 300,000 training documents, 30% of 720,000, 15% of 3 million.",
     names=Names(
         "top_rate", "sampling_method", defaults=("0.2", "uniform", "", ""),
-        advice="use split_fraction, the share of documents on which splits are sought",
+        advice="use split_fraction, the share of documents on which splits are searched",
     ),
 ))  # fmt: skip
 RANDOM_STATE = integer(
@@ -220,6 +294,10 @@ TRUNCATION = optional(integer(
     "truncation", least=1,
     help="pairs count for the measure cut at this rank. None, the whole list, whatever the cutoff of `measure`; an "
     "`objective` obeys the cutoff that it names.",
+))  # fmt: skip
+PAIR_TRUNCATION = optional(integer(
+    "pair_truncation", least=1,
+    help="only pairs with a document above this rank count, for the whole measure. None for all pairs.",
     names=Names(
         "lambdarank_truncation_level", "lambdarank_num_pair_per_sample",
         defaults=("30", "the metric's cutoff, or 32", "", ""),
@@ -268,24 +346,39 @@ EXPECTS = choice(
     "expects", "relevance", ("relevance", "gain"),
     help="rank by expected `\"relevance\"`, Σ P(k) k, or expected `\"gain\"`, Σ P(k) (2^k − 1).",
 )  # fmt: skip
+FORM = choice(
+    "form", "multiclass", ("multiclass", "ordinal"),
+    help="what has a tree in each round. `\"multiclass\"`: each label; `\"ordinal\"`: each boundary between two "
+    "labels, for P(l > k).",
+)  # fmt: skip
 
 # Linear models
 
 LINEAR_RATE = number(
     "learning_rate", 1.0, above=0, help="the share of each Newton step that is taken", names=LEARNING_RATE.names
 )  # fmt: skip
-N_ITERATIONS = integer("n_iterations", 100, least=1, help="steps of descent, or cycles of ascent, at most")
-LINEAR_L2 = number("l2", 1e-4, least=0, help="holds the weights of the standardised features back", names=L2.names)
+N_ITERATIONS = integer("n_iterations", 100, least=1, help="maximum number of steps of descent, or cycles of ascent")
+BOOSTED_FEATURES = integer(
+    "n_iterations", 100, least=1, help="maximum number of rounds. Each adds to the weight of one feature."
+)  # fmt: skip
+REPEATS = flag(
+    "repeats", False,
+    help="whether a round may choose the feature of the round before again, as published. Training then ends when a "
+    "single feature has been chosen twice, since it would be chosen forever.",
+)  # fmt: skip
+LINEAR_L2 = number(
+    "l2", 1e-4, least=0, help="L2 regularization of the weights of standardised features", names=L2.names
+)
 METHOD = choice(
     "method", "descent", ("descent", "ascent"),
     help="`\"descent\"` on λ, or `\"ascent\"` on the measure itself. Ascent sets one weight at a time by the exact "
-    "sweep and takes no objective; `n_iterations` are cycles over all features.",
+    "sweep and has no objective; `n_iterations` are cycles over all features.",
 )  # fmt: skip
 
-PASSES = integer("epochs", 20, least=1, help="passes over all documents, at most")
+PASSES = integer("epochs", 20, least=1, help="maximum number of passes over all documents")
 AVERAGED = flag(
     "averaged", True,
-    help="keep the mean of weights and thresholds over all documents seen, not the last ones (averaged perceptron)",
+    help="keep the mean of weights and thresholds over all documents instead of the last ones (averaged perceptron)",
 )  # fmt: skip
 
 # Additive Groves
@@ -293,49 +386,49 @@ AVERAGED = flag(
 MIN_DOCUMENTS_IN_GROVE_LEAF = integer(
     "min_documents_in_leaf", 1, least=1, help=MIN_DOCUMENTS_IN_LEAF.help, names=MIN_DOCUMENTS_IN_LEAF.names
 )  # fmt: skip
-N_GROVES = integer("n_groves", 60, least=1, help="groves that are averaged, each on bootstrap samples of its own")
+N_GROVES = integer("n_groves", 60, least=1, help="number of groves to average, each on its own bootstrap samples")
 N_TREES_IN_GROVE = integer(
     "n_trees_in_grove", 8, least=1,
-    help="trees of a grove, at most. Groves of 1, 2, 3, 4, 6, 8, 11, 16, … trees are tried on the way.",
+    help="maximum number of trees of a grove. Groves of 1, 2, 3, 4, 6, 8, 11, 16, … trees are tried on the way.",
 )  # fmt: skip
 ALPHA = number(
     "alpha", 0.01, above=0, most=1,
-    help="a node with a smaller share of the documents is a leaf, at the least. 0.5, 0.2, 0.1, 0.05, … are tried on "
-    "the way: large shares make small trees.",
+    help="smallest share of the documents for which a node may be split. 0.5, 0.2, 0.1, 0.05, … are tried on the way; "
+    "large shares give small trees.",
 )  # fmt: skip
 TRAINING: Parameter[Literal["fast", "slow", "layered"]] = choice(
     "training", "fast", ("fast", "slow", "layered"),
-    help="from which smaller grove each one is grown. `\"slow\"`: from the one with a tree less or from the one with "
-    "smaller trees, whichever turns out better out of bag; `\"fast\"`: as the first grove found; `\"layered\"`: always "
-    "from the one with smaller trees.",
+    help="which smaller grove each grove starts from. `\"slow\"`: the one with one tree less or the one with smaller "
+    "trees, whichever is better out of bag; `\"fast\"`: the same choices as for the first grove; `\"layered\"`: always "
+    "the one with smaller trees.",
 )  # fmt: skip
 
 # Nets
 
 NET = anything(
     "net", None, option=None,
-    help="a torch module from documents, a row each, to scores. One whose `forward` takes `offsets` as well sees whole "
-    "lists; or a function that makes one of the number of features. The papers' net by default.",
+    help="a torch module from documents (rows) to scores, or a function that creates one from the number of features. "
+    "A module whose `forward` also accepts `offsets` sees whole lists. By default, the papers' net.",
 )  # fmt: skip
 HIDDEN = anything(
     "hidden", 10, read=_units,
-    help="units of the hidden layer, or of each of several. The papers had 10 or 15.",
+    help="number of units of the hidden layer, or of each of several. The papers used 10 or 15.",
 )  # fmt: skip
-ACTIVATION = choice("activation", "tanh", ("tanh", "relu", "sigmoid"), help="of the hidden layers")
+ACTIVATION = choice("activation", "tanh", ("tanh", "relu", "sigmoid"), help="activation of the hidden layers")
 INPUTS = choice(
     "inputs", "standard", ("standard", "log", "quantile", "none"),
-    help="how features are brought to one scale, see `podium.neural.Inputs`",
+    help="how to scale features, see `podium.neural.Inputs`",
 )  # fmt: skip
-OPTIMIZER = choice("optimizer", "adam", ("adam", "sgd"), help='`"adam"`, or `"sgd"`, the papers\'')
+OPTIMIZER = choice("optimizer", "adam", ("adam", "sgd"), help='`"adam"`, or `"sgd"` as in the papers')
 FIRST_RATE = optional(number(
     "learning_rate", above=0, names=LEARNING_RATE.names,
-    help="of the first epoch. By default .01 for Adam and .001 for SGD.",
+    help="learning rate of the first epoch. By default .01 for Adam and .001 for SGD.",
 ))  # fmt: skip
-SMALLEST_RATE = number("smallest_rate", 1e-5, above=0, help="training ends where the learning rate falls below")
-HALVE_AFTER = integer("halve_after", 5, least=1, help="epochs without a better one after which the rate is halved")
-EPOCHS = integer("epochs", 100, least=1, help="passes over all queries, at most")
+SMALLEST_RATE = number("smallest_rate", 1e-5, above=0, help="training ends when the learning rate falls below this")
+HALVE_AFTER = integer("halve_after", 5, least=1, help="halve the rate after this many epochs without improvement")
+EPOCHS = integer("epochs", 100, least=1, help="maximum number of passes over all queries")
 BATCH_QUERIES = optional(integer(
-    "batch_queries", 32, least=1, help="queries that a step sees, None for all. Batches are made once, by the seed.",
+    "batch_queries", 32, least=1, help="queries per step, None for all. Batches are drawn once, by the seed.",
 ))  # fmt: skip
 WEIGHT_DECAY = number("l2", 0.0, least=0, help="weight decay", names=L2.names)
 NET_RANDOM_STATE = integer(
@@ -346,26 +439,26 @@ NET_RANDOM_STATE = integer(
 
 MEMBERS = anything(
     "members", None, option=None,
-    help="objectives, by value or text, and how many members each has; as many for each fold, without validation data. "
-    "By default one of each of these: what `Ranker` trains on, XE-NDCG, query regression, λ, RankNet's pairs.",
+    help="objectives, as values or text, and the number of members of each (per fold, without validation data). By "
+    "default one member for each of these: the objectives of `Ranker`, XE-NDCG, query regression, λ, RankNet's pairs.",
 )  # fmt: skip
-CYCLES = integer("cycles", 2, least=0, help="how often the weights are searched. 0 leaves them equal.")
+CYCLES = integer("cycles", 2, least=0, help="number of cycles of the search for weights. 0 for equal weights.")
 SHRINKAGE = optional(number(
     "shrinkage", least=0, most=1,
-    help="how far the weights go from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n validation "
-    "queries, since few say little about weights.",
+    help="how far to move the weights from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n "
+    "validation queries, because few queries say little about weights.",
 ))  # fmt: skip
 TIME_BUDGET = optional(number(
     "time_budget", above=0,
-    help="seconds. The first objective is trained in any case, then each other one, then again those that raise the "
-    "measure on queries which they have not seen, while there is time; what does not raise it is dropped.",
+    help="time limit in seconds. The first objective is always trained, then each other one, then again those that "
+    "improve the measure on unseen queries, while there is time; members that do not improve it are dropped.",
 ))  # fmt: skip
 
 # Running
 
 N_THREADS = optional(integer(
     "n_threads", least=1,
-    help="threads, all cores by default. The model is the same, to the bit, for any number.",
+    help="number of threads, all cores by default. The model is the same, bit for bit, for any number.",
     names=Names(
         "num_threads n_jobs nthread num_thread nthreads", "nthread n_jobs", "thread_count", "thread",
         ("all cores", "all cores", "all cores", "all cores"),
@@ -373,15 +466,15 @@ N_THREADS = optional(integer(
 ))  # fmt: skip
 NET_N_THREADS = optional(integer(
     "n_threads", least=1, names=N_THREADS.names,
-    help="threads, all cores by default. The model is the same, to the bit, for the same number.",
+    help="number of threads, all cores by default. The model is the same, bit for bit, for the same number.",
 ))  # fmt: skip
 VERBOSE = optional(integer(
     "verbose", least=0,
-    help="a line on standard error every so many rounds, 0 for silence. None for a progress bar on terminals.",
+    help="log a line to standard error every n rounds, 0 for silence. None for a progress bar on terminals.",
     names=Names("verbosity", "verbosity", "verbose verbose_eval logging_level", "", ("1", "1", "True", "")),
 ))  # fmt: skip
 
-# A row of the table of names that is no parameter of its own.
+# A row of the table of names that is not a parameter itself.
 LABEL_GAIN = Parameter[Any](
     "measure='ndcg(gain=…)@10'", object, None, "the gain of each label",
     names=Names(
@@ -392,7 +485,7 @@ LABEL_GAIN = Parameter[Any](
 
 
 def _first_of_each_name(declared: Iterable[object]) -> tuple[Parameter[Any], ...]:
-    """The parameters that other tools have; of several with one name (trees', linear, nets') the first, the trees'."""
+    """Return the parameters that other tools have; of several with the same name, the first, which is that of trees."""
     named: dict[str, Parameter[Any]] = {}
     for one in declared:
         if isinstance(one, Parameter) and one.names != Names():
@@ -404,7 +497,7 @@ WITH_OTHER_NAMES = _first_of_each_name(list(globals().values()))  # in the order
 
 
 def by_name(tool: str) -> dict[str, Parameter[Any]]:
-    """Podium's parameters by each name that a tool has for them.
+    """Return Podium's parameters by a tool's names for them.
 
     >>> by_name("lightgbm")["num_leaves"].name
     'n_leaves'
@@ -413,7 +506,7 @@ def by_name(tool: str) -> dict[str, Parameter[Any]]:
 
 
 def advice(name: str, names: Iterable[str]) -> str:
-    """What to write in place of a name that does not exist, as the rest of a message; nothing where no name is near.
+    """Return a suggestion for a name that does not exist, as the end of a message; empty if no name is similar.
 
     >>> advice("eta", ["learning_rate", "l2"])
     ': use learning_rate (LightGBM has eta)'
@@ -428,5 +521,5 @@ def advice(name: str, names: Iterable[str]) -> str:
 
 
 def translated_name(name: str) -> str:
-    """Podium's name for another tool's; the name itself where no tool has it."""
+    """Return Podium's name for another tool's name; the name itself if no tool has it."""
     return next((meant.name for tool in TOOLS if (meant := by_name(tool).get(name)) is not None), name)

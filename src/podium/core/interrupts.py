@@ -1,4 +1,4 @@
-"""Signals that end training wait for the end of a step."""
+"""Deferred signals: a signal that ends training takes effect at the end of a step."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """The command line was told to stop, by Ctrl-C or SIGTERM.
+    """The command line received Ctrl-C or SIGTERM.
 
-    Training writes its checkpoint and passes this on, where KeyboardInterrupt, as in a notebook, ends it with the trees
-    so far. Not an `Exception`, and nothing that click would turn into an exit of its own.
+    Training then writes its checkpoint and raises this again. A KeyboardInterrupt, as in a notebook, instead ends
+    training with the trees so far. It is not an `Exception`, and click does not handle it.
 
     Attributes:
-        number: of the signal.
+        number: the number of the signal.
 
     """
 
@@ -26,17 +26,17 @@ class Stopped(BaseException):
 
 
 class Cancelled(BaseException):
-    """What ran beside this failed, or is of no use any more: this ends, too. Not an `Exception`, as nobody mends it."""
+    """Another job failed, or the results are no longer needed, so this job ends. It is not meant to be caught."""
 
 
 class Stop:
-    """Tells the threads of several jobs to end at their next step (`between_steps`).
+    """Makes the threads of several jobs end at their next step (`between_steps`).
 
     Args:
-        outer: of the jobs that these jobs are a part of.
+        outer: the `Stop` of the job that these jobs are part of.
 
     Attributes:
-        reason: what they raise; None as long as they may go on.
+        reason: the exception that they raise; None while they may continue.
 
     """
 
@@ -45,7 +45,7 @@ class Stop:
         self.reason: BaseException | None = None
 
     def tell(self, reason: BaseException) -> None:
-        """Have all threads raise this; the first reason counts."""
+        """Make all threads raise this exception; the first reason counts."""
         if self.reason is None:
             self.reason = reason
 
@@ -65,13 +65,13 @@ _of_thread = _OfThread()
 
 
 def stop_of_thread() -> Stop | None:
-    """What ends the job that runs in this thread; None where none does."""
+    """Return the `Stop` of the job that runs in this thread, or None."""
     return _of_thread.stop
 
 
 @contextmanager
 def stopped_by(stop: Stop) -> Iterator[None]:
-    """Let what runs here, in this thread, end when it is told so."""
+    """Run the body of a with statement, in this thread, under a `Stop`."""
     before, _of_thread.stop = _of_thread.stop, stop
     try:
         yield
@@ -81,11 +81,11 @@ def stopped_by(stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def between_steps() -> Iterator[Callable[[], None]]:
-    """Give a function that raises what a signal asked for since; until it is called, signals wait.
+    """Yield a function that raises the exceptions of pending signals; until it is called, signals wait.
 
-    An exception in the middle of a step would leave threads that wait for each other, and half a step. A second signal
-    does not wait: whoever is impatient has the last word. Signals that nobody handles are left alone. Signals reach the
-    main thread alone; a job in another thread is told by its `Stop`.
+    An exception in the middle of a step would leave threads waiting for each other, and an incomplete step. A second
+    signal takes effect at once, for impatient users. Signals without a handler are left alone. Signals only reach the
+    main thread; jobs in other threads end by their `Stop`.
     """
     stop = stop_of_thread()
     waiting: list[int] = []

@@ -1,4 +1,4 @@
-"""Operations on memory and threads that Python has no words for, declared with what they mean.
+"""Operations on memory and threads that Python does not have.
 
 Kernels call these functions. `podium.core.llvm_lanes` compiles each to LLVM instructions. The bodies here state what
 it does, and are compiled instead if those instructions cannot be used (`podium.core.compiling.uses_llvm`).
@@ -12,41 +12,42 @@ from podium.core.compiling import helper
 
 
 def not_inlined() -> None:
-    """Keep the helper that calls this a function of its own: in a large caller its inner loop would lack registers."""
+    """Prevent inlining of the helper that calls this: in a large caller, its inner loop would run out of registers."""
 
 
 def inlined() -> None:
-    """Said in a helper: make it a part of its caller, however long it is. For helpers of lanes within a loop."""
+    """Force inlining of the helper that calls this, however long it is; for helpers on lanes within a loop."""
 
 
 def borrowed(value: Any) -> Any:
     """Return the same array, or tuple of arrays and numbers, without reference counting.
 
-    Counting the owners of a slice costs more than a short loop. Only for what the caller of a kernel holds on to until
-    it returns.
+    A slice costs two atomic additions for its reference count, which takes longer than a short loop, and threads that
+    count references to the same array wait for each other. Only use it for arrays that the caller of a kernel keeps
+    alive until it returns.
     """
     return value
 
 
 def prefetch(array: Any, index: Any) -> None:
-    """Ask for the cache line of array[index], without waiting for it."""
+    """Prefetch the cache line of array[index]."""
 
 
 def copy_16_bytes(target: Any, place: Any, source: Any, start: Any) -> None:
-    """target[place : place + 16] = source[start : start + 16], bytes, as one load and one store."""
+    """Set target[place : place + 16] = source[start : start + 16] for bytes, with one load and one store."""
     for k in range(16):
         target[place + k] = source[start + k]
 
 
 def add_atomically(array: Any, index: Any, amount: Any) -> Any:
-    """array[index] += amount, seen by all threads as one step; what was there before."""
+    """Add an amount to array[index] atomically, and return the previous value."""
     before = array[index]
     array[index] += amount
     return before
 
 
 def read_atomically(array: Any, index: Any) -> Any:
-    """array[index] as it is now, and with it all that its writer wrote before."""
+    """Return array[index] with acquire semantics: everything that its writer wrote before is visible."""
     return array[index]
 
 
@@ -62,11 +63,11 @@ OPERATIONS = (
 
 @helper
 def wait_at_barrier(barrier: Any, n_threads: Any) -> None:
-    """Wait until all threads of a team have come here; what each wrote before is then seen by all.
+    """Wait until all threads of a team have arrived; everything that they wrote before is then visible to all.
 
-    `barrier` is 16 int64, zero at first: how many have come, and eight words on, so that the waiting threads do
-    not read the cache line that the others write, how often all have met. A wait is short: threads look again a
-    few thousand times before they let others run.
+    `barrier` is an array of 16 int64, initially zero. Word 0 is the number of threads that have arrived. Word 8, in
+    another cache line so that waiting threads do not read the line that others write, is the number of meetings. Waits
+    are short, so threads poll a few thousand times before they yield.
     """
     if n_threads == 1:
         return

@@ -1,4 +1,4 @@
-"""Several jobs at a time, each on a thread of its own: kernels run without the interpreter lock."""
+"""Concurrent jobs, one per thread; kernels run without the interpreter lock."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from podium.core.threads import at_most_threads, starting_threads, thread_count
 from podium.errors import PodiumError
 
 Result = TypeVar("Result")
-POLL = 0.1  # seconds between two looks for signals
+POLL = 0.1  # seconds between checks for signals
 
 
 def run_jobs(
     jobs: Iterable[Callable[[], Result]], n_jobs: int, n_threads: int | None = None
 ) -> Generator[tuple[int, Result], None, None]:
-    """Run jobs, as many at a time as there are threads; yield the number and the result of each as it ends.
+    """Run jobs, as many at a time as there are threads, and yield the number and result of each as it ends.
 
-    A job is drawn when a thread is free, so an iterable may decide then whether there is another one. It gets one
-    thread, and more only where threads would be idle: the free ones are shared evenly by the jobs that have not begun.
-    Results must not depend on it.
+    A job is drawn when a thread becomes free, so an iterable may decide then whether there is another one. It gets one
+    thread, and more only if threads would be idle: free threads are shared evenly by the jobs that have not begun.
+    Results must not depend on the number of threads.
 
-    Where a job fails, the others end at their next step (`between_steps`), and its error is raised. Where a signal
-    interrupts the caller, jobs raise the same at their next step; what some of them make of it is still yielded before
-    it is raised here. Whoever may stop listening closes the generator (`contextlib.closing`): that ends the jobs, too.
-    A job that runs jobs itself has no more threads than it was given.
+    If a job fails, the others end at their next step (`between_steps`), and its error is raised. If a signal interrupts
+    the caller, jobs raise the same exception at their next step, and the results of those that handle it are still
+    yielded before it is raised here. A caller that may stop early must close the generator (`contextlib.closing`),
+    which ends the jobs. A job that runs jobs itself has no more threads than it was given.
 
     Args:
         jobs: functions without arguments.
-        n_jobs: how many there are, at most.
-        n_threads: for all jobs together; all cores by default.
+        n_jobs: the maximum number of jobs.
+        n_threads: the number of threads for all jobs together; all cores by default.
 
     """
     n_threads = thread_count(n_threads)
     outer = stop_of_thread()
-    if outer is not None and n_threads == 1:  # a job within a job: this thread is the one
+    if outer is not None and n_threads == 1:  # a job within a job runs in this thread
         for number, job in enumerate(jobs):
             outer.check()
             yield number, job()
@@ -56,7 +56,7 @@ def run_jobs(
                 except Empty:
                     continue
                 except (KeyboardInterrupt, Stopped, Cancelled) as signal:
-                    if interrupt is not None:  # whoever is impatient has the last word: the threads end by themselves
+                    if interrupt is not None:  # a second signal: do not wait, the threads end by themselves
                         run.n_workers = 0
                         raise
                     interrupt = signal
@@ -75,12 +75,12 @@ def run_jobs(
 
 
 class _Run(Generic[Result]):
-    """Threads that draw jobs, and what comes of them.
+    """Threads that draw jobs, and their results.
 
     Attributes:
-        ended: number and result of each job that has ended; None for a thread that has.
-        n_workers: threads that have not ended.
-        errors: of jobs that failed, with their numbers; those that began at the same time may fail, too.
+        ended: a queue of the number and result of each finished job, and None for each finished thread.
+        n_workers: the number of threads that have not finished.
+        errors: the errors of failed jobs with their numbers; several may fail at the same time.
 
     """
 
@@ -101,7 +101,7 @@ class _Run(Generic[Result]):
             raise
 
     def end(self) -> None:
-        """Tell all threads to stop at their next step, and wait for them."""
+        """Stop all threads at their next step, and wait for them."""
         self.stop.tell(Cancelled())
         while self.n_workers:
             self.n_workers -= self.ended.get() is None
@@ -116,7 +116,7 @@ class _Run(Generic[Result]):
                         self.ended.put((number, job()))
                     with self.drawing:
                         self.n_free += share
-        except BaseException as error:  # raised by the thread that waits for the jobs
+        except BaseException as error:  # raised again by the thread that waits for the jobs
             if error is not self.stop.reason and not isinstance(error, Cancelled):
                 self.errors.append((number, error))
                 self.stop.tell(Cancelled())
@@ -124,7 +124,7 @@ class _Run(Generic[Result]):
             self.ended.put(None)
 
     def _draw(self) -> tuple[int, Callable[[], Result], int] | None:
-        """The next job with its number and its share of the threads, if there is one."""
+        """Return the next job with its number and its share of the threads, or None."""
         with self.drawing:
             self.stop.check()
             job = next(self.jobs, None)
@@ -137,9 +137,9 @@ class _Run(Generic[Result]):
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Keep the warnings of all threads until the end, and show each once; those of work that failed are dropped.
+    """Collect the warnings of all threads, and show each once at the end; drop those of work that failed.
 
-    Which warnings are shown belongs to the process, so a job leaves this to whoever runs it.
+    Warning filters belong to the process, so a job leaves this to the code that runs it.
     """
     if stop_of_thread() is not None:
         yield

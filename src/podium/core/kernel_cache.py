@@ -1,15 +1,14 @@
-"""The folder where compiled kernels are kept.
+"""The folder of compiled kernels.
 
-Numba checks a cached kernel against the kernel's own file only. Machine code also depends on helpers in other files, on
-constants, on Numba and on the processor. So Podium gives Numba a folder whose name is a digest of all of these: another
-version of anything finds an empty folder, and never old machine code.
+Numba only checks a cached kernel against the kernel's own file. But machine code also depends on helpers in other
+files, on constants, on Numba and on the processor. So Podium uses a folder whose name is a digest of all of these:
+another version of any of them finds an empty folder, and never old machine code.
 
-The folder is below `NUMBA_CACHE_DIR` if that is set, else in the user's cache directory. If it exists but cannot be
-written to, as in a container image whose kernels `podium warmup` compiled, its files are linked into a private
-temporary folder, and new kernels are added there. If there is no such folder and none can be made, the temporary folder
-is used alone.
+The folder is below `NUMBA_CACHE_DIR` if that is set, else in the user's cache directory. If it exists but is not
+writable, as in a container image whose kernels `podium warmup` compiled, its files are linked into a private temporary
+folder, and new kernels are added there. If it does not exist and cannot be created, only the temporary folder is used.
 
-Numba unpickles what it finds in its cache. A folder that other users can write to is refused.
+Numba unpickles the files in its cache, so a folder that other users can write to is refused.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from podium.errors import PodiumWarning
 
 PACKAGE = Path(__file__).parents[1]
 DAY = 24 * 3600.0
-KEPT_FOLDERS, KEPT_DAYS = 4, 30  # others that were used within a day are kept in any case
+KEPT_FOLDERS, KEPT_DAYS = 4, 30  # folders that were used within a day are always kept
 
 # Settings of Numba that change machine code.
 _CODE_SETTINGS = (
     "CPU_NAME", "CPU_FEATURES", "ENABLE_AVX", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK",
     "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML",
 )  # fmt: skip
-CHECKED = "operations-checked"  # a file that says that the operations in LLVM code passed their check
+CHECKED = "operations-checked"  # a file that records that the LLVM operations passed their check
 
 
 def numba_settings() -> Any:
-    """Numba's settings; its attributes come from the environment, where no type checker sees them."""
+    """Return Numba's settings, untyped, because Numba creates their attributes from the environment."""
     from numba.core import config
 
     return config
@@ -53,10 +52,10 @@ def numba_settings() -> Any:
 
 @cache
 def cache_folder(plain: bool) -> Path | None:
-    """Return the folder to cache kernels in, or None if there is no place to write to.
+    """Return the folder to cache kernels in, or None if no place is writable.
 
     Args:
-        plain: whether kernels are compiled from Python bodies alone (`podium.core.compiling.uses_llvm`).
+        plain: whether kernels are compiled from Python bodies only (`podium.core.compiling.uses_llvm`).
 
     """
     name = f"kernels-{_digest(plain)}"
@@ -72,8 +71,8 @@ def cache_folder(plain: bool) -> Path | None:
     temporary = _temporary_folder()
     if temporary is None or not _exists(temporary / name):
         warnings.warn(
-            f"Podium compiles its kernels in this and every other process: neither {wanted.parent} nor the temporary "
-            "folder can be written to; set NUMBA_CACHE_DIR to a folder of yours", PodiumWarning, stacklevel=2,
+            f"Podium has to compile its kernels in every process, because neither {wanted.parent} nor the temporary "
+            "folder is writable: set NUMBA_CACHE_DIR to a writable folder", PodiumWarning, stacklevel=2,
         )  # fmt: skip
         return None
     if is_safe:
@@ -82,7 +81,7 @@ def cache_folder(plain: bool) -> Path | None:
 
 
 def _digest(plain: bool) -> str:
-    """A digest of all that machine code depends on."""
+    """Return a digest of everything that machine code depends on."""
     import llvmlite
     import llvmlite.binding as llvm
     import numba
@@ -99,20 +98,20 @@ def _digest(plain: bool) -> str:
 
 
 def _host() -> list[str]:
-    """The processor that Numba compiles for unless another is named."""
+    """Return the processor that Numba compiles for by default."""
     import llvmlite.binding as llvm
 
     try:
         features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:  # not known on this system
+    except RuntimeError:  # unknown on this system
         features = ""
     return [llvm.get_host_cpu_name(), features]
 
 
 def repair(error: Exception, folder: Path | None) -> bool:
-    """Remove cached kernels that cannot be read; return whether the error came from Numba's cache at all.
+    """Remove cached kernels that cannot be read; return whether the error came from Numba's cache.
 
-    Files that a crash left empty, or a disk that is full, must not stop a run: kernels can be compiled again.
+    Files that a crash left empty, or a full disk, must not stop a run, because kernels can be compiled again.
     """
     calls = [frame.f_code for frame, _ in walk_tb(error.__traceback__)
              if frame.f_globals.get("__name__") == "numba.core.caching"]  # fmt: skip
@@ -122,19 +121,19 @@ def repair(error: Exception, folder: Path | None) -> bool:
     if calls[0].co_name == "load_overload":
         for path in folder.glob("*/*.nb?"):
             path.unlink(missing_ok=True)
-        happened = f"The compiled kernels in {folder} are damaged ({reason:.200}): they are removed and compiled again"
+        message = f"the compiled kernels in {folder} are damaged ({reason:.200}): Podium removes and recompiles them"
     else:
-        happened = f"Compiled kernels cannot be kept in {folder} ({reason:.200}): the next process compiles them again"
-    warnings.warn(happened, PodiumWarning, stacklevel=4)
+        message = f"compiled kernels cannot be stored in {folder} ({reason:.200}): the next process recompiles them"
+    warnings.warn(message, PodiumWarning, stacklevel=4)
     return True
 
 
 def _exists(folder: Path) -> bool:
-    """Make a folder for this user alone unless it exists; whether it exists now."""
+    """Create a folder for this user only unless it exists; return whether it exists now."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
-    except OSError:  # it exists, or cannot be made
+    except OSError:  # it exists, or cannot be created
         return folder.is_dir()
     _remove_old(folder)
     return True
@@ -143,14 +142,14 @@ def _exists(folder: Path) -> bool:
 def _is_writable(folder: Path) -> bool:
     try:
         tempfile.TemporaryFile(dir=folder).close()
-        os.utime(folder)  # it is in use
+        os.utime(folder)  # mark it as in use
     except OSError:
         return False
     return True
 
 
 def _is_safe(folder: Path) -> bool:
-    """Whether nobody can write here but this user, root, and the owner of Podium's code."""
+    """Return whether only this user, root and the owner of Podium's code can write here."""
     if not hasattr(os, "getuid"):
         return True
     trusted = {0, os.getuid(), PACKAGE.stat().st_uid}
@@ -159,22 +158,22 @@ def _is_safe(folder: Path) -> bool:
         if not status.st_mode & 0o077 or not any(map(_is_open, [folder, *folder.rglob("*")])):
             return True
     warnings.warn(
-        f"Podium does not use the compiled kernels in {folder}, since other users can write to them: "
+        f"Podium ignores the compiled kernels in {folder}, because other users can write to them: "
         f"remove the folder, or change its owner and run chmod -R go-w {folder}", PodiumWarning, stacklevel=2,
     )  # fmt: skip
     return False
 
 
 def _is_open(path: Path) -> bool:
-    """Whether others than the owner can write here."""
+    """Return whether users other than the owner can write here."""
     status = path.lstat()
     return bool(status.st_mode & 0o022) and not stat.S_ISLNK(status.st_mode)
 
 
 def _remove_old(new: Path) -> None:
-    """Remove folders of other versions beside a new one.
+    """Remove folders of other versions next to a new one.
 
-    A folder that was used within a day is left alone, since a process may be about to write to it.
+    A folder that was used within a day is kept, because a process may be about to write to it.
     """
     prefix, now = new.name.partition("kernels-")[0] + "kernels-", time.time()
     others = sorted(_last_uses(new, prefix), reverse=True)
@@ -195,7 +194,7 @@ def _last_uses(new: Path, prefix: str) -> Iterator[tuple[float, Path]]:
 
 
 def _temporary_folder() -> Path | None:
-    """A folder in the temporary directory that only this user can read and write, or None."""
+    """Return a folder in the temporary directory that only this user can read and write, or None."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     try:
         folder = Path(tempfile.gettempdir()) / f"podium-kernels-{user}"
@@ -211,7 +210,7 @@ def _temporary_folder() -> Path | None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Link the files of a folder into another; Numba replaces a link by a file when it adds to it."""
+    """Link the files of a folder into another; Numba replaces a link by a file when it writes to it."""
     for path in (*source.glob("*/*.nb?"), *source.glob(CHECKED)):
         link = target / path.relative_to(source)
         link.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What calls of `bitwise` compile to: vectors that LLVM turns into AVX-512, AVX2 or what else the machine has.
+"""The LLVM code of the operations in `bitwise`, on vectors that LLVM maps to AVX-512, AVX2 or other instructions.
 
     transpose_tile(…)   load rows; log2 n times: interleave the first half of the rows with the second; store
     find_ranks(…)       switch on the number of levels; for 16 values at once, or 8: for each level
@@ -9,8 +9,8 @@
     gather_codes(…)     for each of 8 codes: byte of each document = Σ bit of plane j << j;
                         then interleave the 8 vectors of 64 bytes: bytes, pairs, fours
 
-One pattern decides the speed: elements of a vector taken in the order of another (`_picked`) become one instruction if
-the vectors are as long as the machine's.
+One pattern determines the speed: taking elements of a vector in the order of another (`_picked`) becomes a single
+instruction if the vectors are as long as the machine's.
 
 `tests/core/test_bitwise.py` compares each operation with its Python body.
 """
@@ -46,11 +46,11 @@ from podium.core.numba_extension import (
 )  # fmt: skip
 
 BYTES = ir.VectorType(I8, WORD)
-ROWS_AHEAD = 128  # how far ahead `transpose_tile` prefetches
+ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches
 
 
 def _machine_lanes(context: Any) -> int:
-    """Numbers in a vector of the machine that the code is for: 16 where it has AVX-512, else 8."""
+    """Return the length of the target machine's vectors: 16 with AVX-512, else 8."""
     _, _, features = context.codegen().magic_tuple()
     return 16 if "+avx512f" in features else 8
 
@@ -98,14 +98,14 @@ def _transpose_bytes(source: Any, _start: Any, _stride: Any, target: Any, _place
 
 
 def _row_start(builder: Any, row: Any, k: int, last_row: Any, row_stride: Any, column: Any) -> Any:
-    """Where column `column` of row `row + k` stands, or of the last row."""
+    """Return the position of column `column` of row `row + k`, at most the last row."""
     number = builder.add(row, int64(k))
     number = builder.select(builder.icmp_signed("<", number, last_row), number, last_row)
     return builder.add(builder.mul(number, row_stride), column)
 
 
 def _transposed(builder: Any, rows: Sequence[Any]) -> Sequence[Any]:
-    """Transpose n vectors of n elements: the first half is interleaved with the second, log2 n times."""
+    """Transpose n vectors of n elements by interleaving the first half with the second log2 n times."""
     n = len(rows)
     low = [k for pair in zip(range(n // 2), range(n, n + n // 2), strict=True) for k in pair]
     high = [k + n // 2 for k in low]
@@ -159,7 +159,7 @@ def _find_ranks(
 
 
 def _load_pivots(builder: Any, tables: Any, n_levels: int, lanes: int) -> list[list[Any]]:
-    """The pivots of each level, in vectors."""
+    """Return the pivots of each level as vectors."""
     vector = ir.VectorType(FLOAT, lanes)
     return [
         [
@@ -171,7 +171,7 @@ def _load_pivots(builder: Any, tables: Any, n_levels: int, lanes: int) -> list[l
 
 
 def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
-    """The answers of a search: bit l of a lane is the answer at level l, but bit 0 the contrary."""
+    """Return the answers of a search: bit l of a lane is the answer at level l, but bit 0 is inverted."""
     lanes = x.type.count
     bits_of_lanes = lanes.bit_length() - 1
     answers: list[Any] = []
@@ -185,7 +185,7 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
                 pairs = zip(picked[::2], picked[1::2], strict=True)
                 picked = [builder.select(answer, two, one) for one, two in pairs]
             (pivot,) = picked
-        answer = builder.fcmp_ordered(">", x, pivot)  # not so for NaN
+        answer = builder.fcmp_ordered(">", x, pivot)  # false for NaN
         answers.append(answer)
         if level == 0:
             number = builder.select(answer, filled(I32, lanes, 0), filled(I32, lanes, 1))
@@ -196,7 +196,7 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
 
 
 def _picked(builder: Any, vector: Any, numbers: Any) -> Any:
-    """Elements of a vector by the lower bits of numbers."""
+    """Return the elements of a vector that the lower bits of numbers select."""
     n = vector.type.count
     numbers = builder.and_(numbers, filled(I32, n, n - 1))
     picked = ir.Constant(vector.type, ir.Undefined)
@@ -265,7 +265,7 @@ def _gather_codes(words: Any, planes: Any, plane_offsets: Any, _first: Any, _wor
 
 
 def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any, word: Any) -> Any:
-    """A byte for each document, whose bit j is the document's bit of the j-th plane."""
+    """Return a byte for each document, whose bit j is the document's bit of the j-th plane."""
     before = builder.block
     loop, done = builder.append_basic_block("planes"), builder.append_basic_block("planes_done")
     builder.cbranch(builder.icmp_signed("<", first, last), loop, done)
@@ -288,9 +288,10 @@ def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any
 
 
 def _interleaved(builder: Any, vectors: list[Any]) -> Iterable[tuple[int, Any]]:
-    """Eight vectors of 64 bytes as 64 groups of eight bytes, two groups at a time with the number of the first.
+    """Yield eight vectors of 64 bytes as 64 groups of eight bytes, two groups at a time, with the first's number.
 
-    Neighbours are interleaved three times, bytes, pairs and fours, each within 16 bytes, as machines do it best.
+    Neighbours are interleaved three times, by bytes, pairs and fours, always within 16 bytes, which is fastest on all
+    machines.
     """
     columns = [[vector] for vector in vectors]
     for width in (1, 2, 4):

@@ -1,4 +1,4 @@
-"""A quick check that operations written in LLVM give what they should, before any kernel relies on them."""
+"""A quick check of the operations written in LLVM, before any kernel relies on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _try(numbers: Any, words: Any, ranks: Any, barrier: Any) -> Any:
 
 
 def operations_work() -> bool:
-    """Return whether operations of each kind give the right results on numbers that are exact."""
+    """Return whether operations of each kind give the right results on exact numbers."""
     numbers, words = np.arange(LANES + 1, dtype=np.float32), np.arange(10)
     ranks, barrier = np.arange(WORD, dtype=np.int8), np.ones(1, np.int64)
     total, counted = _try(numbers, words, ranks, barrier)

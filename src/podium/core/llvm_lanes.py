@@ -1,4 +1,4 @@
-"""What calls of `intrinsics` and `simd` compile to.
+"""The LLVM code of the operations in `intrinsics` and `simd`.
 
     prefetch(array, i)         llvm.prefetch of &array[i]
     copy_16_bytes(t, i, s, j)  load <16 x i8> from &s[j], store to &t[i]
@@ -54,7 +54,7 @@ _tuples: Any = types.BaseTuple
 
 
 def _attribute(name: str) -> Callable[[], Any]:
-    """Return the definition of a call that emits nothing, and gives the function that contains it an attribute."""
+    """Return the definition of a call that emits no instruction, but sets an attribute of the calling function."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> None:
         builder.function.attributes.add(name)
@@ -140,7 +140,7 @@ def _yield_thread() -> Any:
 
 _lanes, _mask = VectorType("lanes", FLOAT, LANES), VectorType("mask", I1, LANES)
 _words = VectorType("words", I64, WORDS)
-_F32S = f"v{LANES}f32"  # how LLVM writes the type of lanes in names
+_F32S = f"v{LANES}f32"  # the type of lanes in names of LLVM intrinsics
 
 for _sign, _build in (
     (operator.add, ir.IRBuilder.fadd), (operator.sub, ir.IRBuilder.fsub), (operator.mul, ir.IRBuilder.fmul),
@@ -155,7 +155,7 @@ add_operator(operator.sub, (_words, _words), _words, ir.IRBuilder.sub)
 
 
 def _define_memory(kind: VectorType, element: Any, align: int, copies: Any, load_at: Any, store_at: Any) -> None:
-    """Define how vectors of a kind are made of one number, loaded and stored."""
+    """Define how to fill, load and store vectors of a kind."""
 
     def loaded(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = element_memory(context, builder, signature, arguments, 0)
@@ -213,7 +213,7 @@ def _folded(builder: Any, vector: Any, join: Callable[[Any, Any], Any]) -> Any:
 def _cumulated(_of_words: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         sums, zeros = arguments[0], ir.Constant(_words.vector, [0] * WORDS)
-        for n in (1, 2, 4):  # to each upper half of 2 n lanes the last of the lower half is added
+        for n in (1, 2, 4):  # add the last lane of the lower half to each upper half of 2 n lanes
             lasts = [k // (2 * n) * 2 * n + n - 1 if k % (2 * n) >= n else WORDS for k in range(WORDS)]
             sums = builder.add(sums, shuffled(builder, sums, zeros, lasts))
         return sums
@@ -233,7 +233,7 @@ def _sum_words_of(_of_words: Any) -> Any:
 
 
 def _halves(builder: Any, both: Any, place: int) -> Any:
-    """The lower (0) or upper (1) 32 bits of the words of two vectors: within 16 bytes, as machines do it best."""
+    """Return the lower (0) or upper (1) 32 bits of two vectors' words, shuffled within 16 bytes, which is fastest."""
     kind, order = ir.VectorType(I32, 2 * WORDS), range(0, 2 * WORDS, 4)
     first, second = (builder.bitcast(words, kind) for words in both)
     places = [k + place for start in order for k in (start, start + 2, start + 2 * WORDS, start + 2 * WORDS + 2)]

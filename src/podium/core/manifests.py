@@ -1,4 +1,4 @@
-"""Folders of data files with a manifest: the size and checksum of every file, and the checks when one is opened."""
+"""Folders of data files with a manifest of the size and checksum of every file, and their validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.core.threads import map_threads
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
 
-BYTES_AT_ONCE = 1 << 22  # of a file
+BYTES_AT_ONCE = 1 << 22  # bytes of a file to read at a time
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class FolderFormat:
 
     Attributes:
         manifest: the name of the manifest file.
-        version: another number where the files mean something else.
-        kind: what the folder is, for messages: "a folder of binned data".
-        maker: what makes such a folder, for messages.
-        advice: what to do about a damaged folder.
+        version: the version of the format.
+        kind: the kind of folder, for messages: "a folder of binned data".
+        maker: the function that creates such a folder, for messages.
+        advice: the remedy for a damaged folder.
 
     """
 
@@ -42,7 +42,7 @@ class FolderFormat:
     advice: str
 
     def manifest_text(self, content: Mapping[str, Any], paths: Sequence[Path]) -> str:
-        """Return the manifest of a folder with these files, which are complete."""
+        """Return the manifest of a folder with these complete files."""
         files = {
             path.name: {"bytes": path.stat().st_size, "sha256": digest}
             for path, digest in zip(paths, checksums(paths), strict=True)
@@ -60,7 +60,7 @@ class FolderFormat:
         path = folder / self.manifest
         if not path.is_file():
             raise FileFormatError(
-                folder, f"is not {self.kind}, which would hold a file {self.manifest}: see {self.maker}"
+                folder, f"is not {self.kind}, because it has no file {self.manifest}: see {self.maker}"
             )
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -68,29 +68,29 @@ class FolderFormat:
         except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise self.damage(path, f"it cannot be read ({error})") from None
         if _own_checksum(manifest) != expected:
-            raise self.damage(path, "its checksum is another")
+            raise self.damage(path, "its checksum differs")
         if manifest.get("format") != self.version:
             raise FileFormatError(
                 path,
-                f"has version {manifest.get('format')!r} of the format, and this Podium reads {self.version}: "
-                f"{self.advice}, or use the Podium that wrote it",
+                f"has format version {manifest.get('format')!r}, but this version of Podium reads {self.version}: "
+                f"{self.advice}, or use the version of Podium that wrote it",
             )
         return dict(manifest)
 
     def check_files(self, folder: Path, manifest: Mapping[str, Any], reads_all: bool) -> None:
-        """Raise if files are missing or have another size; with `reads_all`, also if their checksums differ."""
+        """Raise if files are missing or have the wrong size; with `reads_all`, also if a checksum differs."""
         for name, described in manifest["files"].items():
             path = folder / name
             if name in ("", ".", "..") or Path(name).name != name:
                 raise self.damage(folder / self.manifest, f"{name!r} is not the name of a file in it")
             if not path.is_file():
-                raise self.damage(path, "the file is not there")
+                raise self.damage(path, "the file does not exist")
             if path.stat().st_size != described["bytes"]:
-                raise self.damage(path, f"it has {path.stat().st_size} bytes in place of {described['bytes']}")
+                raise self.damage(path, f"it has {path.stat().st_size} bytes instead of {described['bytes']}")
         paths = [folder / name for name in manifest["files"]] if reads_all else []
         for path, digest in zip(paths, checksums(paths), strict=True):
             if digest != manifest["files"][path.name]["sha256"]:
-                raise self.damage(path, "its checksum is another")
+                raise self.damage(path, "its checksum differs")
 
     def damage(self, path: Path, problem: str) -> FileFormatError:
         """Return the error for a damaged file."""
@@ -103,7 +103,7 @@ class FolderFormat:
             yield
         except FileFormatError:
             raise
-        except Exception as error:  # json, zipfile and numpy raise many kinds for crafted bytes
+        except Exception as error:  # json, zipfile and numpy raise many kinds of errors for crafted bytes
             reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
             raise self.damage(folder, reason) from error
 
@@ -138,4 +138,4 @@ def require(condition: Any, problem: str) -> None:
 def check_array(name: str, array: NDArray[Any], dtype: Any, size: int | None = None) -> None:
     """Raise if an array has the wrong type or length."""
     require(array.ndim == 1 and array.dtype == dtype and array.dtype.isnative, f"{name} is not a list of {dtype}")
-    require(size is None or len(array) == size, f"{name} has {len(array)} entries, not {size}")
+    require(size is None or len(array) == size, f"{name} has {len(array)} entries instead of {size}")

@@ -1,4 +1,4 @@
-"""Arrays in files that are mapped into memory: the system reads pages when they are used, and may drop them again."""
+"""Memory-mapped arrays: the system reads pages of the file when they are used, and may drop them again."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from podium.core.array_types import Float32s
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """The array of a `.npy` file, to be read; kernels take it as any other."""
+    """Return the read-only array of a `.npy` file, which kernels accept like any other."""
     return as_kernels_take(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def map_rows(path: Path, n_columns: int) -> Float32s:
-    """A file of float32 rows without any header, to be read."""
+    """Return the read-only array of a file of float32 rows without a header."""
     values = np.memmap(path, np.float32, "r")
     return np.asarray(values).reshape(-1, n_columns)
 
 
 def new_array(path: Path, size: int, dtype: Any) -> NDArray[Any]:
-    """A `.npy` file of so many values, to be filled; an OSError where the disk has no room for them.
+    """Return the array of a new `.npy` file, to be filled; raise an OSError if the disk has no room for it.
 
-    A mapped file without that room would end the process when its pages are written.
+    The space is reserved now, because a full disk would kill the process when it writes to mapped pages.
     """
     if size == 0:  # nothing to map
         np.save(path, np.empty(0, dtype))
@@ -39,7 +39,7 @@ def new_array(path: Path, size: int, dtype: Any) -> NDArray[Any]:
 
 
 class _Memory:
-    """What NumPy reads an array from."""
+    """An object that exposes the memory of an array to NumPy."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         interface = array.__array_interface__
@@ -48,5 +48,5 @@ class _Memory:
 
 
 def as_kernels_take(array: NDArray[Any]) -> NDArray[Any]:
-    """The same memory as a flat array that may be written to: kernels do not, and are compiled for one kind only."""
+    """Return the same memory as a writable flat array, so that kernels are compiled for one type only."""
     return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))

@@ -1,7 +1,7 @@
-"""What the parts of some data give, brought together: sums, largest values, and so on, the same in any order of parts.
+"""Merging of results of parts of the data, such as sums and maxima, independent of the order of parts.
 
-A part wraps what it gives in one of these classes; `merge` brings two of them together, `merged` takes the result out.
-Lists, tuples and dictionaries of them are merged entry by entry. None is what a part without documents gives.
+A part wraps its results in these classes, `merge` merges two of them, and `merged` unwraps the result. Lists, tuples
+and dictionaries are merged entry by entry. The result of a part without documents is None.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Total:
-    """Added: numbers, arrays of whole numbers, `ExactSum`, and tuples of those.
+    """A result that is summed: numbers, integer arrays, `ExactSum`, and tuples of these.
 
-    To merge writes over the arrays of the first, so they must be nobody else's.
+    Merging overwrites the arrays of the first operand, so nothing else may use them.
     """
 
     value: Any
 
     def with_other(self, other: Total) -> Total:
-        """Both."""
+        """Return the sum of both results."""
         return Total(_added(self.value, other.value))
 
 
 @dataclass(frozen=True)
 class Max:
-    """The largest: numbers, arrays, and tuples of those; NaN is larger than all."""
+    """A result of which the maximum counts: numbers, arrays, and tuples of these; NaN is larger than all numbers."""
 
     value: Any
 
     def with_other(self, other: Max) -> Max:
-        """The larger."""
+        """Return the maximum of both."""
         return Max(_largest(self.value, other.value))
 
 
 @dataclass(frozen=True)
 class Union:
-    """The different values of arrays, ascending; of more than `most` the lowest, and the highest one."""
+    """The distinct values of arrays, ascending; if there are more than `most`, the lowest ones and the highest."""
 
     value: Any
     most: int | None = None
 
     def with_other(self, other: Union) -> Union:
-        """The values of both."""
+        """Return the values of both."""
         return Union(lowest(np.union1d(self.value, other.value), self.most), self.most)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each value occurs: different values, ascending, and their numbers."""
+    """The distinct values in ascending order, and how often each occurs."""
 
     values: Any
     counts: Any
 
     def with_other(self, other: Counts) -> Counts:
-        """The values of both."""
+        """Return the values of both."""
         both = np.concatenate([self.values, other.values])
-        order = np.argsort(both, kind="stable")  # quick for two ascending runs
+        order = np.argsort(both, kind="stable")  # fast for two ascending runs
         values = both[order]
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else order
         counts = np.concatenate([self.counts, other.counts])[order]
@@ -77,33 +77,33 @@ class Counts:
 
 @dataclass(frozen=True)
 class Same:
-    """What all parts give alike: one of them is enough."""
+    """A result that is the same for all parts."""
 
     value: Any
 
     def with_other(self, other: Same) -> Same:
-        """The first."""
+        """Return the first."""
         return self
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What each part gives, in a list."""
+    """A list with the result of each part."""
 
     value: list[Any]
 
     def with_other(self, other: Gathered) -> Gathered:
-        """One list after the other."""
+        """Return the concatenated lists."""
         return Gathered(self.value + other.value)
 
 
 def lowest(values: Any, most: int | None) -> Any:
-    """So many of ascending values: the lowest, and the highest one."""
+    """Return at most `most` of ascending values: the lowest ones and the highest."""
     return values if most is None or len(values) <= most else np.append(values[: most - 1], values[-1])
 
 
 def merge(one: Any, other: Any) -> Any:
-    """What two parts give, together.
+    """Merge the results of two parts.
 
     >>> merge({"n": Total(2), "highest": Max(0.5)}, {"n": Total(3), "highest": Max(0.25)})
     {'n': Total(value=5), 'highest': Max(value=0.5)}
@@ -118,12 +118,12 @@ def merge(one: Any, other: Any) -> Any:
 
 
 def merge_all(results: Any) -> Any:
-    """What many parts give, together."""
+    """Merge the results of many parts."""
     return reduce(merge, results, None)
 
 
 def merged(result: Any) -> Any:
-    """The values, out of the classes that say how to merge them.
+    """Return the unwrapped values.
 
     >>> merged((Total(5), {"highest": Max(0.5)}))
     (5, {'highest': 0.5})
@@ -152,7 +152,7 @@ def _largest(one: Any, other: Any) -> Any:
 
 
 def alone(steps: Generator[Any, Any, Result]) -> Result:
-    """Run steps that ask for what all parts give, where there is one part: it gets what it gave."""
+    """Run steps that yield a part's results and receive the merged ones, for a single part, which gets its own."""
     answer = None
     try:
         while True:

@@ -1,11 +1,11 @@
-"""How Podium adds operations to Numba: the only module that registers anything with its compiler.
+"""Registration of Podium's operations with Numba's compiler, in this module only.
 
 An operation is declared without Numba, as a function whose Python body states what it does (`intrinsics`, `simd`,
-`bitwise`). `llvm_lanes` and `llvm_bitwise` define what a call of it compiles to, with the documented low-level API of
-`numba.extending`: `type_callable` gives the types of a call, `lower_builtin` its LLVM instructions. The caller contains
-the instructions themselves, without a function in between, so that `inlined` and `not_inlined` can mark the caller.
+`bitwise`). `llvm_lanes` and `llvm_bitwise` define its LLVM code, with the documented low-level API of
+`numba.extending`: `type_callable` for the types of a call, `lower_builtin` for its instructions. The instructions are
+emitted directly into the caller, so that `inlined` and `not_inlined` can mark the caller.
 
-`docs/architecture.md` lists what is used beyond that API.
+`docs/architecture.md` lists the private API that is used in addition.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ ANY_ARGUMENTS: Any = types.VarArg(types.Any)  # type: ignore[no-untyped-call]
 def compile_as(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function as the definition of a declared operation.
 
-    The definition takes the types of the arguments and returns the signature, and a function that builds the
-    instructions from (context, builder, signature, arguments) and returns their value, or None if there is none.
+    The definition takes the types of the arguments and returns the signature, and a function that emits the
+    instructions for (context, builder, signature, arguments) and returns their value, or None.
     """
 
     def register(definition: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,7 +66,7 @@ class _VectorModel(extending.models.PrimitiveModel):  # type: ignore[misc]
 
 
 def add_operator(sign: Any, operands: tuple[VectorType, ...], result: VectorType, build: Callable[..., Any]) -> None:
-    """Define an operator of one or two vectors by the function of llvmlite's builder that emits it."""
+    """Define an operator on one or two vectors by the function of llvmlite's builder that emits it."""
 
     def types_of_one(a: Any) -> Any:
         return result if (a,) == operands else None
@@ -102,7 +102,7 @@ def memory_at(builder: Any, memory: Memory, index: Any) -> Memory:
 
 
 def load(builder: Any, memory: Memory, index: Any, kind: Any = None, align: int | None = None) -> Any:
-    """Load a value at an index; it has the elements' type unless another is given."""
+    """Load a value at an index, of the elements' type or another type."""
     kind = kind or memory.element
     return builder.load(_pointer_to(builder, kind, memory_at(builder, memory, index)), align=align, typ=kind)
 
@@ -113,12 +113,12 @@ def store(builder: Any, value: Any, memory: Memory, index: Any, align: int | Non
 
 
 def _pointer_to(builder: Any, kind: Any, memory: Memory) -> Any:
-    """Return the pointer as one to values of a type: older versions of llvmlite have typed pointers only."""
+    """Return the pointer cast to a type, because older versions of llvmlite only have typed pointers."""
     return builder.bitcast(memory.pointer, kind.as_pointer())
 
 
 def prefetch_line(builder: Any, memory: Memory, locality: int) -> None:
-    """Prefetch the cache line at the pointer for reading; 0 ≤ locality ≤ 3 says how long to keep it."""
+    """Prefetch the cache line at the pointer for reading; locality, 0 to 3, says how long to keep it."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(function, [_pointer_to(builder, I8, memory), I32(0), I32(locality), I32(1)])
@@ -148,6 +148,6 @@ def repeated(builder: Any, value: Any, n: int) -> Any:
 
 
 def shuffled(builder: Any, one: Any, two: Any, order: Iterable[int]) -> Any:
-    """Return elements of two vectors by number, where those of the second follow those of the first."""
+    """Return elements of two vectors by number; those of the second vector follow those of the first."""
     places = list(order)
     return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(I32, len(places)), places))

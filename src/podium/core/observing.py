@@ -1,4 +1,4 @@
-"""What observers of a training run say, beside what the run measures itself."""
+"""Records of observers of a training run, in addition to the run's own measures."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Observer = Callable[[Any], object]
 def require_observers(observers: object) -> None:
     """Raise if `observers` is not a list or tuple of functions."""
     if not isinstance(observers, list | tuple):
-        raise DataError(f"observers must be a list of functions, but is {observers!r:.60}: pass observers=[…]")
+        raise DataError(f"observers must be a list of functions, but got {observers!r:.60}: pass observers=[…]")
     for observer in observers:
         if not callable(observer):
-            raise DataError(f"observers must be functions that take a round, but one is {observer!r:.60}")
+            raise DataError(f"observers must be functions of a round, but one is {observer!r:.60}")
 
 
 class Observations:
-    """Numbers that observers return after each round, by name; NaN for rounds in which they said nothing.
+    """The numbers that observers return after each round by name; NaN for rounds without a number.
 
     Args:
-        values: of an earlier run that goes on.
+        values: the values of an earlier run that is being resumed.
 
     Attributes:
         values: a list for each name, an entry for each round so far.
@@ -45,7 +45,7 @@ class Observations:
         self.values = {name: list(column) for name, column in (values or {}).items()}
 
     def tell(self, observers: Iterable[Observer], round_: Any) -> None:
-        """Call every observer with a round; a mapping from names to numbers that it returns is kept."""
+        """Call every observer with a round, and record the mapping from names to numbers that it returns."""
         said: dict[str, float] = {}
         for observer in observers:
             answer = observer(round_)
@@ -57,20 +57,20 @@ class Observations:
             column.append(said.get(name, math.nan))
 
     def columns(self, n_rounds: int) -> dict[str, list[float]]:
-        """A list for each name, as long as there were rounds."""
+        """Return a list for each name, with an entry for each round."""
         return {name: _of_length(column, n_rounds) for name, column in self.values.items()}
 
 
 def _of_length(column: list[float], n: int) -> list[float]:
-    """A column cut, or filled with NaN, to a length."""
+    """Return a column, truncated or padded with NaN to a length."""
     return [*column[:n], *[math.nan] * (n - len(column))]
 
 
 def _checked(answer: Mapping[Any, Any], taken: set[str]) -> dict[str, float]:
-    """What an observer returned, as floats."""
+    """Return the result of an observer as floats; raise if it is invalid."""
     for name, value in answer.items():
         if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise DataError(f"an observer returns nothing, or numbers by name, not {name!r}: {value!r}")
+            raise DataError(f"an observer must return None or numbers by name, but returned {name!r}: {value!r}")
         if name in taken:
-            raise DataError(f"an observer returned {name!r}, which the history has from elsewhere: choose another name")
+            raise DataError(f"an observer returned {name!r}, which is already in the history: choose another name")
     return {name: float(value) for name, value in answer.items()}

@@ -1,4 +1,4 @@
-"""What all pages share: their style, and tables as HTML."""
+"""The common style of all pages, and tables as HTML."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 
 def base_style() -> str:
-    """The style that every page of Podium begins with: colours in light and dark, type, tables, buttons."""
+    """Return the common style of Podium's pages: colours in light and dark, type, tables, buttons."""
     return files("podium.core").joinpath("pages.css").read_text(encoding="utf-8")
 
 
 def html_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool], caption: str = ""
 ) -> str:
-    """A table of texts as HTML, for notebooks: what stands in the cells is escaped.
+    """Return a table as HTML for notebooks, with escaped text.
 
     Args:
-        columns: their names.
+        columns: the names of the columns.
         rows: the texts of each row.
-        numeric: for each column whether it is set to the right.
-        caption: what the table shows.
+        numeric: whether each column is numeric, and so aligned to the right.
+        caption: the caption of the table.
 
     Example:
         >>> from podium.core.pages import html_table

@@ -1,20 +1,20 @@
-"""Parameters that are declared once: name, type, range, default, help, and their names in other tools.
+"""Parameters, each declared once: name, type, range, default, help, and the names in other tools.
 
 A declaration (`core/hyperparameters.py` has all of them) is a value:
 
     N_LEAVES = integer("n_leaves", 15, least=2, help="leaves of a tree, at most", names=Names(lightgbm="num_leaves"))
 
-A class says which parameters it has, and its own defaults. Calling a declaration makes the field of a dataclass, so
-type checkers and editors know the constructor:
+A class lists its parameters, and may change their defaults. Calling a declaration creates the field of a dataclass, so
+that type checkers and editors know the constructor:
 
-    class TreeParameters(Parameterized):         # estimators: checked in `fit`, as scikit-learn wants it
+    class TreeParameters(Parameterized):         # estimators: checked in `fit`, as scikit-learn requires
         n_leaves: int = N_LEAVES()               # McRank changes its default: N_LEAVES(10)
 
-    @settings                                    # the engine's settings: frozen, checked when they are made
+    @settings                                    # the engine's settings: frozen, checked on construction
     class GrowthParameters:
         n_leaves: int = N_LEAVES()               # always the declared default
 
-    from_parameters(GrowthParameters, estimator) # the values of the estimator, by the declared names
+    from_parameters(GrowthParameters, estimator) # takes the values of the estimator by the declared names
 
 Signatures, checks, the `Args` of docstrings, command-line options (`cli/options.py`), tables in the docs (`table`) and
 translations from LightGBM and XGBoost (`estimators/translating.py`) derive from these.
@@ -26,9 +26,9 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, Generic, Self, TypeVar, cast, dataclass_transform
+from typing import Any, Generic, Self, TypeGuard, TypeVar, cast, dataclass_transform
 
 from podium.core.validation import did_you_mean, require_number, require_whole
 from podium.errors import DataError, ParameterError
@@ -43,12 +43,12 @@ TOOLS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What other tools call a parameter: the name that the tool's documentation has, then aliases, in one string.
+    """The names of a parameter in other tools: the documented name, then aliases, in one string.
 
     Attributes:
         lightgbm, xgboost, catboost, ranklib: names, separated by spaces.
-        defaults: of each tool, as its documentation has it.
-        advice: what to write in Podium, where it is more than the other name.
+        defaults: the documented default of each tool.
+        advice: what to write in Podium, if another name is not enough.
 
     """
 
@@ -60,7 +60,7 @@ class Names:
     advice: str = ""
 
     def of(self, tool: str) -> list[str]:
-        """What a tool calls it."""
+        """Return the names in a tool."""
         return str(getattr(self, tool)).split()
 
 
@@ -70,15 +70,16 @@ class Parameter(Generic[Value]):
 
     Attributes:
         name: Podium's name.
-        kind: `int`, `float`, `bool`, `str`, `list` (of text), or `object` for whatever the engine checks itself.
-        default: where a class names no other.
-        help: what it does; the first sentence is shown on the command line.
+        kind: `int`, `float`, `bool`, `str`, `list` (of text), or `object` for values that the engine checks itself.
+        default: the default, unless a class has another one.
+        help: the description; the command line shows its first sentence.
         least, above, most, below: the range of numbers.
-        choices: the words that are allowed.
+        choices: the allowed words.
         optional: whether None is allowed.
-        option: the command-line option where it is not the name; None where there is none.
-        read: makes the value from the text of a command-line option, where `kind` does not say how.
-        names: in other tools.
+        by_round: whether a list, or a function of the round, may take the place of the number (`in_round`).
+        option: the command-line option if it differs from the name; None if there is none.
+        read: converts the text of a command-line option, if `kind` does not.
+        names: the names in other tools.
 
     """
 
@@ -92,14 +93,15 @@ class Parameter(Generic[Value]):
     below: float | None = None
     choices: tuple[str, ...] = ()
     optional: bool = False
+    by_round: bool = False
     option: str | None = ""
     read: Callable[[str], Any] | None = None
     names: Names = Names()
 
     def __call__(self, default: Value = UNSET) -> Value:
-        """The field of a dataclass that holds this parameter, with a default of the class's own."""
+        """Return the dataclass field of this parameter, with another default if given."""
         declared = self if default is UNSET else dataclasses.replace(self, default=default)
-        # A type checker sees the value that the attribute will have, as with `dataclasses.field`.
+        # For type checkers the field has the type of its value, as with `dataclasses.field`.
         return cast("Value", dataclasses.field(default=declared.default, metadata={"parameter": declared}))
 
     @property
@@ -110,23 +112,28 @@ class Parameter(Generic[Value]):
 
     @property
     def flag(self) -> str | None:
-        """The command-line option, such as `--n-leaves`; None where there is none."""
+        """The command-line option, for example `--n-leaves`, or None."""
         return None if self.option is None else "--" + (self.option or self.name).replace("_", "-")
 
     def check(self, value: object, name: str = "") -> None:
-        """Raise a `DataError` that says what was expected and what came; `name` is what the caller calls it.
+        """Raise a `DataError` if a value is invalid; the message refers to it as `name`.
 
         >>> integer("n_leaves", 15, least=2, help="leaves of a tree").check(1)
         Traceback (most recent call last):
         podium.errors.DataError: n_leaves must be a whole number from 2, but is 1
         """
         name = name or self.name
-        if value is None and self.optional:
+        if (value is None and self.optional) or (self.by_round and callable(value)):  # `in_round` checks its results
             return
         if self.kind is int:
             most = {} if self.most is None else {"most": int(self.most)}
             least = None if self.least is None else int(self.least)
             require_whole(name, value, least, optional=self.optional, **most)
+        elif self.by_round and _is_list(value):
+            if not len(value):
+                raise DataError(f"{name} must have a value for the first round at least, but is empty")
+            for k, one in enumerate(value):
+                self._of_one_round().check(one, f"{name}[{k}]")
         elif self.kind is float:
             limits = {"above": self.above, "least": self.least, "most": self.most, "below": self.below}
             require_number(name, value, **{key: limit for key, limit in limits.items() if limit is not None})
@@ -136,47 +143,66 @@ class Parameter(Generic[Value]):
             near = did_you_mean(value, self.choices) if isinstance(value, str) else ""
             few = " or ".join(map(repr, self.choices))
             listed = few if len(self.choices) < 3 else "one of " + ", ".join(map(repr, self.choices))
-            raise DataError(f"{name} must be {listed}, not {value!r}{near}")
+            raise DataError(f"{name} must be {listed}, but is {value!r}{near}")
+
+    def in_round(self, value: Any, iteration: int) -> float:
+        """The value in a round, counted from 0; the last one of a list stays for all later rounds.
+
+        >>> rate = number("learning_rate", 0.1, above=0, by_round=True, help="the share of each step that is taken")
+        >>> rate.in_round(0.1, 7), rate.in_round([0.3, 0.2], 7), rate.in_round(lambda k: 0.5 / (1 + k), 4)
+        (0.1, 0.2, 0.1)
+        """
+        if callable(value):
+            value = value(iteration)
+            self._of_one_round().check(value, f"{self.name} in round {iteration}")
+        return float(value[min(iteration, len(value) - 1)] if _is_list(value) else value)
+
+    def _of_one_round(self) -> Parameter[Value]:
+        return dataclasses.replace(self, by_round=False, optional=False)
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, list | tuple) or type(value).__name__ == "ndarray"  # this file does not import NumPy
 
 
 def integer(name: str, default: int = UNSET, **declared: Any) -> Parameter[int]:
-    """A whole number."""
+    """Return a parameter that is a whole number."""
     return Parameter(name, int, default, **declared)
 
 
 def number(name: str, default: float = UNSET, **declared: Any) -> Parameter[float]:
-    """A finite number."""
+    """Return a parameter that is a finite number."""
     return Parameter(name, float, default, **declared)
 
 
 def fraction(name: str, default: float = 1.0, **declared: Any) -> Parameter[float]:
-    """A share: above 0, at most 1."""
+    """Return a parameter that is a share, above 0 and at most 1."""
     return Parameter(name, float, default, above=0, most=1, **declared)
 
 
 def flag(name: str, default: bool = UNSET, **declared: Any) -> Parameter[bool]:
-    """True or False."""
+    """Return a parameter that is True or False."""
     return Parameter(name, bool, default, **declared)
 
 
 def choice(name: str, default: Value, choices: tuple[str, ...], **declared: Any) -> Parameter[Value]:
-    """One of some words."""
+    """Return a parameter that is one of several words."""
     return Parameter(name, str, default, choices=choices, **declared)
 
 
 def anything(name: str, default: Any = None, **declared: Any) -> Parameter[Any]:
-    """What only the engine can check: a measure, an objective, a net."""
+    """Return a parameter that only the engine can check: a measure, an objective, a net."""
     return Parameter(name, object, default, **declared)
 
 
 def optional(declared: Parameter[Value]) -> Parameter[Value | None]:
-    """The same, or None; None is the default where there is none."""
+    """Return the same parameter with None allowed, which is the default if there is no other."""
     default = None if declared.default is UNSET else declared.default
     return cast("Parameter[Value | None]", dataclasses.replace(declared, optional=True, default=default))
 
 
 def parameters(cls: type | object) -> dict[str, Parameter[Any]]:
-    """The declared parameters of a class by the names of its fields, in the order of its signature."""
+    """Return the declared parameters of a class by the names of its fields, in the order of its signature."""
     fields = [field for field in dataclasses.fields(cast("Any", cls)) if "parameter" in field.metadata]
     return {
         field.name: field.metadata["parameter"] for field in sorted(fields, key=lambda field: field.kw_only is True)
@@ -184,13 +210,13 @@ def parameters(cls: type | object) -> dict[str, Parameter[Any]]:
 
 
 def check_parameters(owner: object) -> None:
-    """Raise a `DataError` for the first parameter of an object that is out of its range."""
+    """Raise a `DataError` for the first invalid parameter of an object."""
     for name, parameter in parameters(owner).items():
         parameter.check(getattr(owner, name))
 
 
 def unknown_parameter(owner: str, name: str, names: Iterable[str]) -> ParameterError:
-    """The error for a parameter that `owner` does not have."""
+    """Return the error for a parameter that `owner` does not have."""
     from podium.core.hyperparameters import advice
 
     names = sorted(names)
@@ -200,10 +226,10 @@ def unknown_parameter(owner: str, name: str, names: Iterable[str]) -> ParameterE
 
 @dataclass_transform(eq_default=False)
 class Parameterized:
-    """A class whose fields are parameters: a dataclass that scikit-learn can clone and search.
+    """The base of classes whose fields are parameters: dataclasses that scikit-learn can clone and search.
 
-    The constructor stores values as they are and checks names only; `check_parameters` belongs into `fit`. A subclass
-    changes a default in one line. It may have a constructor of its own with `**settings` for all other parameters.
+    The constructor stores values unchanged and only checks names; call `check_parameters` in `fit`. A subclass can
+    change a default in one line, or define its own constructor with `**settings` for all other parameters.
 
     >>> from podium.core.hyperparameters import N_LEAVES
     >>> class Trees(Parameterized):
@@ -223,7 +249,7 @@ class Parameterized:
         _document(cls)
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
-        """Look at the names before the constructor does: its own error does not say which one was meant."""
+        """Check the names before the constructor does, because its own error would not suggest the right one."""
         names = set(inspect.signature(cls.__init__).parameters) - {"self"}
         for name in values:
             if name not in names:
@@ -231,7 +257,7 @@ class Parameterized:
         return super().__new__(cls)
 
     def set_params(self, **values: Any) -> Self:
-        """Set parameters, as scikit-learn has it."""
+        """Set parameters, as in scikit-learn."""
         names: dict[str, Any] = self.get_params()  # type: ignore[attr-defined]
         for name in values:
             if name.partition("__")[0] not in names:
@@ -242,9 +268,9 @@ class Parameterized:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def settings(cls: Class) -> Class:
-    """Make a frozen dataclass that takes keywords only and checks its declared parameters before `__post_init__`.
+    """Make a frozen, keyword-only dataclass that checks its declared parameters before `__post_init__`.
 
-    A declared parameter has the declared default here: only an estimator may have another one.
+    Parameters have their declared defaults here; only estimators may have others.
     """
     further = vars(cls).get("__post_init__")
 
@@ -254,13 +280,13 @@ def settings(cls: Class) -> Class:
             further(self)
 
     cls.__post_init__ = check  # type: ignore[attr-defined]
-    dataclasses.dataclass(frozen=True, kw_only=True)(cls)  # which changes the class in place
+    dataclasses.dataclass(frozen=True, kw_only=True)(cls)  # changes the class in place
     _document(cls)
     return cls
 
 
 def from_parameters(cls: type[Settings], owner: object, **others: Any) -> Settings:
-    """Make settings from the parameters of `owner`, by their declared names; `others` are all other fields.
+    """Create settings from the parameters of `owner` by their declared names; `others` are all other fields.
 
     >>> from podium.core.hyperparameters import N_LEAVES, N_TREES
     >>> class Trees(Parameterized):
@@ -278,7 +304,7 @@ def from_parameters(cls: type[Settings], owner: object, **others: Any) -> Settin
 
 
 def _spell_out_settings(cls: type) -> None:
-    """Put all other fields in the place of a constructor's `**settings`: scikit-learn reads parameters from there."""
+    """Replace a constructor's `**settings` by all other fields in its signature, which scikit-learn reads."""
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]
     named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     if "__signature__" in vars(cls.__init__) or len(named) == len(signature.parameters):  # type: ignore[misc]
@@ -298,15 +324,15 @@ def _wrapped(text: str) -> str:
 
 
 def _document(cls: type) -> None:
-    """Put the declared parameters into the `Args` of a class's docstring; what it says of one itself stays."""
+    """Add the declared parameters to the `Args` of a class's docstring, except those that it documents itself."""
     if "__doc__" not in vars(cls) or not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
         return
     text = inspect.cleandoc(cls.__doc__)
     head, section, rest = text.partition("Args:\n")
     cut = re.search(r"\n\n(?=\S)|\Z", rest)
     end = cut.start() if cut else len(rest)
-    told = re.findall(r"^ {4}(\w+):", rest[:end], re.MULTILINE)
-    declared = {name: parameter for name, parameter in parameters(cls).items() if name not in told}
+    documented = re.findall(r"^ {4}(\w+):", rest[:end], re.MULTILINE)
+    declared = {name: parameter for name, parameter in parameters(cls).items() if name not in documented}
     args = "\n".join(_wrapped(f"{name}: {parameter.help}") for name, parameter in declared.items())
     if section:
         cls.__doc__ = f"{head}Args:\n{rest[:end].rstrip()}\n{args}{rest[end:]}"
@@ -317,7 +343,7 @@ def _document(cls: type) -> None:
 
 
 def table(cls: type) -> str:
-    """The parameters of a class as a Markdown table, for the docs; a test holds the pages to it.
+    """Return the parameters of a class as a Markdown table for the docs, which a test compares.
 
     >>> from podium.core.hyperparameters import N_LEAVES
     >>> class Trees(Parameterized):

@@ -1,6 +1,6 @@
-"""Charts of results, found by name.
+"""Access to charts of results by name.
 
-Results are defined in lower layers than `podium.reports`, so their `plot` methods load a chart when it is asked for.
+Results are defined in lower layers than `podium.reports`, so their `plot` methods import a chart on use.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ _HOMES = {chart: module for module, charts in _CHARTS.items() for chart in chart
 
 
 def draw(chart: str, *arguments: Any, **options: Any) -> Any:
-    """Return the named chart of a result, by Vega-Altair (extra `report`)."""
+    """Return the named chart of a result (extra `report`)."""
     return getattr(import_module(f"podium.reports.{_HOMES[chart]}"), f"{chart}_chart")(*arguments, **options)

@@ -1,4 +1,4 @@
-"""How far the work is: a bar on terminals for whatever takes longer than two seconds, or lines."""
+"""Progress of long work: a bar on terminals after two seconds, or lines."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from podium.core.interrupts import stop_of_thread
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-PATIENCE = 2.0  # seconds without a bar
+PATIENCE = 2.0  # seconds before a bar appears
 
 
 class _Lines:
-    """Counts steps; prints a line after every so many units of them, and after the last."""
+    """Counts steps, and prints a line after every n units and after the last."""
 
     def __init__(self, total: float | None, unit: str, every: int, steps: int) -> None:
         self.total, self.unit, self.every, self.steps = total, unit, every * steps, steps
@@ -40,7 +40,7 @@ class _Lines:
 
 
 class _Bar:
-    """Counts steps; turns into a visible bar once the wait has become noticeable."""
+    """Counts steps, and shows a bar once the wait has become noticeable."""
 
     def __init__(self, title: str, total: float | None) -> None:
         self.title, self.total, self.done = title, total, 0.0
@@ -55,7 +55,7 @@ class _Bar:
             from rich.console import Console
             from rich.progress import Progress
 
-            # What is written to standard output meanwhile stays there, unless it would overwrite the bar.
+            # Leave standard output alone, unless it is the same terminal and would overwrite the bar.
             self.rich = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
             self.rich.start()
             self.rich.add_task(self.title, total=self.total)
@@ -70,17 +70,17 @@ class _Bar:
 def progress(
     title: str, total: float | None = None, *, verbose: int | None = None, unit: str = "steps", steps: int = 1
 ) -> Iterator[Callable[..., None]]:
-    """Give a function `advance(amount, note="")`, which shows how far the work is on standard error.
+    """Yield a function `advance(amount, note="")` that shows progress on standard error.
 
-    Work that is one of several jobs (`core.jobs`) shows nothing: whoever runs them does.
+    Within one of several jobs (`core.jobs`) nothing is shown; the code that runs them shows progress.
 
     Args:
-        title: of the bar.
-        total: steps, where it is known.
-        verbose: None for a bar after two seconds, where standard error is a terminal; 0 for nothing; n for a line after
+        title: the title of the bar.
+        total: the number of steps, if it is known.
+        verbose: None for a bar after two seconds if standard error is a terminal, 0 for nothing, n for a line after
             every n units and after the last.
-        unit: what a line counts.
-        steps: of each unit.
+        unit: the unit that lines count.
+        steps: the number of steps per unit.
 
     """
     shown: _Lines | _Bar

@@ -1,7 +1,7 @@
-"""Random numbers that follow from a key: the same for a document wherever it stands, on any thread and machine.
+"""Random numbers determined by a key, so that a document has the same number in any row, thread and machine.
 
-A stream of a library's generator depends on the order of its calls, and may change with a version. Here a number is a
-hash of a key and a purpose (splitmix64), so that any thread can compute any of them, in any order.
+The stream of a library's generator depends on the order of calls, and may change with its version. Here a number is a
+hash of a key and a purpose (splitmix64), so that any thread can compute any number in any order.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from podium.core.array_types import Floats, UInt64s
 from podium.core.compiling import helper
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: multiples of it are spread evenly
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, whose multiples are evenly spread
 
 
 def seed_of(*purpose: object) -> np.uint64:
-    """A seed for a purpose, such as `seed_of(random_state, "documents")`."""
+    """Return a seed for a purpose, for example `seed_of(random_state, "documents")`."""
     text = "/".join(map(str, purpose))
     return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
 
 
 @helper
 def mix(word: Any) -> Any:
-    """Mix 64 bits so that every bit of the result depends on every bit of the word; of a word or of an array."""
+    """Mix 64 bits so that every bit of the result depends on every bit of the word, for a word or an array."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -33,23 +33,23 @@ def mix(word: Any) -> Any:
 
 @helper
 def random_bits(key: Any, index: Any) -> Any:
-    """64 random bits: number `index` of the stream of a key."""
+    """Return 64 random bits, number `index` of the stream of a key."""
     return mix(key + (index + np.uint64(1)) * GOLDEN)
 
 
 @helper
 def keyed_bits(key: Any, seed: Any) -> Any:
-    """64 random bits of a key, for the purpose of a seed; of a key or of an array of them."""
+    """Return 64 random bits of a key, or of each key of an array, for the purpose of a seed."""
     return mix((key ^ seed) * GOLDEN + seed)
 
 
 @helper
 def to_unit(bits: Any) -> Any:
-    """A number of [0, 1) from 64 random bits."""
+    """Return a number in [0, 1) from 64 random bits."""
     return np.float64(np.int64(bits >> np.uint64(11))) * 2.0**-53
 
 
 def uniform(keys: UInt64s, purpose: str) -> Floats:
-    """A number of [0, 1) for each key."""
+    """Return a number in [0, 1) for each key."""
     bits: UInt64s = keyed_bits(keys, seed_of(purpose))
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

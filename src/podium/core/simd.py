@@ -1,11 +1,11 @@
-"""SIMD: vectors of 16 single-precision numbers, or of 8 words, written down where the compiler would not find them.
+"""SIMD: explicit vectors of 16 single-precision numbers, or of 8 words, where the compiler would not vectorize.
 
-Sums of rows of a matrix need an accumulator for each lane, added up at the end. A compiler that may not reorder
-additions makes none. Written with lanes, the order of additions is the same on every machine, and so are the bits;
-where the machine's vectors are shorter, LLVM cuts these into those.
+A vectorized sum needs an accumulator for each lane, added up at the end. A compiler that must not reorder additions
+does not create these. Written with lanes, the order of additions, and hence the result, is the same on every machine.
+If the machine's vectors are shorter, LLVM splits them.
 
-In a kernel, lanes have `+ - * /` and `< > ==`. They are values: `a = a + b` is compiled, `a += b` is refused, since it
-would change an array in place where lanes are arrays. Vectors of eight words (int64) have `+` and `-`.
+In a kernel, lanes support `+ - * /` and `< > ==`. They are values: `a = a + b` compiles, but `a += b` does not, because
+it would change an array in place where lanes are arrays. Vectors of eight words (int64) support `+` and `-`.
 `podium.core.llvm_lanes` defines the type. The bodies here state what each operation does. They are compiled, with
 arrays for lanes, if LLVM instructions cannot be used (`podium.core.compiling.uses_llvm`).
 """
@@ -24,7 +24,7 @@ CACHE_LINE = 64  # bytes
 
 
 def aligned_zeros(n: int, dtype: Any) -> Any:
-    """Memory that begins with a cache line, so that no vector lies in two."""
+    """Return zeros that are aligned to a cache line, so that no vector crosses two lines."""
     size = np.dtype(dtype).itemsize
     memory = np.zeros(n + CACHE_LINE // size, dtype)
     first = -memory.ctypes.data % CACHE_LINE // size
@@ -32,12 +32,12 @@ def aligned_zeros(n: int, dtype: Any) -> Any:
 
 
 def all_lanes(number: Any) -> Any:
-    """The same number in every lane."""
+    """Return a vector with the same number in every lane."""
     return np.full(LANES, number, np.float32)
 
 
 def load_lanes(array: Any, index: Any) -> Any:
-    """array[index : index + LANES]; nobody checks that it reaches so far."""
+    """Return array[index : index + LANES], without a bounds check."""
     return array[index : index + LANES].copy()
 
 
@@ -47,22 +47,22 @@ def store_lanes(array: Any, index: Any, values: Any) -> None:
 
 
 def choose_lanes(which: Any, yes: Any, no: Any) -> Any:
-    """In each lane one of two numbers."""
+    """Return one of two numbers in each lane."""
     return np.where(which, yes, no)
 
 
 def absolute(values: Any) -> Any:
-    """|x| of each lane."""
+    """Return |x| of each lane."""
     return np.abs(values)
 
 
 def roots_of(values: Any) -> Any:
-    """The square root of each lane."""
+    """Return the square root of each lane."""
     return np.sqrt(values)
 
 
 def sum_lanes(values: Any) -> Any:
-    """The sum of all lanes: the upper half is added to the lower one until one number is left."""
+    """Return the sum of all lanes, adding the upper half to the lower half until one number is left."""
     halves = values.copy()
     n = LANES
     while n > 1:
@@ -73,12 +73,12 @@ def sum_lanes(values: Any) -> Any:
 
 
 def all_words(number: Any) -> Any:
-    """The same word in every lane."""
+    """Return a vector with the same word in every lane."""
     return np.full(WORDS, number, np.int64)
 
 
 def load_words(array: Any, index: Any) -> Any:
-    """array[index : index + WORDS], of int64; nobody checks that it reaches so far."""
+    """Return array[index : index + WORDS] of int64, without a bounds check."""
     return array[index : index + WORDS].copy()
 
 
@@ -88,33 +88,33 @@ def store_words(array: Any, index: Any, words: Any) -> None:
 
 
 def cumulated(words: Any) -> Any:
-    """In each lane the sum of the words up to it."""
+    """Return the cumulative sums of the words."""
     return np.cumsum(words)
 
 
 def last_word(words: Any) -> Any:
-    """The word of the last lane in every lane."""
+    """Return a vector with the word of the last lane in every lane."""
     return np.full(WORDS, words[WORDS - 1], np.int64)
 
 
 def sum_words_of(words: Any) -> Any:
-    """The sum of all lanes."""
+    """Return the sum of all lanes."""
     return words.sum()
 
 
 def upper_halves(first: Any, second: Any) -> Any:
-    """The upper 32 bits of the words of two vectors, which have a sign: in turn two of one and two of the other."""
+    """Return the upper 32 bits of two vectors' words as signed numbers: alternately two of each vector."""
     return _in_turn(first >> 32, second >> 32)
 
 
 def lower_halves(first: Any, second: Any) -> Any:
-    """The lower 32 bits of the words of two vectors, likewise with a sign, in the same order."""
+    """Return the lower 32 bits of two vectors' words as signed numbers, in the same order."""
     return _in_turn(_with_sign(first), _with_sign(second))
 
 
 @helper
 def _with_sign(words: Any) -> Any:
-    """The lower 32 bits as numbers with a sign."""
+    """Return the lower 32 bits as signed numbers."""
     return ((words & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
@@ -128,12 +128,12 @@ def _in_turn(first: Any, second: Any) -> Any:
 
 
 def highest_lane(values: Any) -> Any:
-    """The highest of all lanes, none of them NaN."""
+    """Return the highest of all lanes, none of them NaN."""
     return values.max()
 
 
 def count_lanes(which: Any) -> Any:
-    """In how many lanes a comparison holds."""
+    """Return the number of lanes in which a comparison holds."""
     n = 0
     for k in range(LANES):
         n += int(which[k])
@@ -141,7 +141,7 @@ def count_lanes(which: Any) -> Any:
 
 
 def any_lanes(which: Any) -> Any:
-    """Whether a comparison holds in any lane."""
+    """Return whether a comparison holds in any lane."""
     return which.any()
 
 

@@ -1,4 +1,4 @@
-"""The stable sort of the kernels: keys with items, ascending. Negate the keys for a descending order."""
+"""A stable sort for kernels: keys with items, ascending. Negate the keys for descending order."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from podium.core.compiling import helper
 from podium.core.intrinsics import not_inlined
 
 Keys = Any  # an array of numbers
-RUN = 12  # so many are sorted by insertion before runs are merged
+RUN = 12  # length of the runs that are sorted by insertion before merging
 
 
 @helper
 def sort_with_items(keys: Keys, items: Any, spare_keys: Keys, spare_items: Any, n: Any) -> None:
-    """Sort the first n keys, ascending, and their items with them; equal keys stay in their order.
+    """Sort the first n keys in ascending order, and their items with them, keeping the order of ties.
 
-    Insertion in short runs, then merging of runs. The spare arrays are scratch of the same types and at least n long.
+    It sorts short runs by insertion, then merges them. The spare arrays are scratch of the same types, at least n long.
     """
     not_inlined()
     for start in range(0, n, RUN):

@@ -1,4 +1,4 @@
-"""Sums that do not depend on the order of what is summed."""
+"""Sums that do not depend on the order of their terms."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
 
-UNIT_EXPONENT = 1126  # of the smallest number, 53 bits below the first one of every float64: 2^-1126
-HALF_BITS = 26  # of the 53 of a number, so that sums of halves fit int64
+UNIT_EXPONENT = 1126  # 2^-1126 is 53 bits below the smallest float64
+HALF_BITS = 26  # of the 53 bits of a number, so that sums of halves fit into int64
 
 
 def mean(values: Floats) -> float:
-    """The mean, from an exactly rounded sum; NaN for no values."""
+    """Return the mean, from an exactly rounded sum; NaN without values."""
     return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
 
 
 def mean_of_known(values: Floats, weights: Floats | None = None) -> float:
-    """The same of the values that are not NaN; with weights Σ w v / Σ w, NaN if no weight is above 0."""
+    """Return the mean of the values that are not NaN; with weights Σ w v / Σ w, NaN if no weight is positive."""
     if weights is not None:
         known = ~np.isnan(values)
         total_weight = math.fsum(weights[known].tolist())
@@ -35,9 +35,9 @@ def mean_of_known(values: Floats, weights: Floats | None = None) -> float:
 
 
 def with_weights(values: Floats, weights: Floats | None) -> Floats:
-    """Return values whose plain mean and standard error are those of the weighted mean m: m + (v − m) w / mean(w).
+    """Return m + (v − m) w / mean(w), whose plain mean and standard error are those of the weighted mean m.
 
-    The standard error is that of a ratio of two sums (linearised).
+    The standard error is the linearised one of a ratio of two sums.
     """
     if weights is None or not weights.sum() > 0:
         return values if weights is None else values[:0]
@@ -47,9 +47,9 @@ def with_weights(values: Floats, weights: Floats | None) -> Floats:
 
 @dataclass(frozen=True)
 class ExactSum:
-    """A sum without rounding, which sums of other parts of the data can be added to; `float` rounds it once.
+    """An exact sum, to which the sums of other parts of the data can be added; `float` rounds it once.
 
-    The result is that of `math.fsum` over all values, whatever parts they were in.
+    The result equals `math.fsum` over all values, however they are divided into parts.
 
     Example:
         >>> import numpy as np
@@ -62,11 +62,9 @@ class ExactSum:
 
     @classmethod
     def of(cls, values: Floats) -> ExactSum:
-        """The sum of finite numbers."""
+        """Return the sum of finite numbers."""
         if not np.isfinite(values).all():
-            raise DataError(
-                "a sum over all documents has a term that is not finite: look at labels, weights and scores"
-            )
+            raise DataError("a sum over all documents has a term that is not finite: check labels, weights and scores")
         mantissas, exponents = np.frexp(np.asarray(values, np.float64))
         whole, total = np.ldexp(mantissas, 53).astype(np.int64), 0
         for exponent in np.unique(exponents).tolist():
@@ -83,7 +81,7 @@ class ExactSum:
 
 
 def total(values: Floats) -> float:
-    """Σ of all, each value rounded to a multiple of 2^-62 of what all could sum to: for many values."""
+    """Return the sum of many values, each rounded to a multiple of 2^-62 of the largest possible sum."""
     largest = float(np.abs(values).max(initial=0.0)) * len(values)
     if not largest > 0:
         return 0.0
@@ -102,7 +100,7 @@ class GroupSums:
         self.n_groups = n_groups
 
     def whole(self, values: Floats, exponent: int) -> Ints:
-        """Σ of each group, each value times 2^exponent rounded to a whole number."""
+        """Return the sum of each group, of the values times 2^exponent rounded to integers."""
         sums = np.zeros(self.n_groups, np.int64)
         whole = np.rint(np.ldexp(values[self.order], exponent)).astype(np.int64)
         sums[self.present] = np.add.reduceat(whole, self.starts)
@@ -110,5 +108,5 @@ class GroupSums:
 
 
 def group_exponent(largest: float, n: int) -> int:
-    """The exponent for `GroupSums.whole`, where n values up to `largest` must not overflow; 0 where all are 0."""
+    """Return the exponent for `GroupSums.whole` for which n values up to `largest` do not overflow; 0 if all are 0."""
     return 62 - math.frexp(largest * n)[1] if largest * n > 0 else 0

@@ -1,11 +1,11 @@
-"""A team of threads that stay, for work that comes in many short pieces.
+"""A team of persistent threads, for work in many short pieces.
 
-To wake a thread that sleeps takes some 50 µs, as long as a tenth of a tree on small data. So a thread that has nothing
-to do waits for a while in compiled code, without the interpreter lock, for the team's **event**: a counter that goes up
-when there is work. Who sets it matters: a thread that is woken needs the lock to begin, and would fall asleep over it
-while the caller still holds it. So kernels that a team runs together (`Team.run_kernel`) set the event themselves, when
-they have given the lock up. They meet before they end; the caller's thread leaves, the others stay in the kernel until
-the next event, so that none of them takes the lock while the caller has short work of its own.
+Waking a sleeping thread takes about 50 µs, a tenth of the time of a tree on small data. So an idle thread waits for a
+while in compiled code, without the interpreter lock, for the team's **event**, a counter that increases when there is
+work. A thread that is woken needs the lock to begin, and would go to sleep again if the caller still held it. So
+kernels that a team runs together (`Team.run_kernel`) set the event themselves, after the lock is released. The threads
+meet before the kernel ends. Then the caller's thread leaves, and the others stay in the kernel until the next event, so
+that none of them takes the lock while the caller does short work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.core.threads import n_threads_for, starting_threads, thread_count
 from podium.errors import PodiumError
 
 Result = TypeVar("Result")
-LOOKS = 1_000_000  # at the event before a thread falls asleep: some 0.6 ms
+LOOKS = 1_000_000  # how often a thread polls the event before it goes to sleep, about 0.6 ms
 
 
 class _Worker(threading.Thread):
@@ -42,7 +42,7 @@ class _Worker(threading.Thread):
         self.start()
 
     def give(self, work: Callable[[int], Any] | None, answers: bool = True) -> None:
-        """Give it work, which it begins at the next event, or None to end; whether it tells when it is done."""
+        """Assign work that begins at the next event, or None to end; `answers` says whether `wait` will be called."""
         with self._state:
             self._work, self._answers, self._is_ended = work, answers, work is None
             if self._sleeps:
@@ -50,11 +50,11 @@ class _Worker(threading.Thread):
                 self._wake.release()
 
     def wait(self) -> None:
-        """Wait until it has done its work."""
+        """Wait until the work is done."""
         self._done.acquire()
 
     def run(self) -> None:
-        """Work until the end."""
+        """Do assigned work until there is no more."""
         while True:
             if self._work is None and not self._is_ended:
                 compiled_wait(self.event, LOOKS)
@@ -68,20 +68,20 @@ class _Worker(threading.Thread):
                 return
             try:
                 self.result, self.error = work(self.number), None
-            except BaseException as error:  # raised again by the one who gave the work
+            except BaseException as error:  # raised again in the thread that assigned the work
                 self.error = error
             if answers:
                 self._done.release()
 
 
 class Team:
-    """Threads that stay. The caller is one of them.
+    """Persistent threads, one of which is the caller's.
 
-    A team must be closed; `with Team(n) as team` does it. It serves one caller at a time.
+    A team must be closed, for example by `with Team(n) as team`. It serves one caller at a time.
 
     Attributes:
-        n_threads: how many they are.
-        event: a counter; who waits for work looks at it (`set_event`).
+        n_threads: the number of threads.
+        event: a counter that threads poll for work (`set_event`).
 
     """
 
@@ -100,7 +100,7 @@ class Team:
             raise
 
     def run(self, work: Callable[[int], Result]) -> list[Result]:
-        """`work(thread)` for thread 0 … n_threads − 1, all at the same time; the results."""
+        """Call `work(thread)` for threads 0 … n_threads − 1 at the same time, and return the results."""
         for worker in self._workers:
             worker.give(work)
         if self._workers:
@@ -116,25 +116,25 @@ class Team:
         return [first, *(worker.result for worker in self._workers)]
 
     def run_kernel(self, work: Callable[[int], Result]) -> Result:
-        """The same for a kernel that sets the event and whose threads meet before they end (`set_event`, `leave`).
+        """Run a kernel that sets the event, and whose threads meet before they end (`set_event`, `leave`).
 
-        Its result on the caller's thread. The kernel must not fail: the others would wait for ever.
+        It returns the result of the caller's thread. The kernel must not fail, or the other threads would wait forever.
         """
         for worker in self._workers:
             worker.give(work, answers=False)
         return work(0)
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
-        """`work(first, last)` for contiguous shares of 0 … n − 1, one a thread; few are not worth sharing."""
+        """Call `work(first, last)` for contiguous shares of 0 … n − 1, one per thread, or one in all if n is small."""
         pieces = n_threads_for(n, self.n_threads)
         return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
 
     def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
-        """`work(k)` for 0 … n − 1, no more than there are threads; one alone wakes nobody."""
+        """Call `work(k)` for 0 … n − 1, where n is at most the number of threads; for n = 1, no thread is woken."""
         return [work(0)] if n == 1 else self.run(work)
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         for worker in self._workers:
             worker.give(None)
         if self._workers:
@@ -155,14 +155,14 @@ class Team:
 
 @helper
 def set_event(thread: Any, n_threads: Any, event: Any) -> None:
-    """Start the other threads. Called at the beginning of a kernel that a team runs."""
+    """Start the other threads; called at the beginning of a kernel that a team runs."""
     if n_threads > 1 and thread == 0:
         add_atomically(event, 0, 1)
 
 
 @helper
 def leave(thread: Any, n_threads: Any, barrier: Any, event: Any) -> None:
-    """Wait until all threads are here; then the caller leaves, and the others wait for the next event.
+    """Wait until all threads have arrived; then the caller's returns, and the others wait for the next event.
 
     Called at the end of a kernel that a team runs.
     """
@@ -173,7 +173,7 @@ def leave(thread: Any, n_threads: Any, barrier: Any, event: Any) -> None:
 
 @helper
 def wait_for_event(event: Ints, looks: int) -> None:
-    """Wait for the next event, for so many looks at the most."""
+    """Wait for the next event, polling at most `looks` times."""
     heard = read_atomically(event, 0)
     for _ in range(looks):
         if read_atomically(event, 0) != heard:

@@ -1,4 +1,4 @@
-"""Compiled kernels release the interpreter lock; this is how they are spread over threads."""
+"""Threads for kernels, which release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from podium.errors import DataError, PodiumError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MOST_THREADS = 4096  # more is a mistake, and hardly a system can start them
-WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than to wake a thread
-MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a product of matrices
+MOST_THREADS = 4096  # more is a mistake, and few systems can start them
+WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than waking a thread
+MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a matrix product
 
-# torch's random numbers, and the number of threads of torch and BLAS, belong to the process: who sets them takes turns.
+# torch's random state, and the number of threads of torch and BLAS, are global, so code that sets them takes turns.
 PROCESS_WIDE = threading.RLock()
 
 
 class _Limit(threading.local):
-    """The most threads that work begun in this thread may use; None for any number."""
+    """The maximum number of threads for work that this thread starts; None for no limit."""
 
     n_threads: int | None = None
 
@@ -34,7 +34,7 @@ _limit = _Limit()
 
 @contextmanager
 def at_most_threads(n_threads: int | None) -> Iterator[None]:
-    """Let what is called here, in this thread, use so many threads, whatever it is asked for; None for any number."""
+    """Limit the number of threads of the code in a with statement, in this thread; None for no limit."""
     before, _limit.n_threads = _limit.n_threads, n_threads
     try:
         yield
@@ -43,7 +43,7 @@ def at_most_threads(n_threads: int | None) -> Iterator[None]:
 
 
 def thread_count(n_threads: int | None = None) -> int:
-    """The number of threads to use: what was asked for, or the cores this process may run on; within the limit."""
+    """Return the number of threads to use: `n_threads`, or the number of available cores, within the limit."""
     if _limit.n_threads == 1:
         return 1
     if n_threads is None:
@@ -51,7 +51,7 @@ def thread_count(n_threads: int | None = None) -> int:
     else:
         require_whole("n_threads", n_threads, 1, optional=True)
         if n_threads > MOST_THREADS:
-            raise DataError(f"n_threads must be {MOST_THREADS} at most, but is {n_threads}")
+            raise DataError(f"n_threads must be at most {MOST_THREADS}, but got {n_threads}")
         wanted = int(n_threads)
     return wanted if _limit.n_threads is None else min(wanted, _limit.n_threads)
 
@@ -64,12 +64,12 @@ def _n_cores() -> int:
 
 
 def n_threads_for(work: float, n_threads: int | None = None, least: float = WORTH_SHARING) -> int:
-    """The number of threads for some work: one if it is less than `least`, since waking a thread takes time, too.
+    """Return the number of threads for some work: one if it is less than `least`, because waking a thread takes time.
 
     Args:
-        work: in units of `least`: rows of a simple pass by default.
-        n_threads: what was asked for; all cores by default.
-        least: the work from which a second thread is worth it.
+        work: the amount of work in the units of `least`, by default rows of a simple pass.
+        n_threads: the requested number of threads; all cores by default.
+        least: the amount of work from which a second thread pays off.
 
     Example:
         >>> n_threads_for(100, 4), n_threads_for(1_000_000, 4)
@@ -81,14 +81,14 @@ def n_threads_for(work: float, n_threads: int | None = None, least: float = WORT
 
 @contextmanager
 def starting_threads() -> Iterator[None]:
-    """Raise an error with a remedy where the system refuses to start a thread."""
+    """Raise an error with a remedy if the system cannot start a thread."""
     try:
         yield
     except RuntimeError as error:
         if "start new thread" not in str(error):
             raise
         raise PodiumError(
-            f"the system refuses to start another thread, with {threading.active_count()} running in Python: pass a "
+            f"the system cannot start another thread; {threading.active_count()} are running in Python: pass a "
             "smaller n_threads, or raise the limit of processes (ulimit -u, a container's pids limit) "
             "or of memory"
         ) from error
@@ -99,9 +99,9 @@ def map_threads(
 ) -> Iterator[Result]:
     """Yield `function(item)` for every item in order, computed on threads.
 
-    Items are drawn only a little ahead of the results, so a lazy iterable of large items stays lazy.
-    The first exception, in the order of the items, is raised; later items are then not started. The
-    pool lives for this one call: nothing is left behind for a forked child to trip over.
+    Items are drawn only slightly ahead of the results, so that a lazy iterable of large items stays lazy. The first
+    exception in the order of the items is raised, and later items are not started. The pool only lives for this call,
+    so that forked processes do not inherit it.
     """
     n_threads = thread_count(n_threads)
     if n_threads == 1 or (isinstance(items, Sized) and len(items) < 2):
@@ -123,7 +123,7 @@ def map_threads(
 
 
 def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:
-    """Cut 0 … n into contiguous ranges, a few for each thread and none smaller than `smallest`; one for one thread."""
+    """Cut 0 … n into contiguous ranges of at least `smallest`, a few per thread, or one range for one thread."""
     n_threads = thread_count(n_threads)
     pieces = 1 if n_threads == 1 else max(1, min(4 * n_threads, n // smallest))
     bounds = [n * k // pieces for k in range(pieces + 1)]

@@ -1,4 +1,4 @@
-"""Checks of what callers pass; every message says what was expected, what came and what to do."""
+"""Validation of arguments. Every message states what was expected, what the value is and what to do."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 
 from podium.errors import DataError
 
-LARGEST_WHOLE = 2**31 - 1  # what compiled code counts with
+LARGEST_WHOLE = 2**31 - 1  # kernels count with int32
 
 
 def require_whole(
     name: str, value: object, least: int | None, *, optional: bool = False, most: int = LARGEST_WHOLE
 ) -> None:
-    """Refuse a parameter that is no whole number, or too small or too large a one; `least=None` is for any."""
+    """Raise if a parameter is not a whole number, too small or too large; `least=None` for no lower limit."""
     if value is None and optional:
         return
     try:
@@ -30,14 +30,14 @@ def require_whole(
         expected = "a whole number" if least is None else f"a whole number from {least}"
         raise DataError(f"{name} must be {expected}{' or None' if optional else ''}, but is {value!r}")
     if least is not None and number > most:
-        raise DataError(f"{name} must be {most:_} at most, but is {value!r}")
+        raise DataError(f"{name} must be at most {most:_}, but is {value!r}")
 
 
 def require_number(
     name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, most: float | None = None,
     below: float | None = None,
 ) -> None:  # fmt: skip
-    """Refuse a parameter that is no number, or out of its range; an infinite one fits only where `most` is infinite."""
+    """Raise if a parameter is not a number or out of range; infinity is only valid if `most` is infinite."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DataError(f"{name} must be a number, but is {value!r}")
     value = float(value)
@@ -54,39 +54,39 @@ def require_number(
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest of the known names as the rest of a message, or nothing where none is near."""
+    """Return the most similar known name as the end of a message, or "" if none is similar."""
     near = difflib.get_close_matches(word[:100].lower(), list(known), 1, 0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """A list of numbers as floats, or an error."""
+    """Return a list of numbers as floats; raise if they are not numbers."""
     try:
         return tuple(float(value) for value in values)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{name} must be a list of numbers, not {values!r}") from None
+        raise DataError(f"{name} must be a list of numbers, but is {values!r}") from None
 
 
 def require_utf8(argument: str, names: Iterable[str]) -> None:
-    """Raise if a name holds half of a surrogate pair, which no file can hold."""
+    """Raise if a name contains a lone surrogate, which no file can store."""
     for name in names:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise DataError(f"{argument}: {name!a} cannot be saved, UTF-8 cannot hold it: rename it") from None
+            raise DataError(f"{argument}: {name!a} cannot be encoded as UTF-8: rename it") from None
 
 
 def to_path(path: Any) -> Path:
-    """A path that a system can be asked for, or an error."""
+    """Return a valid path; raise if it is not one."""
     try:
         text = os.fspath(path)
         os.fsencode(text)
     except TypeError:
-        raise DataError(f"expected a path, but came {type(path).__name__} {path!r:.40}") from None
+        raise DataError(f"expected a path, but got {type(path).__name__} {path!r:.40}") from None
     except UnicodeEncodeError:
-        raise DataError(f"the path {path!a} cannot be written in the file system's encoding") from None
+        raise DataError(f"the path {path!a} cannot be encoded in the file system's encoding") from None
     if isinstance(text, bytes):
-        raise DataError(f"expected a path as text, but came {text!r:.40}; os.fsdecode makes it text")
+        raise DataError(f"expected a path as text, but got {text!r:.40}: convert it with os.fsdecode")
     if "\0" in text:
-        raise DataError(f"the path {text!r} holds a NUL character, which no file's name may")
+        raise DataError(f"a path must not contain a NUL character, but got {text!r}")
     return Path(text)

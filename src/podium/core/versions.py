@@ -1,4 +1,4 @@
-"""The versions of what results may depend on."""
+"""The versions that results may depend on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podium import __version__
 
 
 def versions() -> dict[str, str]:
-    """By name: Podium, Python, the libraries that compute, the machine.
+    """Return the versions of Podium, Python and numerical libraries, and the machine, by name.
 
     Example:
         >>> from podium.core.versions import versions
