@@ -52,7 +52,7 @@ def slow_single_pairs(
         rows = np.array(sorted(rows, key=lambda row: -scores[row]))
         deltas = _deltas(data, term, rows, labels[rows])
         for a in range(len(rows)):
-            for b in range(a + 1, len(rows)):
+            for b in range(a + 1, len(rows) if a < (term.pair_truncation or len(rows)) else a):
                 i, j = (rows[a], rows[b]) if labels[rows[a]] > labels[rows[b]] else (rows[b], rows[a])
                 if not labels[i] > labels[j] or (among.nonzero and 0 in (labels[i], labels[j])):
                     continue  # equal, or one has no label

@@ -43,7 +43,7 @@ def histograms_stage(member, bins, words, features, new, tree, tile, scratches, 
 def splitting_stage(member, bins, gradients, features, limits, tree, scratches):
     new, scratch = NewLeaves(N(0), N(0), N(1)), scratches[member.thread]
     own = share_of_features(member, features)
-    score_features(member, gradients, features, own, limits, new, tree, scratch)
+    score_features(member, features, own, limits, new, tree, scratch)
     choose_split(bins, gradients, features, limits, tree.leaves[0], tree.splits[0], True, tree, scratch)
 
 
@@ -53,8 +53,8 @@ def partition_stage(member, bins, tree, buffer):
 
 
 @kernel
-def node_stage(split, new, parts, l2, direction, leaves, nodes):
-    add_node(N(split), N(new), parts, l2, N(direction), leaves, nodes)
+def node_stage(split, new, parts, limits, direction, leaves, nodes):
+    add_node(N(split), N(new), parts, limits, N(direction), leaves, nodes)
 
 
 @kernel
@@ -92,7 +92,7 @@ class Problem:
             leaf["total"] = self.words[documents[leaf["start"] : leaf["end"]]].sum()
         cells = self.layout.total_cells
         self.tree = GrowingTree(
-            leaves, documents, np.full((3, cells), 7, np.int64), np.empty((2, width), SPLIT)
+            leaves, np.zeros(0, LEAF), documents, np.full((3, cells), 7, np.int64), np.empty((2, width), SPLIT)
         )  # fmt: skip
         barrier, n_left = np.zeros(16, np.int64), np.zeros(n_threads * WORDS_PER_THREAD, np.int64)
         partial, shares = np.empty((n_threads - 1, cells), np.int64), self.layout.shares(n_threads)
@@ -291,7 +291,8 @@ def test_a_node_and_its_children(direction, is_left_small):
     root["end"], root["sample_end"], root["parent"], root["feature"], root["gain"] = 100, 60, -1, 4, 2.5
     root["total"], root["left_total"] = (8 << 32) + 6, (6 << 32) + 2
     root["goes_left"][[0, 3]] = 1
-    node_stage(0, 1, Partition(20, 35, 75, is_left_small, True), 0.0, direction, leaves, nodes)
+    limits = GrowthLimits(3, -1, 1, 2, 0.0)
+    node_stage(0, 1, Partition(20, 35, 75, is_left_small, True), limits, direction, leaves, nodes)
     left, right = leaves[0], leaves[1]
     assert (left["start"], left["sample_end"], left["end"]) == (0, 20, 35)
     assert (right["start"], right["sample_end"], right["end"]) == (35, 75, 100)

@@ -187,19 +187,33 @@ def same_tree(slow, features, grown):
         assert (predicted[rows] == k).all()
 
 
+def options(split, width):
+    """Options that are off by default, also with values without effect: fewer kinds of kernels are compiled."""
+    groups = st.lists(st.lists(st.integers(0, width - 1), min_size=1, max_size=3).map(tuple), min_size=1, max_size=3)
+    return st.fixed_dictionaries({
+        "l1": st.sampled_from([1e-200, 0.5, 2.0, 9.0]),
+        "min_gain_to_split": st.sampled_from([0.0, 0.3, 4.0]),
+        "min_hessian_in_leaf": st.sampled_from([0.0, 1.0, 4.5, 8.0] if split == "newton" else [0.0]),
+        "feature_fraction_per_node": st.sampled_from([0.3, 0.6, 1.0]),
+        "interaction_constraints": st.one_of(st.just((tuple(range(width)),)), groups.map(tuple)),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["plain", "with options", "symmetric"])
 @pytest.mark.parametrize("split", ["newton", "least-squares"])
 @given(st.data())
-def test_trees_equal_the_slow_growers(split, data):
+def test_trees_equal_the_slow_growers(split, kind, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     n, width = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 4))
     features = rng.integers(0, data.draw(st.integers(2, 12)), (n, width)).astype(np.float32)
     features[rng.random((n, width)) < data.draw(st.sampled_from([0, 0.2]))] = np.nan
-    categorical = (0,) if data.draw(st.booleans()) else ()
+    categorical = (0,) if kind == "symmetric" or (kind == "plain" and data.draw(st.booleans())) else ()
     parameters = GrowthParameters(
         n_leaves=data.draw(st.integers(2, 8)), split=split, l2=data.draw(st.sampled_from([0.0, 3.0])),
         max_depth=data.draw(st.sampled_from([None, 1, 3])),
         min_documents_in_leaf=data.draw(st.integers(1, 5)),
         min_documents_to_split=data.draw(st.sampled_from([2, 9, 20])),
+        symmetric=kind == "symmetric", **{} if kind == "plain" else data.draw(options(split, width)),
     )  # fmt: skip
     g, h = rng.integers(-5, 6, n).astype(float), rng.integers(0, 4, n).astype(float)
     found = quantized(g, h, split)
@@ -208,9 +222,10 @@ def test_trees_equal_the_slow_growers(split, data):
     seen = np.isin(np.arange(n), found.sampled) if found.sampled is not None else None
     binned = bin_features(features, find_bins(features, categorical=categorical))
     units = (found.gradient_unit, found.weight_unit)
-    slow = grow_slowly(features, found.words >> 32, found.words & 0xFFFFFFFF, parameters, categorical, units, seen)
+    words, seed = (found.words >> 32, found.words & 0xFFFFFFFF), data.draw(st.integers(0, 2**64 - 1))
+    slow = grow_slowly(features, *words, parameters, categorical, units, seen, seed)
     with Team(data.draw(st.sampled_from([1, 2, 3]))) as team:
-        same_tree(slow, features, Grower(binned, parameters, team).grow(found))
+        same_tree(slow, features, Grower(binned, parameters, team).grow(found, seed=np.uint64(seed)))
 
 
 @pytest.fixture(scope="module")

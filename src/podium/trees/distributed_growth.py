@@ -6,7 +6,8 @@ documents of its leaves, splits them and counts histograms.
 Best-first growth splits one leaf after the other, so a request per split would take as many round trips as a tree has
 leaves. Instead several leaves are split at a time: the next one, and those that would follow if its children had no
 gain. A leaf that turns out not to be among the best remains a leaf. The splits and their order follow from the same
-numbers as in `grower.grow`, so the tree is identical to the bit.
+numbers as in `grower.grow`, so the tree is identical to the bit. All leaves of a level of a symmetric tree are split at
+the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from podium.core.merging import Total
 from podium.core.team import Team
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
-from podium.trees.grower import Grower, add_node, describe, make_root, share_of_features
+from podium.trees.grower import NO_SEED, Grower, add_node, describe, make_root, share_of_features
 from podium.trees.grown_tree import GrownTree, add_leaf_values, sum_leaves
 from podium.trees.growth_types import (
     CELLS,
@@ -45,6 +46,7 @@ from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import Partition, compiled_scatter, partition
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, total_of
 from podium.trees.splitting import choose_for_new_leaves, choose_split, scan_feature, score_features, score_leaf
+from podium.trees.symmetric_growth import choose_level, complete_leaves
 
 NONE = np.empty(0, np.int64)
 ROOM = 4  # times the number of leaves of a tree: how many may be split on trial
@@ -255,7 +257,9 @@ class DistributedGrower(Grower):
         self.pool, self.pool_nodes = np.zeros(2 * n_pairs + 1, LEAF), np.zeros(2 * n_pairs + 1, LEAF)
         self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # pages are allocated when used
 
-    def grow_from(self, root: RootSums, gradients: QuantizedGradients, features: Ints | None, ask: Ask) -> GrownTree:
+    def grow_from(
+        self, root: RootSums, gradients: QuantizedGradients, features: Ints | None, ask: Ask, seed: np.uint64 = NO_SEED
+    ) -> GrownTree:
         """Grow a tree; `ask` sends a request to all parts and adds up their answers.
 
         Args:
@@ -263,10 +267,11 @@ class DistributedGrower(Grower):
             gradients: without words.
             features: the features that may be split on; all by default.
             ask: see `PartLeaves.answer`.
+            seed: of the features that each node may split on.
 
         """
-        table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
-        growth = _Growth(self, root, gradients, table)
+        table = self._table_of_tree(features, seed)
+        growth = (_SymmetricGrowth if self.parameters.symmetric else _Growth)(self, root, gradients, table)
         while (question := growth.next_question()) is not None:
             growth.take(question, *ask(question))
         leaves, nodes, numbers = growth.result()
@@ -306,11 +311,11 @@ class _Growth:
         self, grower: DistributedGrower, root: RootSums, gradients: QuantizedGradients, table: FeatureTable
     ) -> None:
         self.grower, self.table, self.gradients = grower, table, gradients
-        self.limits = grower.parameters.limits(grower.n_leaves, gradients.weight_unit)
+        self.limits = grower.parameters.limits(grower.n_leaves, gradients)
         no_words = np.empty(0, np.int64)
         self.packed = PackedGradients(no_words, gradients.largest_weight, gradients.counts_documents)
         pool, no_rows = grower.pool, np.empty(0, np.int32)
-        self.tree = GrowingTree(pool, no_rows, grower.histograms, grower.splits)
+        self.tree = GrowingTree(pool, grower.pool_nodes, no_rows, grower.histograms, grower.splits)
         self.pairs: list[int] = []  # the leaf of each pair of children
         self.pair_of: dict[int, int] = {}
         self.uncounted: dict[int, int] = {}  # leaves whose split left too few documents: their feature
@@ -326,6 +331,10 @@ class _Growth:
         wanted = self._wanted(counts)
         if not wanted and not counts:
             return None
+        return self._request(wanted, counts)
+
+    def _request(self, wanted: Sequence[int], counts: Sequence[tuple[int, int]]) -> GrowthRequest:
+        """Return a request to split some leaves, and to count the documents of some."""
         pool, expansions = self.tree.leaves, []
         for leaf in wanted:
             pair = len(self.pairs)
@@ -383,10 +392,10 @@ class _Growth:
 
     def _add_children(self, expansion: Expansion, n_left: int, histogram: Ints | None) -> None:
         leaf, left, right, feature, _, _ = expansion
-        pool, nodes, pair = self.tree.leaves, self.grower.pool_nodes, (left - 1) // 2
+        pool, nodes, pair = self.tree.leaves, self.tree.nodes, (left - 1) // 2
         self.pair_of[leaf] = pair
         pool[left] = pool[leaf]
-        split_record(left, right, n_left, self.limits.l2, int(self.table.monotone[feature]), pool, nodes)
+        split_record(left, right, n_left, self.limits, int(self.table.monotone[feature]), pool, nodes)
         pool[left]["histogram"], pool[right]["histogram"] = pair + 1, pool[leaf]["histogram"]
         self.released.append(leaf)
         if histogram is not None:
@@ -395,12 +404,13 @@ class _Growth:
         else:
             for child in (left, right):
                 pool[child]["feature"], pool[child]["gain"] = -1, 0.0
-        self.released += [child for child in (left, right) if not pool[child]["gain"] > 0.0]
 
     def _choose(self, new: NewLeaves) -> None:
+        """Choose the splits of new leaves; histograms of leaves without one are no longer needed."""
         grower = self.grower
         choose_splits(grower.members[0], grower.bins, self.packed, self.table, self.limits, new, self.tree,
                       grower.scratch)  # fmt: skip
+        self.released += [leaf for leaf in new[: new.count] if not self.tree.leaves[leaf]["gain"] > 0.0]
 
     def _choose_counted(self, leaf: int, feature: int, counts: Ints) -> None:
         """Choose a leaf's split again, with the number of documents in each bin of a feature.
@@ -420,28 +430,78 @@ class _Growth:
             self.uncounted[leaf] = int(record["feature"])
 
     def result(self) -> tuple[Records, Records, list[int]]:
-        """Return the leaves and nodes in the order of best-first growth, and the numbers of the leaves."""
-        pool, pool_nodes, gains = self.tree.leaves, self.grower.pool_nodes, self.tree.leaves["gain"]
-        frontier, order = [0], list[int]()
-        node_of_pair: dict[int, int] = {}
+        """Return the leaves and nodes in the order of local growth, and the numbers of the leaves."""
+        frontier, order = self._in_order()
+        leaves, nodes = self.tree.leaves[frontier].copy(), np.zeros(len(order), LEAF)
+        node_of_pair = {pair: k for k, pair in enumerate(order)}
+        for k, pair in enumerate(order):
+            nodes[k] = self.tree.nodes[2 * pair + 1]
+        for records in (nodes, leaves):
+            for record in records:
+                if record["parent"] >= 0:
+                    record["parent"] = node_of_pair[(int(record["parent"]) - 1) // 2]
+        return leaves, nodes, frontier
+
+    def _in_order(self) -> tuple[list[int], list[int]]:
+        """Return the numbers of the leaves of the tree, and of its pairs of children, best first."""
+        gains, frontier, order = self.tree.leaves["gain"], [0], list[int]()
         while len(frontier) < self.limits.n_leaves:
             place = int(np.argmax(gains[frontier]))
             leaf = frontier[place]
             if not gains[leaf] > 0.0:
                 break
             pair = self.pair_of[leaf]
-            node_of_pair[pair] = len(order)
             order.append(pair)
             frontier[place] = 2 * pair + 1
             frontier.append(2 * pair + 2)
-        leaves, nodes = pool[frontier].copy(), np.zeros(len(order), LEAF)
-        for k, pair in enumerate(order):
-            nodes[k] = pool_nodes[2 * pair + 1]
-        for records in (nodes, leaves):
-            for record in records:
-                if record["parent"] >= 0:
-                    record["parent"] = node_of_pair[(int(record["parent"]) - 1) // 2]
-        return leaves, nodes, frontier
+        return frontier, order
+
+
+class _SymmetricGrowth(_Growth):
+    """A growing symmetric tree. A request splits the leaves of a level, or counts their documents by one feature."""
+
+    def __init__(
+        self, grower: DistributedGrower, root: RootSums, gradients: QuantizedGradients, table: FeatureTable
+    ) -> None:
+        super().__init__(grower, root, gradients, table)
+        self.leaves, self.path = [0], list[int]()  # in the order of local growth; the features of the levels
+        self.counts_of: dict[int, Ints] = {}  # by feature: the documents of each leaf of this level in each bin
+
+    def next_question(self) -> GrowthRequest | None:
+        """Return a request for the next level; None if the tree is complete."""
+        if len(self.path) == self.limits.max_depth:
+            return None
+        pool, grower, none = self.tree.leaves, self.grower, np.zeros((len(self.leaves), CELLS), np.int64)
+        level = self.tree._replace(leaves=pool[self.leaves])
+        feature, is_sure = choose_level(
+            grower.members[0], self.packed, self.table, self.limits, level, np.array(self.path, np.int64),
+            np.array(list(self.counts_of), np.int64), np.array([*self.counts_of.values(), none]), grower.scratch,
+        )  # fmt: skip
+        if feature < 0:
+            return None
+        if not is_sure:
+            return self._request([], [(leaf, feature) for leaf in self.leaves])
+        pool[self.leaves] = level.leaves
+        self.path.append(feature)
+        return self._request([leaf for leaf in self.leaves if pool[leaf]["feature"] >= 0], [])
+
+    def take(self, question: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
+        """Continue with the summed answers of all parts."""
+        if question.counts:
+            self.counts_of[question.counts[0][1]] = counts
+            return
+        super().take(question, n_left, cells, counts)
+        children = {leaf: (left, right) for leaf, left, right, *_ in question.expansions}
+        stay = [children[leaf][0] if leaf in children else leaf for leaf in self.leaves]
+        self.leaves = stay + [right for _, right in children.values()]
+        self.counts_of = {}
+
+    def _choose(self, new: NewLeaves) -> None:
+        """Complete the histograms of new leaves; the split of a level is chosen when all its leaves are known."""
+        complete_leaves(self.grower.members[0], self.table, new, self.tree)
+
+    def _in_order(self) -> tuple[list[int], list[int]]:
+        return self.leaves, list(range(len(self.pairs)))
 
 
 # --- kernels
@@ -460,10 +520,12 @@ def plant_root(pool: Records, n_documents: Int, total: Int) -> None:
 
 
 @kernel
-def split_record(left: Int, right: Int, n_left: Int, l2: float, direction: Int, pool: Records, nodes: Records) -> None:
+def split_record(
+    left: Int, right: Int, n_left: Int, limits: GrowthLimits, direction: Int, pool: Records, nodes: Records
+) -> None:
     """Turn a copy of a leaf into its left child, and another record into its right child; the node is right − 1."""
     middle = pool[left].start + n_left
-    add_node(left, right, Partition(middle, middle, pool[left].end, False, True), l2, direction, pool, nodes)
+    add_node(left, right, Partition(middle, middle, pool[left].end, False, True), limits, direction, pool, nodes)
 
 
 @kernel
@@ -473,7 +535,7 @@ def choose_splits(
 ) -> None:  # fmt: skip
     """Complete the histograms of new leaves, of which the first is counted, and choose their splits."""
     assigned, scratch = share_of_features(member, features), scratches[0]
-    score_features(member, gradients, features, assigned, limits, new, tree, scratch)
+    score_features(member, features, assigned, limits, new, tree, scratch)
     choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
 
 
@@ -490,11 +552,8 @@ def choose_with_counts(
         tree.splits[0],
     )
     cells = tree.histograms[leaf.histogram]
-    score_leaf(gradients, features, assigned, limits, leaf, cells, splits, scratch)
+    score_leaf(features, assigned, limits, leaf, cells, splits, scratch)
     for k in range(len(counted)):
         scratch.counts[:] = counts[k]
-        scan_feature(
-            N(COUNTED), counted[k], cells, leaf, features, features.is_categorical, limits.min_documents, limits.l2,
-            scratch, splits,
-        )  # fmt: skip
+        scan_feature(N(COUNTED), counted[k], cells, leaf, features, features.is_categorical, limits, scratch, splits)
     choose_split(bins, gradients, features, limits, leaf, splits, False, tree, scratch)

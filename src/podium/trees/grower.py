@@ -51,6 +51,7 @@ from podium.trees.growth_types import (
     Member,
     N,
     NewLeaves,
+    NodeFeatures,
     PackedGradients,
     Record,
     Records,
@@ -59,12 +60,13 @@ from podium.trees.growth_types import (
 from podium.trees.histograms import build_histograms, share
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
-from podium.trees.quantization import QuantizedGradients, gradient_of, total_of, weight_of
-from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features
+from podium.trees.quantization import QuantizedGradients, total_of
+from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features, value_of
 from podium.trees.tree import Tree
 
 NONE: Floats = np.empty(0)
 NO_RULE = LeafRule(0.0, 0.0, 0.0)
+NO_SEED = np.uint64(0)
 
 
 class Grower:
@@ -90,14 +92,15 @@ class Grower:
     """
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
+        self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         self.wait_for_compilation = self._begin_compilation()
         self._grow: Callable[..., Any] | None = None  # compiled for the array types of this grower
-        self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
         self.is_categorical[list(bins.categories)] = True
         self.monotone = _monotone_directions(parameters, self.is_categorical)
         self.is_monotone = bool(self.monotone.any())
+        self.per_node = _features_per_node(parameters, bins.n_features)
         self.bins, self.layout = binned.matrix, binned.layout
         self.n_bins, self.n_leaves = bins.counts, min(parameters.n_leaves, max(2, n))
         n_cells = self.layout.total_cells
@@ -115,6 +118,7 @@ class Grower:
         self.tiles = np.empty((n_threads, self.bins.width * CHUNK), np.uint8)
         self.leaves, self.nodes = np.empty(self.n_leaves, LEAF), np.empty(self.n_leaves, LEAF)
         self.splits = np.empty((2, bins.n_features), SPLIT)
+        self.counts = [np.empty((self.n_leaves, CELLS), np.int64)] if parameters.symmetric else []
         self.cuts = np.concatenate([*bins.cuts, np.zeros(1, np.float32)]), np.cumsum([0, *map(len, bins.cuts)])
         varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
         self.candidates = np.flatnonzero(varies)  # constant features cannot be split on
@@ -122,6 +126,8 @@ class Grower:
 
     def _begin_compilation(self) -> Callable[[], None]:
         """Compile growth in another process if it is not cached; return a function that waits for it."""
+        if not self.parameters.is_common:
+            return lambda: None
         return compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
 
     def grow(
@@ -131,10 +137,12 @@ class Grower:
         features: Ints | None = None,
         scores: Floats = NONE,
         rule: LeafRule = NO_RULE,
+        seed: np.uint64 = NO_SEED,
     ) -> GrownTree:
         """Grow a tree.
 
-        The leaf with the highest gain is split next; of ties, the older one. Rows outside the sample of the gradients
+        The leaf with the highest gain is split next; of ties, the older one. A symmetric tree grows level by level, see
+        `symmetric_growth`. Rows outside the sample of the gradients
         are partitioned with the others.
 
         Args:
@@ -144,6 +152,7 @@ class Grower:
             scores: of all rows, contiguous; growth adds the leaf values of the rule to them. None by default. They stay
                 unchanged if rows are left out, or the tree has one leaf or more than 256.
             rule: computes leaf values.
+            seed: of the features that each node may split on.
 
         Returns:
             The tree. Its rows are an array of this grower, which the next tree overwrites.
@@ -151,21 +160,21 @@ class Grower:
         """
         self.wait_for_compilation()
         documents, n_sampled = self._list_documents(gradients, rows)
-        table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
+        table = self._table_of_tree(features, seed)
         packed = PackedGradients(gradients.words, gradients.largest_weight, gradients.counts_documents)
-        limits = self.parameters.limits(self.n_leaves, gradients.weight_unit)
-        tree = GrowingTree(self.leaves, documents, self.histograms, self.splits)
+        limits = self.parameters.limits(self.n_leaves, gradients)
+        tree = GrowingTree(self.leaves, self.nodes, documents, self.histograms, self.splits)
         source, scales = gradients.source, scales_of_sums(gradients.source)
         g, h = (np.ascontiguousarray(values, np.float64) for values in (source.gradients, source.hessians))
         values = np.empty(self.n_leaves)
         sums = LeafSums(g, h, *scales, self.leaf_of_row, self.sums, self.totals, rule, values, scores)
         arrays = self._tree_arrays(self.n_leaves, gradients)
         arguments = (
-            self.bins, packed, table, limits, n_sampled, tree, self.nodes, self.buffer, self.tiles, self.scratch,
-            arrays, sums,
+            self.bins, packed, table, limits, n_sampled, tree, self.buffer, self.tiles, self.scratch, arrays, sums,
+            *self.counts,
         )  # fmt: skip
         if self._grow is None:
-            self._grow = compile_for(grow, self.members[0], *arguments)
+            self._grow = compile_for(self._kernel(), self.members[0], *arguments)
         compiled, members = self._grow, self.members
         n_leaves = int(self.team.run_kernel(lambda thread: compiled(members[thread], *arguments)))
         leaf_of_row = known = added = None
@@ -178,6 +187,14 @@ class Grower:
         described, starts, ends, goes_left = self._described(n_leaves, arrays, added)
         grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known, added)
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
+
+    def _kernel(self) -> Callable[..., Any]:
+        """Return the kernel that grows trees of this shape."""
+        if not self.parameters.symmetric:
+            return grow
+        from podium.trees.symmetric_growth import grow_symmetric  # it imports this module
+
+        return grow_symmetric
 
     def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeBuffers:
         """Return new arrays for a tree of `n_leaves` leaves, which keeps them."""
@@ -195,7 +212,13 @@ class Grower:
         return FeatureTable(
             candidates, scanned, self.n_bins, layout.first_cell, layout.n_cells, layout.common_cell, layout.block_cells,
             layout.block_strides, self.is_categorical if self.is_categorical.any() else None, self.monotone,
+            self.per_node,
         )  # fmt: skip
+
+    def _table_of_tree(self, features: Ints | None, seed: np.uint64) -> FeatureTable:
+        """Return the table for a tree on some features, all if None."""
+        table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
+        return table if self.per_node is None else table._replace(per_node=self.per_node._replace(seed=seed))
 
     def _list_documents(self, gradients: QuantizedGradients, rows: Int32s | None) -> tuple[Any, int]:
         """Return the rows to grow on, those of the sample first, and the size of the sample."""
@@ -236,7 +259,8 @@ class Grower:
         value_unit = gradients.gradient_unit / gradients.weight_unit
         grown = replace(grown, bounds=(value_unit * leaves["low"], value_unit * leaves["high"]))
         if self.parameters.split == "least-squares":
-            return newton_bounds(grown, gradients.source, self.monotone, self.parameters.l2, self.team)
+            l1, l2 = self.parameters.l1, self.parameters.l2
+            return newton_bounds(grown, gradients.source, self.monotone, l1, l2, self.team)
         return grown
 
     def _categories(
@@ -268,6 +292,22 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) ->
         if directions[is_categorical].any():
             raise DataError("a categorical feature cannot be monotone")
     return directions
+
+
+def _features_per_node(parameters: GrowthParameters, n_features: int) -> NodeFeatures | None:
+    """Return which features nodes may split on, None for all; without constraints, all are in one group."""
+    constraints, fraction = parameters.interaction_constraints, parameters.feature_fraction_per_node
+    if constraints is None and fraction == 1:
+        return None
+    groups = [range(n_features)] if constraints is None else [sorted(set(group)) for group in constraints]
+    of_feature: list[list[int]] = [[] for _ in range(n_features)]
+    for number, group in enumerate(groups):
+        for feature in group:
+            if not 0 <= feature < n_features:
+                raise DataError(f"interaction_constraints: there is no feature {feature}; there are {n_features}")
+            of_feature[feature].append(number)
+    first, flat = np.cumsum([0, *map(len, of_feature)]), [number for numbers in of_feature for number in numbers]
+    return NodeFeatures(first, np.array(flat, np.int64), len(groups), float(fraction), NO_SEED)
 
 
 # --- kernels
@@ -302,8 +342,8 @@ def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Boo
 @kernel
 def grow(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
-    n_sampled: Int, tree: GrowingTree, nodes: Records, buffer: Int32s, tiles: Bytes, scratches: Records,
-    arrays: TreeBuffers, sums: LeafSums,
+    n_sampled: Int, tree: GrowingTree, buffer: Int32s, tiles: Bytes, scratches: Records, arrays: TreeBuffers,
+    sums: LeafSums,
 ) -> Int:  # fmt: skip
     """Grow one tree, best leaf first; return the number of leaves. Every thread of a team calls this.
 
@@ -312,8 +352,7 @@ def grow(
         bins, gradients, features: of all rows and features.
         limits: how far to grow.
         n_sampled: the size of the sample, which comes first among the documents of the tree.
-        tree: input: the documents; output: all leaves.
-        nodes: output: the leaves that were split, in that order.
+        tree: input: the documents; output: all leaves and nodes.
         buffer: scratch of the size of the documents, for partitioning.
         tiles, scratches: scratch of each thread; a tile holds the bins that are counted at a time.
         arrays: output: the tree.
@@ -324,9 +363,9 @@ def grow(
     set_event(member.thread, member.n_threads, member.event)
     not_inlined()
     member, bins, tree = borrow(member, bins, tree)
-    features = borrow_features(features, features.is_categorical)
+    features = borrow_features(features, features.is_categorical, features.per_node)
     gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
-    nodes, buffer = borrowed(nodes), borrowed(buffer)
+    buffer = borrowed(buffer)
     tile, scratch = borrowed(tiles)[member.thread], scratches[member.thread]
     assigned = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
@@ -334,7 +373,7 @@ def grow(
     while True:
         if new.count > 0 and (may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits)):
             build_histograms(member, bins, gradients.words, features, assigned, new, tree, tile, scratch.words)
-            score_features(member, gradients, features, assigned, limits, new, tree, scratch)
+            score_features(member, features, assigned, limits, new, tree, scratch)
             wait_at_barrier(member.barrier, member.n_threads)
         choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
         wait_at_barrier(member.barrier, member.n_threads)
@@ -350,16 +389,25 @@ def grow(
             new = NewLeaves(best, best, N(0))
             continue
         if member.thread == 0:  # no other thread reads the leaf any more
-            direction = features.monotone[leaf.feature]
-            add_node(best, n_leaves, parts, limits.l2, direction, tree.leaves, nodes)
+            add_node(best, n_leaves, parts, limits, features.monotone[leaf.feature], tree.leaves, tree.nodes)
         new = NewLeaves(best, n_leaves, N(2)) if parts.is_left_small else NewLeaves(n_leaves, best, N(2))
         n_leaves += 1
         wait_at_barrier(member.barrier, member.n_threads)
         if n_leaves == limits.n_leaves:
             break
+    finish_tree(member, bins, features, tree, n_leaves, scratch, arrays, sums)
+    return n_leaves
+
+
+@helper
+def finish_tree(
+    member: Member, bins: BinMatrix, features: FeatureTable, tree: GrowingTree, n_leaves: Int, scratch: Record,
+    arrays: TreeBuffers, sums: LeafSums,
+) -> None:  # fmt: skip
+    """Describe a grown tree, sum over its leaves, add their values to scores, and leave the team."""
     arrays = borrow_arrays(arrays)
     if member.thread == 0:
-        describe(tree.leaves, nodes, n_leaves, features.is_categorical, arrays)
+        describe(tree.leaves, tree.nodes, n_leaves, features.is_categorical, arrays)
     wait_at_barrier(member.barrier, member.n_threads)
     if len(tree.documents) == bins.n_rows and n_leaves <= MOST_BYTES:
         one = N(1)
@@ -372,7 +420,6 @@ def grow(
             wait_at_barrier(member.barrier, member.n_threads)
             add_grown_leaves(first, last, n_leaves, sums, member.thread, member.n_threads, scratch.scores)
     leave(member.thread, member.n_threads, member.barrier, member.event)
-    return n_leaves
 
 
 @helper
@@ -387,18 +434,25 @@ def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, 
             borrowed(bins.columns), bins.n_rows, borrowed(bins.rows), bins.width, borrowed(bins.entries),
             borrowed(bins.starts),
         ),
-        GrowingTree(borrowed(tree.leaves), borrowed(tree.documents), borrowed(tree.histograms), borrowed(tree.splits)),
+        GrowingTree(
+            borrowed(tree.leaves), borrowed(tree.nodes), borrowed(tree.documents), borrowed(tree.histograms),
+            borrowed(tree.splits),
+        ),
     )  # fmt: skip
 
 
 @helper
-def borrow_features(features: FeatureTable, is_categorical: Bools | None) -> FeatureTable:
+def borrow_features(
+    features: FeatureTable, is_categorical: Bools | None, per_node: NodeFeatures | None
+) -> FeatureTable:
     """Return the same for features; Numba sees that an argument is None, but not that a field is."""
     kinds = None if is_categorical is None else borrowed(is_categorical)
+    allowed = None if per_node is None else borrowed(per_node)
     return FeatureTable(
         borrowed(features.candidates), borrowed(features.scanned), borrowed(features.n_bins),
         borrowed(features.first_cell), borrowed(features.n_cells), borrowed(features.common_cell),
         borrowed(features.block_cells), borrowed(features.block_strides), kinds, borrowed(features.monotone),
+        allowed,
     )  # fmt: skip
 
 
@@ -456,7 +510,7 @@ def leaf_with_highest_gain(leaves: Records, n_leaves: Int) -> Int:
 
 @helper
 def add_node(
-    split: Int, new: Int, parts: Partition, l2: float, direction: Int, leaves: Records, nodes: Records
+    split: Int, new: Int, parts: Partition, limits: GrowthLimits, direction: Int, leaves: Records, nodes: Records
 ) -> None:
     """Turn a leaf into a node; its left child takes its place, its right child a new one."""
     not_inlined()
@@ -480,8 +534,8 @@ def add_node(
     left.is_left, right.is_left = N(1), N(0)
     right.low, right.high = low, high
     if direction != 0:
-        left_value = gradient_of(left_total) / (weight_of(left_total) + l2)
-        right_value = gradient_of(total - left_total) / (weight_of(total - left_total) + l2)
+        left_value = value_of(left_total, limits.l1, limits.l2)
+        right_value = value_of(total - left_total, limits.l1, limits.l2)
         middle = (min(max(left_value, low), high) + min(max(right_value, low), high)) / 2
         if direction > 0:
             left.high, right.low = min(high, middle), max(low, middle)

@@ -16,7 +16,7 @@ from podium.core.threads import n_threads_for
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
 from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, LeafSums, TreeBuffers, U
-from podium.trees.quantization import TINY, BoundedGradients
+from podium.trees.quantization import TINY, BoundedGradients, shrunk
 from podium.trees.tree import Tree
 
 MOST_BYTES = 256  # leaves that a byte can number
@@ -264,7 +264,7 @@ def add_grown_leaves(
             gradient += totals[part, 0, leaf]
             hessian += totals[part, 1, leaf]
         divisor = hessian / h + rule.l2
-        value = gradient / g / divisor if divisor > 0.0 else 0.0
+        value = shrunk(gradient / g, rule.l1) / divisor if divisor > 0.0 else 0.0
         values[leaf] = rule.rate * min(max(value, -rule.limit), rule.limit)
         if thread == 0:
             sums.values[leaf] = values[leaf]
@@ -369,7 +369,9 @@ def find_leaves(
 Bounds = tuple[float, float]
 
 
-def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l2: float, team: Team) -> GrownTree:
+def newton_bounds(
+    grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l1: float, l2: float, team: Team
+) -> GrownTree:
     """Return the tree with bounds from the Newton values of its nodes, for splits by least squares.
 
     Below a split on a monotone feature the values of one side stay below the middle of the two sides' Newton values,
@@ -385,19 +387,19 @@ def newton_bounds(grown: GrownTree, gradients: BoundedGradients, monotone: Ints,
     for node in range(n_nodes):
         children = [int(tree.left[node]), int(tree.right[node])]
         sums = [node_sums[child] if child >= 0 else leaf_sums[~child] for child in children]
-        sides = _bounds_of_children(bounds[node], int(monotone[tree.feature[node]]), sums, l2)
+        sides = _bounds_of_children(bounds[node], int(monotone[tree.feature[node]]), sums, l1, l2)
         bounds |= dict(zip(children, sides, strict=True))
     of_leaves = [bounds.get(~leaf, (-math.inf, math.inf)) for leaf in range(len(grown.starts))]
     lowest, highest = (np.array(values) for values in zip(*of_leaves, strict=True))
     return replace(grown, bounds=(lowest, highest))
 
 
-def _bounds_of_children(bounds: Bounds, direction: int, sums: list[Floats], l2: float) -> list[Bounds]:
+def _bounds_of_children(bounds: Bounds, direction: int, sums: list[Floats], l1: float, l2: float) -> list[Bounds]:
     """Return the bounds of the left and the right child."""
     low, high = bounds
     sides = [bounds, bounds]
     if direction:
-        values = [min(max(g / (h + l2) if h + l2 > 0 else 0.0, low), high) for g, h in sums]
+        values = [min(max(shrunk(g, l1) / (h + l2) if h + l2 > 0 else 0.0, low), high) for g, h in sums]
         middle = (values[0] + values[1]) / 2
         lower, upper = (0, 1) if direction > 0 else (1, 0)
         sides[lower], sides[upper] = (low, min(high, middle)), (max(low, middle), high)

@@ -110,6 +110,17 @@ class PackedGradients(NamedTuple):
     counts_documents: bool
 
 
+class NodeFeatures(NamedTuple):
+    """Which of the features each node may split on; see `splitting.forbid_features`."""
+
+    # first_group, groups: feature f is in the groups `groups[first_group[f] : first_group[f + 1]]`
+    first_group: Ints
+    groups: Ints
+    n_groups: Int
+    fraction: float  # of the features that the groups allow
+    seed: Any  # uint64, of the tree
+
+
 class FeatureTable(NamedTuple):
     """The features that may be split on, and properties of every feature."""
 
@@ -125,22 +136,27 @@ class FeatureTable(NamedTuple):
     block_strides: Ints
     is_categorical: Bools | None  # None if none is, so that no code for categories is compiled
     monotone: Ints  # +1, −1 or 0
+    per_node: NodeFeatures | None = None  # None if every node may split on all candidates
 
 
 class GrowthLimits(NamedTuple):
-    """Limits of growth; l2 is in units of the packed weights, and a depth of −1 means no limit."""
+    """Limits of growth, in units of the packed gradients and weights; a depth of −1 means no limit."""
 
     n_leaves: Int
     max_depth: Int
     min_documents: Int
     min_documents_to_split: Int
     l2: float
+    min_weight: Int = 1  # of a side
+    min_gain: float = 0.0  # a split must gain more
+    l1: float | None = None  # None for 0, so that no code for it is compiled
 
 
 class GrowingTree(NamedTuple):
     """A growing tree, shared by all threads."""
 
     leaves: Records  # `LEAF` records; the first ones are in use
+    nodes: Records  # the leaves that were split, in that order
     documents: Int32s  # the rows to grow on, grouped by leaf
     histograms: Ints  # of all features, for each leaf
     splits: Records  # `SPLIT` records of all features, for the smaller and the larger of the two newest leaves
@@ -163,11 +179,12 @@ class TreeBuffers(NamedTuple):
 
 
 class LeafRule(NamedTuple):
-    """The formula of leaf values: Σ gradients / (Σ hessians + l2), within ± limit, times rate."""
+    """The formula of leaf values: Σ gradients, shrunk by l1, / (Σ hessians + l2), within ± limit, times rate."""
 
     l2: float
     limit: float
     rate: float
+    l1: float = 0.0
 
 
 class LeafSums(NamedTuple):

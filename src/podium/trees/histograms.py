@@ -1,7 +1,7 @@
 """Histograms: the packed gradients of a leaf's documents, summed by feature and bin.
 
 Histograms of dense features are counted for 16 at a time: 16 × 256 cells of 8 bytes stay in the cache nearest the core
-while the documents stream past. `docs/performance.md` lists the gain of each technique.
+while the documents stream past. `bench/PERFORMANCE.md` lists the gain of each technique.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class QuantizedGradients:
     gradient_unit: float
     weight_unit: float
     largest_weight: int  # as an integer
-    counts_documents: bool  # whether every weight is 1, so that their sums count documents
+    counts_documents: bool  # whether every weight is 1, so that their sums count documents; False if `sampled` is set
     source: BoundedGradients  # the gradients before rounding
     # sampled, unsampled: the rows on which splits are searched, and the others; None without a sample
     sampled: Int32s | None = None
@@ -203,6 +203,12 @@ def gradient_of(word: Int) -> Any:
 def weight_of(word: Int) -> Any:
     """Return the weight of a packed word or of a sum of them."""
     return np.float64(np.uint32(word))
+
+
+@helper
+def shrunk(gradient: Any, l1: float) -> Any:
+    """Move a sum of gradients towards 0 by l1, to 0 at most."""
+    return max(gradient - l1, 0.0) + min(gradient + l1, 0.0)
 
 
 @helper

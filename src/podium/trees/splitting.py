@@ -1,14 +1,22 @@
 """The search for the best split of a leaf, from its histograms.
 
-The score of a split is G_l²/(H_l + l2) + G_r²/(H_r + l2), G and H the sums of gradients and weights on each side; its
-gain is the difference to the score of the whole leaf. Of equal scores the lowest feature wins, then the lowest bin,
-then missing values on the right, so the choice depends on neither threads nor the order of rows.
+The score of a split is G_l²/(H_l + l2) + G_r²/(H_r + l2), G and H the sums of gradients and weights on each side, G
+shrunk by l1 (`quantization.shrunk`). Its gain is the difference to the score of the whole leaf. Of equal scores the
+lowest feature wins, then the lowest bin, then missing values on the right, so the choice depends on neither threads nor
+the order of rows.
 
 Most features are only bounded, in single precision: those that may have the best split are scored exactly.
+
+The minimum of documents in a leaf is exact, but enforced at different times. If weights count documents, it is the
+minimum weight of a side, so every scored split obeys it. Otherwise a scored split only needs a weight of 1 on each side
+(more with a minimum of hessians). `choose_split` then sets `is_checked` if the weights prove that both sides have
+enough documents. If they do not, `partitioning.partition_leaf` counts the documents when the leaf is split, and if
+there are too few, `choose_counted_split` searches again with documents counted by bin.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +24,11 @@ import numpy as np
 from podium.core.array_types import Bools, Floats, Int, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
+from podium.core.random import keyed_bits, random_bits, to_unit
 from podium.core.simd import (
     LANES,
     WORDS,
+    absolute,
     all_lanes,
     all_words,
     choose_lanes,
@@ -43,24 +53,19 @@ from podium.trees.growth_types import (
     Member,
     N,
     NewLeaves,
+    NodeFeatures,
     PackedGradients,
     Record,
     Records,
     U,
 )
 from podium.trees.histograms import complete_histograms
-from podium.trees.quantization import gradient_of, weight_of
+from podium.trees.quantization import gradient_of, shrunk, weight_of
 
 SLACK = 1.0 + 4e-6  # a score in single precision times this is above the exact one
-MAX_L2, MAX_MINIMUM = 2.0**60, 2**24  # beyond these, single precision would overflow or miscount
+MAX_L2 = 2.0**60  # beyond this, single precision would overflow
+EXACT = 2**24  # whole numbers up to this are exact in single precision
 WRAPPED = 2.0**32  # added to a weight from 2^31 on, which reads as a negative number
-
-
-@helper
-def can_be_bounded(minimum: Int, limits: GrowthLimits) -> bool:
-    """Whether single precision is enough for bounds."""
-    can: bool = limits.l2 < MAX_L2 and minimum < MAX_MINIMUM
-    return can
 
 
 @helper
@@ -75,9 +80,19 @@ def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
 
 
 @helper
+def _shrunk_lanes(gradients: Any, l1: float) -> Any:
+    """Bound |gradient|, shrunk by l1, from above: the difference of two rounded numbers may lose all digits."""
+    inlined()
+    zero = all_lanes(np.float32(0.0))
+    rest = absolute(gradients) * all_lanes(np.float32(SLACK)) - all_lanes(np.float32(l1 / SLACK))
+    return choose_lanes(rest > zero, rest, zero)
+
+
+@helper
 def bound_numbers(
-    cells: Ints, total: Int, features: FeatureTable, assigned: FeatureShare, minimum: Int, l2: float, splits: Records
-) -> None:
+    cells: Ints, total: Int, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, l1: float | None,
+    splits: Records,
+) -> None:  # fmt: skip
     """Bound the scores of each numeric feature without a direction from above; −1 if it has no split.
 
     The scores of `score_splits` in single precision, 16 at a time: one of each range of bins (`bin_matrix`). First
@@ -89,7 +104,9 @@ def bound_numbers(
     the leaf, or NaN where l2 is 0, which is above nothing; with a minimum that is above 1 it has none.
     """
     not_inlined()
-    lightest, added, none = all_lanes(np.float32(minimum)), all_lanes(np.float32(l2)), all_lanes(np.float32(-1.0))
+    minimum = limits.min_weight
+    lightest = all_lanes(np.float32(minimum if minimum < EXACT else minimum / SLACK))
+    added, none = all_lanes(np.float32(limits.l2)), all_lanes(np.float32(-1.0))
     everything, has_minimum, is_heavy = all_words(total), minimum > 1, 2.0 * weight_of(total) >= WRAPPED
     for number in range(U(assigned.first), U(assigned.last)):
         feature = U(features.scanned[number])
@@ -109,6 +126,8 @@ def bound_numbers(
                 right, right_two = everything - one, everything - two
                 gr, wr = upper_halves(right, right_two), _weights(right, right_two, is_heavy)
                 hl, hr = wl + added, wr + added
+                if l1 is not None:
+                    gl, gr = _shrunk_lanes(gl, l1), _shrunk_lanes(gr, l1)
                 score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
                 if has_minimum:
                     score = choose_lanes(lightest > wl, none, choose_lanes(lightest > wr, none, score))
@@ -126,8 +145,11 @@ class SplitRules(NamedTuple):
     # total, n_documents: of the leaf
     total: Int
     n_documents: Int
-    minimum: Int  # the least number of documents on a side if COUNTED, else the least weight
+    # min_weight, min_documents: of each side; documents are counted if COUNTED
+    min_weight: Int
+    min_documents: Int
     l2: float  # added to the weight of each side
+    l1: float | None  # shrinks the gradient of each side
     direction: Int  # +1 or −1 for a monotone feature, else 0
     # low, high: bounds of the leaf's value
     low: float
@@ -156,8 +178,8 @@ def may_split(leaf: Record, limits: GrowthLimits) -> bool:
 
 @helper
 def score_features(
-    member: Member, gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits,
-    new: NewLeaves, tree: GrowingTree, scratch: Record,
+    member: Member, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, new: NewLeaves,
+    tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
     """Complete the histograms of the new leaves, and score the best split of each feature; each thread its assigned.
 
@@ -172,30 +194,27 @@ def score_features(
         leaf = tree.leaves[new.small if which == 0 else new.large]
         if may_split(leaf, limits):
             cells = tree.histograms[leaf.histogram]
-            score_leaf(gradients, features, assigned, limits, leaf, cells, tree.splits[which], scratch)
+            score_leaf(features, assigned, limits, leaf, cells, tree.splits[which], scratch)
 
 
 @helper
 def score_leaf(
-    gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, leaf: Record,
-    cells: Ints, splits: Records, scratch: Record,
+    features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, leaf: Record, cells: Ints, splits: Records,
+    scratch: Record,
 ) -> None:  # fmt: skip
     """Score the best split of each feature of one leaf, from its complete histogram."""
-    minimum = limits.min_documents if gradients.counts_documents else np.int64(1)
-    is_in_range = can_be_bounded(minimum, limits)
+    is_in_range = limits.l2 < MAX_L2
     if is_in_range:
-        bound_numbers(cells, leaf.total, features, assigned, minimum, limits.l2, splits)
+        bound_numbers(cells, leaf.total, features, assigned, limits, limits.l1, splits)
     for number in range(assigned.first, assigned.last):
         feature = features.scanned[number]
-        is_number = features.monotone[feature] == 0 and not _is_category(features.is_categorical, feature)
+        is_number = features.monotone[feature] == 0 and not is_category(features.is_categorical, feature)
         if not (is_number and is_in_range):
-            scan_feature(
-                N(BOUNDED), feature, cells, leaf, features, features.is_categorical, minimum, limits.l2, scratch, splits
-            )
+            scan_feature(N(BOUNDED), feature, cells, leaf, features, features.is_categorical, limits, scratch, splits)
 
 
 @helper
-def _is_category(is_categorical: Bools | None, feature: Int) -> bool:
+def is_category(is_categorical: Bools | None, feature: Int) -> bool:
     """Whether a feature is categorical; False at compile time if there are none."""
     if is_categorical is not None:
         return bool(is_categorical[feature])
@@ -226,7 +245,7 @@ def choose_counted_split(
     not_inlined()
     everything = FeatureShare(N(0), N(0), N(0), N(0), N(0), N(0), N(0), np.int64(len(features.scanned)))
     cells, splits = tree.histograms[leaf.histogram], tree.splits[0]
-    score_leaf(gradients, features, everything, limits, leaf, cells, splits, scratch)
+    score_leaf(features, everything, limits, leaf, cells, splits, scratch)
     choose_split(bins, gradients, features, limits, leaf, splits, True, tree, scratch)
 
 
@@ -244,11 +263,12 @@ def choose_split(
     """
     not_inlined()
     cells = tree.histograms[leaf.histogram]
-    total, l2, min_documents = leaf.total, limits.l2, limits.min_documents
-    parent = gradient_of(total) * gradient_of(total) / (weight_of(total) + l2)
+    total = leaf.total
+    parent = score_of(total, limits.l1, limits.l2)
     leaf.feature, leaf.gain = N(-1), 0.0
+    forbid_features(leaf, features.candidates, features.per_node, tree.nodes, splits)
     while True:
-        best, feature = parent * (1.0 + 1e-12), N(-1)
+        best, feature = max(parent * (1.0 + 1e-12), parent + limits.min_gain), N(-1)
         for candidate in features.candidates:
             if splits[candidate].score > best:
                 best, feature = splits[candidate].score, candidate
@@ -256,15 +276,9 @@ def choose_split(
             return
         split = splits[feature]
         if split.precision == BOUNDED:
-            minimum = min_documents if gradients.counts_documents else np.int64(1)
-            scan_feature(
-                N(LOCATED), feature, cells, leaf, features, features.is_categorical, minimum, l2, scratch, splits
-            )
+            scan_feature(N(LOCATED), feature, cells, leaf, features, features.is_categorical, limits, scratch, splits)
             continue  # the exact score may be lower than another feature's
-        is_enough = gradients.counts_documents or split.precision == COUNTED or min_documents == 1
-        if not is_enough:
-            lighter = min(np.int64(np.uint32(split.left_total)), np.int64(np.uint32(total - split.left_total)))
-            is_enough = lighter > (min_documents - 1) * gradients.largest_weight
+        is_enough = split.precision == COUNTED or has_enough_documents(total, split.left_total, gradients, limits)
         if is_enough or not counted:
             break
         counts = scratch.counts
@@ -272,12 +286,84 @@ def choose_split(
             counts[b] = 0
         for k in range(leaf.start, leaf.end):
             counts[bins.columns[U(feature * bins.n_rows + np.int64(tree.documents[k]))]] += 1
-        scan_feature(
-            N(COUNTED), feature, cells, leaf, features, features.is_categorical, min_documents, l2, scratch, splits
-        )
+        scan_feature(N(COUNTED), feature, cells, leaf, features, features.is_categorical, limits, scratch, splits)
     leaf.feature, leaf.gain, leaf.is_checked = feature, best - parent, np.int64(is_enough)
     leaf.bin, leaf.missing_left, leaf.left_total = split.bin, split.missing_left, split.left_total
-    _set_goes_left(leaf, cells, features, features.is_categorical, l2, scratch)
+    _set_goes_left(leaf, cells, features, features.is_categorical, limits.l2, scratch)
+
+
+@helper
+def score_of(word: Int, l1: float | None, l2: float) -> Any:
+    """Return G²/(H + l2) of some documents."""
+    gradient = gradient_of(word)
+    if l1 is not None:
+        gradient = shrunk(gradient, l1)
+    return gradient * gradient / (weight_of(word) + l2)
+
+
+@helper
+def value_of(word: Int, l1: float | None, l2: float) -> Any:
+    """Return the value G/(H + l2) of a leaf with some documents."""
+    gradient = gradient_of(word)
+    if l1 is not None:
+        gradient = shrunk(gradient, l1)
+    return gradient / (weight_of(word) + l2)
+
+
+@helper
+def has_enough_documents(total: Int, left_total: Int, gradients: PackedGradients, limits: GrowthLimits) -> bool:
+    """Whether both sides of a split surely have enough documents: one too few could not weigh as much."""
+    if gradients.counts_documents or limits.min_documents == 1:
+        return True
+    lighter = min(np.int64(np.uint32(left_total)), np.int64(np.uint32(total - left_total)))
+    is_sure: bool = lighter > (limits.min_documents - 1) * gradients.largest_weight
+    return is_sure
+
+
+@helper
+def forbid_features(
+    leaf: Record, candidates: Ints, per_node: NodeFeatures | None, nodes: Records, splits: Records
+) -> None:
+    """Take the splits of features that a leaf may not use from the choice; with None nothing is compiled.
+
+    The leaf is known by the sides of the nodes above it, whatever its number is.
+    """
+    if per_node is not None:
+        path, key, parent, is_left = np.empty(leaf.depth, np.int64), per_node.seed, leaf.parent, leaf.is_left
+        for k in range(leaf.depth):
+            path[k], key = nodes[parent].feature, random_bits(key, np.uint64(is_left))
+            parent, is_left = nodes[parent].parent, nodes[parent].is_left
+        forbid_features_after(path, key, candidates, per_node, splits)
+
+
+@helper
+def forbid_features_after(path: Ints, key: Any, candidates: Ints, per_node: NodeFeatures, splits: Records) -> None:
+    """Forbid features that share no group with all features of a path, and all but a random sample of the others.
+
+    Exactly the share that was asked for is drawn, rounded up, one feature after the other: each with the probability
+    (features still to draw) / (features still to look at), which makes all samples equally likely.
+    """
+    not_inlined()
+    first_group, groups = per_node.first_group, per_node.groups
+    n_shared = np.zeros(per_node.n_groups, np.int64)  # features of the path in each group, while it has all of them
+    for k in range(len(path)):
+        for at in range(first_group[path[k]], first_group[path[k] + 1]):
+            if n_shared[groups[at]] == k:
+                n_shared[groups[at]] = k + 1
+    is_allowed = np.zeros(len(candidates), np.bool_)
+    for k in range(len(candidates)):
+        for at in range(first_group[candidates[k]], first_group[candidates[k] + 1]):
+            if n_shared[groups[at]] == len(path):
+                is_allowed[k] = True
+    n_left = is_allowed.sum()
+    n_wanted = math.ceil(per_node.fraction * n_left)
+    for k in range(len(candidates)):
+        is_drawn = is_allowed[k]
+        if is_allowed[k]:
+            is_drawn = to_unit(keyed_bits(np.uint64(candidates[k]), key)) * n_left < n_wanted
+            n_left, n_wanted = n_left - 1, n_wanted - np.int64(is_drawn)
+        if not is_drawn:
+            splits[candidates[k]].score = -1.0
 
 
 @helper
@@ -309,28 +395,35 @@ def _set_goes_left(
 @helper
 def scan_feature(
     precision: Int, feature: Int, cells: Ints, leaf: Record, features: FeatureTable, is_categorical: Bools | None,
-    minimum: Int, l2: float, scratch: Record, splits: Records,
+    limits: GrowthLimits, scratch: Record, splits: Records,
 ) -> None:  # fmt: skip
-    """Write the best split of one feature to `splits[feature]`; see `SplitRules` for `precision` and `minimum`.
+    """Write the best split of one feature to `splits[feature]`; see `SplitRules` for `precision`.
 
     If `is_categorical` is None, no code for categories is compiled: Numba sees that an argument is None, but not that a
     field is.
     """
     first = features.first_cell[feature]
     feature_cells = cells[first : first + features.n_cells[feature]]
-    n_documents, n_bins = leaf.end - leaf.start, features.n_bins[feature]
-    split = splits[feature]
+    n_bins, split = features.n_bins[feature], splits[feature]
     split.precision = precision
     if is_categorical is not None:
         if is_categorical[feature]:
-            rules = SplitRules(precision, leaf.total, n_documents, minimum, l2, N(0), 0.0, 0.0)
+            rules = split_rules(precision, leaf, limits, N(0))
             best = _scan_categories(feature_cells, n_bins, rules, scratch)
             split.score, split.bin, split.missing_left, split.left_total = best
             return
-    direction = features.monotone[feature]
-    rules = SplitRules(precision, leaf.total, n_documents, minimum, l2, direction, leaf.low, leaf.high)
+    rules = split_rules(precision, leaf, limits, features.monotone[feature])
     best = _scan_numbers(feature_cells, n_bins, rules, scratch)
     split.score, split.bin, split.missing_left, split.left_total = best
+
+
+@helper
+def split_rules(precision: Int, leaf: Record, limits: GrowthLimits, direction: Int) -> SplitRules:
+    """Return the rules for a leaf."""
+    return SplitRules(
+        precision, leaf.total, leaf.end - leaf.start, limits.min_weight, limits.min_documents, limits.l2, limits.l1,
+        direction, leaf.low, leaf.high,
+    )  # fmt: skip
 
 
 @helper
@@ -339,12 +432,8 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
     not_inlined()
     sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
     scores, missing_scores = scratch.scores, scratch.missing_left_scores
-    missing, word, place = cells[MISSING], np.int64(0), U(0)
-    for lane in range(U(LANES)):  # one range of bins after the other (`cell_of`)
-        for cell in range(U(LANES) if lane == 0 else lane, U(len(cells)), U(LANES)):
-            word += cells[cell]
-            sums[place] = word
-            place += U(1)
+    missing = cells[MISSING]
+    cumulate_values(cells, sums)
     if rules.precision == COUNTED:
         count = np.int64(0)
         for b in range(n_bins):
@@ -353,7 +442,7 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
     # All values against the missing ones is a split as well; without missing values the right side would be empty.
     any_missing = np.uint32(missing) > 0 or (rules.precision == COUNTED and counts[MISSING] > 0)
     n_splits = n_bins if any_missing else n_bins - 1
-    best = _score_allowed(sums, counts_below, N(0), n_splits, rules, scores)
+    best = score_allowed(sums, counts_below, N(0), n_splits, rules, scores)
     if any_missing:
         # Only missing values on the left would be the same split as only missing values on the right.
         begin = N(0)
@@ -363,7 +452,7 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
         for b in range(n_bins):
             sums[b] += missing
             counts_below[b] += counts[MISSING]
-        other = _score_allowed(sums, counts_below, begin, max(n_bins - 1, begin), rules, missing_scores)
+        other = score_allowed(sums, counts_below, begin, max(n_bins - 1, begin), rules, missing_scores)
         best = max(best, other)
     if rules.precision == BOUNDED:
         return BestSplit(best, N(0), N(0), N(0))
@@ -375,6 +464,17 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
             if any_missing and b < n_bins - 1 and missing_scores[b] == best:
                 return BestSplit(best, np.int64(b + 1), np.int64(1), sums[b])
     return BestSplit(-1.0, N(0), N(0), N(0))
+
+
+@helper
+def cumulate_values(cells: Ints, sums: Ints) -> None:
+    """Cumulate the words of a feature's bins, without that of missing values."""
+    word, place = np.int64(0), U(0)
+    for lane in range(U(LANES)):  # one range of bins after the other (`cell_of`)
+        for cell in range(U(LANES) if lane == 0 else lane, U(len(cells)), U(LANES)):
+            word += cells[cell]
+            sums[place] = word
+            place += U(1)
 
 
 @helper
@@ -393,7 +493,7 @@ def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Recor
         word += cells[cell_of(b, len(cells))]
         count += scratch.counts[b]
         sums[rank], counts_below[rank] = word, count
-    best = _score_allowed(sums, counts_below, N(0), n_present, rules, scratch.scores)
+    best = score_allowed(sums, counts_below, N(0), n_present, rules, scratch.scores)
     if best >= 0.0:
         for rank in range(n_present):
             if scratch.scores[rank] == best:
@@ -422,19 +522,20 @@ def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Fl
 
 
 @helper
-def _score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
+def score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
     """Score the allowed splits after the bins begin … end − 1, −1 for the others; return the highest score."""
-    minimum = 1 if rules.precision == COUNTED else rules.minimum
-    best = score_splits(sums, begin, end, rules.total, minimum, rules.l2, scores)
+    best = score_splits(sums, begin, end, rules.total, rules.min_weight, rules.l2, rules.l1, scores)
     if rules.precision == COUNTED:
-        best = _forbid_small_sides(counts_below, begin, end, rules.n_documents, rules.minimum, scores)
+        best = _forbid_small_sides(counts_below, begin, end, rules.n_documents, rules.min_documents, scores)
     if rules.direction != 0:
         best = _forbid_wrong_direction(sums, begin, end, rules, scores)
     return best
 
 
 @helper
-def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2: float, scores: Floats) -> Any:
+def score_splits(
+    sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2: float, l1: float | None, scores: Floats
+) -> Any:
     """Score a split after each bin: G_l²/H_l + G_r²/H_r, −1 if a side weighs less than `minimum`; return the highest.
 
     `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The highest is searched among
@@ -445,6 +546,8 @@ def score_splits(sums: Ints, begin: Int, end: Int, total: Int, minimum: Int, l2:
         gl, wl = gradient_of(sums[b]), weight_of(sums[b])
         gr, wr = gradient - gl, weight - wl
         hl, hr = wl + l2, wr + l2
+        if l1 is not None:
+            gl, gr = shrunk(gl, l1), shrunk(gr, l1)
         score = (gl * gl * hr + gr * gr * hl) / (hl * hr)
         scores[b] = score if (wl >= lightest) & (wr >= lightest) else -1.0
     best = np.int64(-1)
@@ -472,9 +575,8 @@ def _forbid_wrong_direction(sums: Ints, begin: Int, end: Int, rules: SplitRules,
     not_inlined()
     best = -1.0
     for b in range(begin, end):
-        left = min(max(gradient_of(sums[b]) / (weight_of(sums[b]) + rules.l2), rules.low), rules.high)
-        rest = rules.total - sums[b]
-        right = min(max(gradient_of(rest) / (weight_of(rest) + rules.l2), rules.low), rules.high)
+        left = min(max(value_of(sums[b], rules.l1, rules.l2), rules.low), rules.high)
+        right = min(max(value_of(rules.total - sums[b], rules.l1, rules.l2), rules.low), rules.high)
         if (right - left) * rules.direction < 0.0:
             scores[b] = -1.0
         best = max(best, scores[b])
