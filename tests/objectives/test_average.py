@@ -7,7 +7,8 @@ import podium
 from podium import DataError, LambdaMART
 from podium.boosting import Checkpoint
 from podium.combining import deviation
-from podium.objectives import Average, Lambda, Multiclass, QueryRegression, describe, parse
+from podium.measures import as_measure
+from podium.objectives import Average, Lambda, Multiclass, QueryRegression, default_objective, describe, parse
 
 PARTS = QueryRegression(), Lambda("ndcg")
 SETTINGS = {
@@ -85,3 +86,13 @@ def test_text_and_bad_arguments(data):
         Average("ndcg")
     with pytest.raises(DataError, match="Average takes objectives with one score"):
         Average(Multiclass()).bind(data)
+
+
+@pytest.mark.parametrize(("measure", "trained"), [
+    ("ndcg@10", "ndcg@20"), ("ndcg@50", "ndcg@50"), ("ndcg", "ndcg"), ("ap", "ap"), ("err@5", "err@20"),
+    ("precision@5", "precision@5"), ("ndcg(labels=clicks)@3", "ndcg(labels=clicks)@20"),
+])  # fmt: skip
+def test_default_objective_trains_on_the_top_20_ranks_or_the_cutoff(measure, trained):
+    regression, ranking = default_objective(as_measure(measure)).parts
+    assert ranking == Lambda(trained)
+    assert regression.labels == ranking.labels

@@ -137,7 +137,7 @@ def test_a_measure_of_ones_own_gives_lambdas():
 
 def test_what_makes_no_sense():
     data = podium.artificial(3, features=2)
-    with pytest.raises(DataError, match="tau has no swap deltas"):
+    with pytest.raises(DataError, match="tau cannot be trained on"):
         Lambda("tau", normalize=False)
     with pytest.raises(DataError, match="the same for every order"):
         Lambda("precision", normalize=False)

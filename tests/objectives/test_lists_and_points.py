@@ -88,6 +88,9 @@ def test_lambdas_are_slopes(loss):
     for seed in range(4):
         data, scores = documents(seed)
         lambdas, hessians = loss.bind(data).gradients(scores, 7)
+        (term,) = loss.bind(data).loss_terms(scores, 7)
+        assert term.costs.sum() == pytest.approx(cost_of(loss, data, scores))
+        assert loss.bind(data).loss(scores, 7) == pytest.approx(cost_of(loss, data, scores) / data.query_weights.sum())
         step = 1e-5
         for row in range(len(data)):
             moved = np.zeros(len(data))

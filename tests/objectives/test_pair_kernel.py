@@ -94,7 +94,8 @@ TERMS = st.sampled_from([
     Lambda("ndcg", normalize=False), Lambda("ndcg", truncation=3, normalize=True),
     Lambda("ndcg", truncation=20, normalize=False), Lambda("err", normalize=False),
     Lambda("ap", normalize=True), Lambda("ap", truncation=18, normalize=False), Pairwise(normalize=True),
-    Pairwise(Hinge()),
+    Lambda("ndcg", pair_truncation=5), Lambda("ap", pair_truncation=18), Lambda("err@9", pair_truncation=4),
+    Lambda("accuracy", pair_truncation=7), Pairwise(Hinge()),
     Pairwise(SquaredHinge(0.4)), Pairwise(Fidelity()), Local("ndcg", normalize=False), LambdaLoss(normalize=False),
 ])  # fmt: skip
 
@@ -137,6 +138,7 @@ LONG = [
     Lambda("ndcg", normalize=False), Lambda("ndcg", normalize=True), Lambda("ndcg", truncation=400, normalize=True),
     Lambda("err", normalize=False),
     Lambda("ap", normalize=True), Pairwise(SquaredHinge(0.4)), LambdaLoss(normalize=True),
+    Lambda("ndcg", pair_truncation=600),
 ]  # fmt: skip
 
 

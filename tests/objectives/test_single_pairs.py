@@ -20,6 +20,8 @@ OBJECTIVES = [
     "lambda(ndcg, normalize=true)", "lambda(err, normalize=true)", "lambdaloss(normalize=false)",
     "local(ndcg@3, normalize=false)", "lambda(success@3, normalize=false)", "lambda(pfound, normalize=false)",
     "lambda(ap(norm=reachable)@2, normalize=false)", "lambda(r_precision, normalize=false)",
+    "lambda(ndcg, normalize=false, pair_truncation=2)", "lambda(err, normalize=true, pair_truncation=3)",
+    "lambda(accuracy, normalize=true, pair_truncation=2)",
 ]  # fmt: skip
 
 

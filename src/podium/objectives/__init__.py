@@ -1,7 +1,11 @@
 """What models are trained on: scores in, gradients λ and hessians w out."""
 
+from podium.objectives.approx import ApproxNDCG
 from podium.objectives.base import BoundObjective, Objective, register
+from podium.objectives.cumulative import Cumulative
 from podium.objectives.debiased import Debiased
+from podium.objectives.gbrank import GBRank
+from podium.objectives.hinges import SVMMAP
 from podium.objectives.lambda_ import Lambda, LambdaLoss, Local
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
 from podium.objectives.listwise import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
@@ -10,6 +14,7 @@ from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.pairwise import Pairwise, Preferences
 from podium.objectives.parsing import describe, parse
 from podium.objectives.pointwise import Logistic, Multiclass, Regression
+from podium.objectives.softmax import QuerySoftMax, TopListNet
 from podium.objectives.softrank import SoftRank
 from podium.objectives.sums import (
     Anneal,
@@ -25,9 +30,10 @@ from podium.objectives.sums import (
 )
 
 __all__ = [
-    "XENDCG", "Anneal", "Average", "BoundObjective", "Constant", "CrossEntropy", "Debiased", "Exponential",
-    "ExponentialGrowth", "ExponentialShare", "Fidelity", "Hinge", "Lambda", "LambdaLoss", "LinearGrowth", "Link",
-    "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass", "Objective", "Ordinal", "PairFilter",
-    "PairTerm", "Pairwise", "Preferences", "QueryRegression", "RankCosine", "Regression", "Schedule", "SoftRank",
-    "SquaredHinge", "Sum", "Tiers", "default_objective", "describe", "parse", "register",
+    "SVMMAP", "XENDCG", "Anneal", "ApproxNDCG", "Average", "BoundObjective", "Constant", "CrossEntropy", "Cumulative",
+    "Debiased", "Exponential", "ExponentialGrowth", "ExponentialShare", "Fidelity", "GBRank", "Hinge", "Lambda",
+    "LambdaLoss", "LinearGrowth", "Link", "ListMLE", "ListNet", "Local", "LocalSigmoid", "Logistic", "Multiclass",
+    "Objective", "Ordinal", "PairFilter", "PairTerm", "Pairwise", "Preferences", "QueryRegression", "QuerySoftMax",
+    "RankCosine", "Regression", "Schedule", "SoftRank", "SquaredHinge", "Sum", "Tiers", "TopListNet",
+    "default_objective", "describe", "parse", "register",
 ]  # fmt: skip

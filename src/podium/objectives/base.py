@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s, Floats
-from podium.core.merging import alone
+from podium.core.merging import Same, Total, alone, merged
+from podium.core.sums import ExactSum
 from podium.core.team import Team
 from podium.errors import DataError
 from podium.measures import Measure
 
 if TYPE_CHECKING:
     from podium.data import RankingData
+
+
+class LossTerm(NamedTuple):
+    """A part of a loss: weight · Σ costs / Σ counts. Most losses are one part of weight 1.
+
+    Attributes:
+        weight: of the part.
+        costs: of queries, pairs or documents, with their weights: λ of the part is minus the gradient of their sum.
+        counts: the weights that the sum is divided by: u_q of each query, d_i u_q of each document where documents
+            count on their own.
+
+    """
+
+    weight: float
+    costs: Floats
+    counts: Floats
+
+    def sums(self) -> Any:
+        """Return what a part of the data adds (`podium.core.merging`)."""
+        return Same(self.weight), Total((ExactSum.of(self.costs), ExactSum.of(self.counts)))
+
+
+def loss_of_sums(sums: Sequence[tuple[float, tuple[ExactSum, ExactSum]]]) -> float:
+    """Return the loss from the sums of its terms over all data; NaN if nothing counts."""
+    losses = [weight * float(cost) / float(count) if float(count) > 0 else math.nan for weight, (cost, count) in sums]
+    return math.fsum(losses)
 
 
 class BoundObjective(ABC):
@@ -61,6 +89,14 @@ class BoundObjective(ABC):
                 f"{type(self).__qualname__}.gradients must return λ and w of the shape {scores.shape}, not {shapes}"
             )
         gradients[:], hessians[:] = result
+
+    def loss(self, scores: Floats, iteration: int = 0) -> float:
+        """Return the cost that λ lowers, as a mean over queries, or over documents where each counts on its own."""
+        return loss_of_sums(merged([term.sums() for term in self.loss_terms(scores, iteration)]))
+
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        """Return the parts of the loss, from which it follows on a cluster, too; if not needed there, define `loss`."""
+        raise DataError(f"{type(self).__qualname__} has no loss to watch: define loss_terms(scores, iteration)")
 
     def facts(self) -> Any:
         """What this part adds to facts about all data (`podium.core.merging`); usually nothing."""
@@ -147,6 +183,10 @@ class Objective(ABC):
     @abstractmethod
     def bind(self, data: RankingData) -> BoundObjective:
         """The objective on these documents."""
+
+    def bind_elsewhere(self, data: RankingData) -> BoundObjective:
+        """Bind to data that is not trained on; what comes from training data follows by `set_facts` and `restore`."""
+        return (self.for_parts() if self.works_in_parts and not self.in_parts else self).bind(data)
 
     def measuring(self, *data: RankingData) -> Self:
         """Fix what its measures take from data, so that training and validation data are measured alike."""

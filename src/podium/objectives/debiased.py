@@ -18,6 +18,7 @@ from podium.objectives.base import (
     BoundInParts,
     BoundObjective,
     CompositeObjective,
+    LossTerm,
     Objective,
     register,
     require_one_output,
@@ -101,6 +102,12 @@ class Debiased(CompositeObjective):
         trusts[shown < 1] = 1.0
         return self.objective.bind_among(data, PairFilter(trusts=trusts.astype(np.float32)))
 
+    def bind_elsewhere(self, data: RankingData) -> BoundObjective:
+        """Bind to other data; documents without positions were not shown."""
+        if data.positions is None:
+            data = data.replace(positions=np.full(len(data), -1))
+        return super().bind_elsewhere(data)
+
 
 class BoundBiases(BoundInParts):
     """Biases of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown."""
@@ -145,6 +152,12 @@ class BoundBiases(BoundInParts):
         steps = (gradient_sums - penalties * self.biases) / np.where(divisor > 0, divisor, 1.0)
         self.biases += self.settings.rate * np.where(divisor > 0, steps, 0.0)
         self.biases[0] = 0.0
+
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        """Return those of the inner objective at s + b; b is 0 for positions that training has not seen."""
+        self.inner.team = self.team
+        known = np.where(self.shown < len(self.biases), self.shown, 0)
+        return self.inner.loss_terms(scores + self.biases[known], iteration)
 
     def state(self) -> dict[str, list[float]]:
         return {"biases": self.biases.tolist()} | {f"in/{name}": value for name, value in self.inner.state().items()}

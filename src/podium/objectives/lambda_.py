@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from podium.core.array_types import Ints
-from podium.core.validation import require_number
+from podium.core.validation import require_number, require_whole
 from podium.errors import DataError
 from podium.measures import NDCG, LookupTables, Measure
 from podium.measures.families import LAMBDALOSS
@@ -32,6 +32,8 @@ class Lambda(MeasuredTerm):
         truncation: another way to write the cutoff.
         sigma: σ, the steepness of the sigmoid.
         normalize: scale λ as LightGBM does, see `PairTerm`; False for the papers' λ.
+        pair_truncation: only pairs with a document above this rank count, each with |ΔZ| of the whole measure. This is
+            what LightGBM and XGBoost call truncation, but they also divide by the best DCG of so many ranks.
 
     Example:
         >>> import numpy as np, podium
@@ -47,6 +49,11 @@ class Lambda(MeasuredTerm):
     truncation: int | None = None
     sigma: float = 1.0
     normalize: bool = True
+    pair_truncation: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole("pair_truncation", self.pair_truncation, 1, optional=True)
 
     @property
     def link(self) -> Link:  # type: ignore[override]

@@ -391,6 +391,22 @@ def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
 
 
 @helper
+def link_cost(link: Int, parameter: Number, x: Number) -> Any:
+    """C of one pair with the lead x = σo."""
+    if link == HINGE:
+        return max(parameter - x, 0.0)
+    if link == SQUARED_HINGE:
+        return 0.5 * max(parameter - x, 0.0) ** 2
+    if link == LOCAL:
+        return _wrong_and_right(x + parameter)[0]
+    if link == FIDELITY:
+        return 1.0 - math.sqrt(_wrong_and_right(x)[1])
+    if link == EXPONENTIAL:
+        return math.exp(min(-x, LARGEST_EXPONENT)) * (1.0 + max(-x - LARGEST_EXPONENT, 0.0))
+    return max(-x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@helper
 def link_constant(link: Int, parameter: Number) -> Any:
     """What `link_lanes` needs of the parameter: computed once for all pairs of a row."""
     if link == HINGE or link == SQUARED_HINGE:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.core.array_types import Floats, Ints
+from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Max
 from podium.core.team import Team
@@ -18,6 +18,7 @@ from podium.data.canonical import ContentRandom
 from podium.errors import DataError
 from podium.objectives.base import (
     BoundObjective,
+    LossTerm,
     Objective,
     document_weights_of,
     labels_of,
@@ -50,6 +51,10 @@ class ListLoss(Objective):
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """λ and w of the documents of all lists, without query weights."""
 
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        """Return the cost of each list, without query weights."""
+        raise DataError(f"{type(self).__name__} has no loss: define its costs(lists, scores, iteration)")
+
 
 class Lists:
     """The labelled documents of all queries, one list after the other in the canonical order; no list is empty."""
@@ -73,18 +78,31 @@ class Lists:
         sums: Floats = np.add.reduceat(values, self.offsets)[self.list_of] if len(values) else values
         return sums
 
+    def totals(self, values: Floats) -> Floats:
+        """Σ over each list."""
+        return np.add.reduceat(values, self.offsets) if len(values) else values
+
     def softmax(self, values: Floats) -> Floats:
         """e^v over its sum in the list."""
         if not len(values):
             return values
-        highest = np.maximum.reduceat(values, self.offsets)[self.list_of]
-        powers = np.exp(values - highest)
+        powers = np.exp(self._below_highest(values))
         return powers / self.sums(powers)
+
+    def log_softmax(self, values: Floats) -> Floats:
+        """The logarithm of `softmax`, also where that is too small for a number."""
+        if not len(values):
+            return values
+        below = self._below_highest(values)
+        return below - np.log(self.sums(np.exp(below)))
+
+    def _below_highest(self, values: Floats) -> Floats:
+        return values - np.maximum.reduceat(values, self.offsets)[self.list_of]
 
 
 class _BoundLists(BoundObjective):
     def __init__(self, loss: ListLoss, data: RankingData) -> None:
-        self.loss, self.lists, self.n = loss, Lists(data, loss.labels, loss), len(data)
+        self.objective, self.lists, self.n = loss, Lists(data, loss.labels, loss), len(data)
         self.query_weights = query_weights_of(data)[self.lists.queries][self.lists.list_of]
         loss.prepare(self.lists)
         self.changes = loss.is_random(self.lists)
@@ -98,9 +116,15 @@ class _BoundLists(BoundObjective):
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         result = np.zeros(self.n), np.zeros(self.n)
         rows, self.lists.team = self.lists.rows, self.team
-        gradients, hessians = self.loss.of_lists(self.lists, scores[rows], iteration)
+        gradients, hessians = self.objective.of_lists(self.lists, scores[rows], iteration)
         result[0][rows], result[1][rows] = self.query_weights * gradients, self.query_weights * hessians
         return result
+
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        counts = query_weights_of(self.lists.data)
+        self.lists.team = self.team
+        costs = self.objective.costs(self.lists, scores[self.lists.rows], iteration)
+        return [LossTerm(1.0, counts[self.lists.queries] * costs, counts)]
 
 
 def softmax_cross_entropy(lists: Lists, scores: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -108,6 +132,11 @@ def softmax_cross_entropy(lists: Lists, scores: Floats, target: Floats) -> tuple
     shares, weighted = lists.softmax(scores), lists.weights * target
     total = lists.sums(weighted)
     return weighted - shares * total, shares * (1.0 - shares) * total
+
+
+def softmax_costs(lists: Lists, scores: Floats, target: Floats) -> Floats:
+    """−Σ d_i t_i log softmax(s)_i of each list."""
+    return lists.totals(-lists.weights * target * lists.log_softmax(scores))
 
 
 def require_labels_up_to(loss: ListLoss, lists: Lists, highest: float) -> None:
@@ -137,6 +166,9 @@ class ListNet(ListLoss):
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         return softmax_cross_entropy(lists, scores, lists.softmax(lists.labels))
 
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        return softmax_costs(lists, scores, lists.softmax(lists.labels))
+
 
 @register
 @dataclass(frozen=True)
@@ -161,11 +193,20 @@ class ListMLE(ListLoss):
     labels: str = "relevance"
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        gradients, hessians, _ = self._plackett_luce(lists, scores)
+        return gradients, hessians
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        tails = self._plackett_luce(lists, scores)[2]
+        lowest = np.minimum.reduceat(lists.labels, lists.offsets)[lists.list_of] if len(scores) else scores
+        return lists.totals(np.where(lists.labels > lowest, lists.weights * (tails - scores), 0.0))
+
+    def _plackett_luce(self, lists: Lists, scores: Floats) -> tuple[Floats, Floats, Floats]:
         order = np.lexsort((-lists.labels, lists.list_of))  # stable: equal labels in the canonical order
-        result = np.zeros(len(order)), np.zeros(len(order))
+        gradients, hessians, tails = np.zeros(len(order)), np.zeros(len(order)), np.zeros(len(order))
         offsets = np.append(lists.offsets, len(order))
-        plackett_luce(offsets, order, lists.labels, scores, lists.weights, *result)
-        return result
+        plackett_luce(offsets, order, lists.labels, scores, lists.weights, gradients, hessians, tails)
+        return gradients, hessians, tails
 
 
 @helper
@@ -177,14 +218,14 @@ def _log_sum(a: float, b: float) -> Any:
 
 @kernel
 def plackett_luce(
-    offsets: Ints, order: Ints, labels: Floats, scores: Floats, weights: Floats, gradients: Floats, hessians: Floats
-) -> None:
-    """λ and w of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above their list's lowest label.
+    offsets: Ints, order: Ints, labels: Floats, scores: Floats, weights: Floats, gradients: Floats, hessians: Floats,
+    tails: Floats,
+) -> None:  # fmt: skip
+    """λ, w and T of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above the lowest label.
 
     `order` sorts the documents of a list by descending label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d
     is 0 for the lowest label; the hessian likewise. Both sums over k are kept as logarithms: no score is too large.
     """
-    tails = np.empty(len(order))
     for q in range(len(offsets) - 1):
         tail, end = -np.inf, offsets[q + 1]
         while end > offsets[q]:  # one label after the other, the lowest first
@@ -192,7 +233,8 @@ def plackett_luce(
             while start > offsets[q] and labels[order[start - 1]] == labels[order[end - 1]]:
                 start -= 1
                 tail = _log_sum(tail, scores[order[start]])
-            tails[start:end] = tail
+            for k in range(start, end):
+                tails[order[k]] = tail
             end = start
         lowest = labels[order[offsets[q + 1] - 1]]
         first, second = -np.inf, -np.inf  # log Σ d_k e^{−T_k} and log Σ d_k e^{−2 T_k}
@@ -204,8 +246,8 @@ def plackett_luce(
                 end += 1
             counts = labels[order[start]] > lowest
             if counts and weight > 0.0:
-                first = _log_sum(first, math.log(weight) - tails[start])
-                second = _log_sum(second, math.log(weight) - 2.0 * tails[start])
+                first = _log_sum(first, math.log(weight) - tails[order[start]])
+                second = _log_sum(second, math.log(weight) - 2.0 * tails[order[start]])
             for k in range(start, end):
                 i = order[k]
                 share = math.exp(scores[i] + first)
@@ -249,9 +291,15 @@ class XENDCG(ListLoss):
         return True
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        return softmax_cross_entropy(lists, scores, self._target(lists, iteration))
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        return softmax_costs(lists, scores, self._target(lists, iteration))
+
+    def _target(self, lists: Lists, iteration: int) -> Floats:
         gamma = lists.random.of_documents(f"{self.seed}/{iteration}/gamma")[lists.rows]
         target = np.exp2(lists.labels) - gamma
-        return softmax_cross_entropy(lists, scores, target / lists.sums(target))
+        return target / lists.sums(target)
 
 
 @register
@@ -279,18 +327,32 @@ class RankCosine(ListLoss):
         require_labels_up_to(self, lists, 50.0)
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        d = lists.weights
-        gains = np.exp2(lists.labels) - 1.0
-        total = lists.sums(d)
-        gains -= lists.sums(d * gains) / np.where(total > 0, total, 1.0)
+        d, gains = lists.weights, self._gains(lists)
         gain_length, square = np.sqrt(lists.sums(d * gains * gains)), lists.sums(d * scores * scores)
         along = lists.sums(d * gains * scores)
         with np.errstate(divide="ignore", invalid="ignore"):
             turned = 0.5 * d * (gains - along / square * scores) / (gain_length * np.sqrt(square))
             straight = 0.5 * d * gains / gain_length
         gradients = np.where(square > 0, turned, straight)
-        lowest, highest = (f.reduceat(lists.labels, lists.offsets)[lists.list_of] for f in (np.minimum, np.maximum))
-        return np.where(lowest < highest, gradients, 0.0), np.zeros(len(d))
+        return np.where(self._differ(lists)[lists.list_of], gradients, 0.0), np.zeros(len(d))
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        d, gains = lists.weights, self._gains(lists)
+        lengths = np.sqrt(lists.totals(d * gains * gains)) * np.sqrt(lists.totals(d * scores * scores))
+        cosines = lists.totals(d * gains * scores) / np.where(lengths > 0, lengths, 1.0)
+        return np.where(self._differ(lists), 0.5 * (1.0 - cosines), 0.0)
+
+    def _gains(self, lists: Lists) -> Floats:
+        """Gains less their mean in the list."""
+        d, gains = lists.weights, np.exp2(lists.labels) - 1.0
+        total = lists.sums(d)
+        gains -= lists.sums(d * gains) / np.where(total > 0, total, 1.0)
+        return gains
+
+    def _differ(self, lists: Lists) -> Bools:
+        """Whether the labels of each list differ."""
+        lowest, highest = (f.reduceat(lists.labels, lists.offsets) for f in (np.minimum, np.maximum))
+        return np.asarray(lowest < highest)
 
 
 @register
@@ -313,7 +375,13 @@ class QueryRegression(ListLoss):
     score_unit = math.inf
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        return lists.weights * self._residuals(lists, scores), lists.weights
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        return lists.totals(0.5 * lists.weights * self._residuals(lists, scores) ** 2)
+
+    def _residuals(self, lists: Lists, scores: Floats) -> Floats:
+        """Residuals less their mean in the list."""
         residuals, d = lists.labels - scores, lists.weights
         total = lists.sums(d)
-        mean = lists.sums(d * residuals) / np.where(total > 0, total, 1.0)
-        return d * (residuals - mean), d
+        return residuals - lists.sums(d * residuals) / np.where(total > 0, total, 1.0)

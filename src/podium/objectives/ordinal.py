@@ -111,6 +111,18 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         curves = above * (1.0 - above) + below * (1.0 - below)
         gradients[:], hessians[:] = p.by_row(p.weights * (below - above)), p.by_row(p.weights * curves)
 
+    def counted_weights(self) -> Floats:
+        known = self.classes[self.class_of] == self.points.labels  # validation data may have other labels
+        return np.where(known, self.points.weights, 0.0)
+
+    def costs(self, scores: Floats) -> Floats:
+        """−log P(l) = log(1 + e^{s − θ above}) + log(1 + e^{θ below − s}) − log(1 − e^{−δ})."""
+        ends = _with_ends(self.thresholds)
+        below, above = ends[self.class_of], ends[self.class_of + 1]
+        return np.asarray(
+            np.logaddexp(0.0, scores - above) + np.logaddexp(0.0, below - scores) - np.log(-np.expm1(below - above))
+        )
+
     def state(self) -> dict[str, list[float]]:
         return {"thresholds": self.thresholds.tolist()}
 

@@ -6,7 +6,7 @@ A query's documents are laid out by rank in tiles of `TILE`, each tile some rows
 `pair_rows` takes documents one by one, and each goes over those below it, `LANES` at a time: all that a pair needs is
 read once, and the sums of the row stay in registers. A few pairs too many are looked at: with documents at or above
 the row's rank, and with the padding behind the last document, whose label, NaN, compares with none. Their weight is 0.
-The lanes are added up in one order on every machine. docs/performance.md says what each technique gave.
+The lanes are added up in one order on every machine. bench/PERFORMANCE.md says what each technique gave.
 
 An objective of NDCG or of plain pairs, with RankNet's link, is compiled without the code for all others: `extras` is
 None then, and code guarded by `extras is not None` is not compiled.
@@ -311,10 +311,13 @@ Work = list[tuple[PairTask, PairScratch]]
 
 
 class ThreadShares:
-    """The tasks of each thread, and the memory it works in; kept from round to round."""
+    """The tasks of each thread, and the memory it works in; kept from round to round.
+
+    Rows are the first `depth` ranks of each query.
+    """
 
     def __init__(self, sizes: Ints, depth: int, discounts: Floats) -> None:
-        self.sizes, self.discounts = sizes, discounts
+        self.sizes, self.depth, self.discounts = sizes, depth, discounts
         self.rows = np.minimum(sizes, depth)
         self.work = (self.rows + 20) * sizes  # pairs, and what each document costs besides
         self.is_worth_it = bool(self.work.sum() >= MIN_WORK)
@@ -340,7 +343,7 @@ class ThreadShares:
             edges[0], edges[-1] = 0, len(self.sizes)
             for thread, share in enumerate(self._shares):
                 first, last = int(edges[thread]), int(edges[thread + 1])
-                share.append((pair_task(first, last, longest=longest), self.scratch(thread)))
+                share.append((pair_task(first, last, longest=longest, last_row=self.depth), self.scratch(thread)))
         return self._shares
 
     def meetings(self, n_threads: int = 1, event: Ints | None = None) -> list[list[Meeting]]:
@@ -367,7 +370,7 @@ class ThreadShares:
         sums = self.scratch(0)
         scratch = self.scratch(thread)._replace(gradients=sums.gradients, hessians=sums.hessians, total=sums.total)
         shared = np.flatnonzero(self.sizes > longest).tolist()
-        return [(pair_task(q, q + 1, thread=thread, **together), scratch) for q in shared]
+        return [(pair_task(q, q + 1, thread=thread, last_row=self.depth, **together), scratch) for q in shared]
 
 
 def pair_task(first: int, last: int, **others: Any) -> PairTask:

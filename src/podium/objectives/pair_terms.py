@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -20,13 +20,16 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures import LookupTables, Measure, Ranking, as_measure
 from podium.measures.families import BY_SWAPS, DISCOUNTED, ONES, lookup_tables
-from podium.objectives.base import BoundObjective, Objective, labels_of, query_weights_of, require_labels
+from podium.measures.ranking import for_queries
+from podium.objectives.base import BoundObjective, LossTerm, Objective, labels_of, query_weights_of, require_labels
 from podium.objectives.links import CROSS_ENTROPY, Link
+from podium.objectives.pair_costs import NO_DELTAS, pair_costs
 from podium.objectives.pair_kernel import Gradients, Meeting, ThreadShares, Work, lambda_gradients, pair_task
 from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
 from podium.objectives.pair_rows import PairSettings
 
 NO_TOTALS: Floats = np.empty(0)
+NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
 BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a family
 
 
@@ -88,6 +91,7 @@ class PairTerm(LinkedObjective):
         labels: the source of the labels that say which document of a pair is the better one.
         normalize: divide each pair by 0.01 + |s_i − s_j| (unless all scores are equal), then scale each query's λ and
             w by log2(1 + Λ)/Λ, Λ the sum of |λ_ij| over both documents of all pairs, as LightGBM does.
+        pair_truncation: only pairs with a document above this rank count; None for all.
 
     Example:
         >>> import numpy as np
@@ -102,6 +106,7 @@ class PairTerm(LinkedObjective):
 
     labels: str
     normalize: bool = False
+    pair_truncation: int | None = None
 
     def trained_measure(self) -> Measure | None:
         """The measure whose swap deltas weight the pairs; None where all pairs weigh 1."""
@@ -201,7 +206,8 @@ class BoundPairs(BoundObjective):
             among.groups is not None, among.trusts is not None, bool(term.normalize), bool(term.normalize),
         )  # fmt: skip
         self.extras = self._extras(among)
-        self.shares = ThreadShares(data.query_sizes, self.tables.depth, self.tables.discounts)
+        self.n_rows = min(self.tables.depth, term.pair_truncation or self.tables.depth)  # ranks of upper documents
+        self.shares = ThreadShares(data.query_sizes, self.n_rows, self.tables.discounts)
         _ = self._lambda_gradients  # before λ are asked for: in training another process compiles growth meanwhile
 
     def __getstate__(self) -> dict[str, Any]:
@@ -227,6 +233,11 @@ class BoundPairs(BoundObjective):
         if among.trusts is not None:
             extras[TRUSTS] = among.trusts
         return extras
+
+    @property
+    def known_extras(self) -> Float32s:
+        """Groups and trusts, of no documents where there are none."""
+        return NO_EXTRAS if self.extras is None else self.extras
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """λ and w; documents with equal scores are in the canonical order."""
@@ -259,21 +270,39 @@ class BoundPairs(BoundObjective):
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
         """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
-        assert self.measure is not None
         result.gradients[:], result.hessians[:] = 0.0, 0.0
-        ranking = Ranking(self.data, scores)
-        labels, offsets = ranking.labels(self.measure.labels).astype(np.float64), self.data.offsets
         alone = self.shares.meetings()[0][0]
-        for q in range(self.data.n_queries):
-            ranked = labels[offsets[q] : offsets[q + 1]]
-            step = max(1, BLOCK_CELLS // max(1, len(ranked)))
-            for first in range(0, len(ranked), step):
-                last = min(first + step, len(ranked))
-                deltas = np.ascontiguousarray(np.abs(self.measure.swaps(ranked, first, last)), np.float64)
-                part = pair_task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
-                self._lambda_gradients(part, scores, result, self.shares.scratch(0), alone)
-            total = result.totals[q]
+        for q, first, last, deltas in self._swaps(scores):
+            part = pair_task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
+            self._lambda_gradients(part, scores, result, self.shares.scratch(0), alone)
+        for q, total in enumerate(result.totals.tolist()):
             if self.term.normalize and total > 0:
                 rows = self.data.rows(q)
                 result.gradients[rows] *= math.log2(1 + total) / total
                 result.hessians[rows] *= math.log2(1 + total) / total
+
+    def _swaps(self, scores: Floats) -> Iterator[tuple[int, int, int, Floats]]:
+        """|ΔZ| of a measure without a family, query by query: the ranks first … last − 1 with all others."""
+        assert self.measure is not None
+        labels, offsets = Ranking(self.data, scores).labels(self.measure.labels).astype(np.float64), self.data.offsets
+        for q in range(self.data.n_queries):
+            ranked = labels[offsets[q] : offsets[q + 1]]
+            n_rows, step = min(len(ranked), self.n_rows), max(1, BLOCK_CELLS // max(1, len(ranked)))
+            for first in range(0, n_rows, step):
+                last = min(first + step, n_rows)
+                yield q, first, last, np.ascontiguousarray(np.abs(self.measure.swaps(ranked, first, last)), np.float64)
+
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        """Return Σ |ΔZ_ij| C(s_i − s_j) of each query at the present ranks; `normalize` plays no part."""
+        scores, costs = np.ascontiguousarray(scores, np.float64), np.zeros(self.data.n_queries)
+        fixed = self.documents, self.tables, self.settings, self.known_extras
+        if self.tables.family == BY_SWAPS:
+            for q, first, last, deltas in self._swaps(scores):
+                pair_costs(*fixed, q, q + 1, first, last, scores, deltas, costs)
+        else:
+
+            def work(_: Ints, queries: slice) -> None:
+                pair_costs(*fixed, queries.start, queries.stop, 0, self.n_rows, scores, NO_DELTAS, costs)
+
+            for_queries(self.data.offsets, work, amount=float(self.shares.work.sum()))
+        return [LossTerm(1.0, costs, self.documents.query_weights)]

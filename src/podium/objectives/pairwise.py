@@ -10,7 +10,14 @@ import numpy as np
 from podium.core.array_types import Floats, Ints
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.objectives.base import BoundObjective, document_weights_of, query_weights_of, register, require_source
+from podium.objectives.base import (
+    BoundObjective,
+    LossTerm,
+    document_weights_of,
+    query_weights_of,
+    register,
+    require_source,
+)
 from podium.objectives.links import CrossEntropy, Link
 from podium.objectives.pair_terms import LinkedObjective, PairTerm, require_flag
 
@@ -50,8 +57,8 @@ class Preferences(LinkedObjective):
     """RankNet on the data's `preferences` (i, j, P̄), contradictory ones included; no labels are needed ([B] §2).
 
     C = P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), P̄ the measured share of judges who put i above j. With cross-entropy
-    λ_ij = σ (P̄ − P) and w_ij = σ² P (1 − P), P = 1 / (1 + e^{−σ(s_i − s_j)}). With weights a pair counts u_q √(d_i d_j)
-    times.
+    λ_ij = σ (P̄ − P) and w_ij = σ² P (1 − P), P = 1 / (1 + e^{−σ(s_i − s_j)}). With weights a pair counts
+    p_ij u_q √(d_i d_j) times, p_ij its own weight.
 
     Args:
         link: C; RankNet's cross-entropy by default.
@@ -84,13 +91,13 @@ class BoundPreferences(BoundObjective):
         place = np.empty(self.n, np.int64)
         place[data.canonical_order] = np.arange(self.n)
         pairs = data.preferences
-        i, j, share = pairs.i, pairs.j, pairs.probability.astype(np.float64)
-        order = np.lexsort((share, place[j], place[i]))  # sums do not depend on the order of the pairs
+        i, j, share, counts = pairs.i, pairs.j, pairs.probability.astype(np.float64), pairs.weights
+        order = np.lexsort((counts, share, place[j], place[i]))  # sums do not depend on the order of the pairs
         self.i, self.j, self.share = i[order], j[order], share[order]
         weights = np.empty(self.n)
         weights[data.canonical_order] = document_weights_of(data)
         queries = query_weights_of(data)[data.query_of_row[self.i]]
-        self.weights = queries * np.sqrt(weights[self.i] * weights[self.j])
+        self.weights = counts[order] * (queries * np.sqrt(weights[self.i] * weights[self.j]))
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         gap, for_i, for_j = self._gaps_and_weights(scores)
@@ -99,6 +106,11 @@ class BoundPreferences(BoundObjective):
         gradients: Any = np.bincount(self.i, gradient, self.n) - np.bincount(self.j, gradient, self.n)
         hessians: Any = np.bincount(self.i, hessian, self.n) + np.bincount(self.j, hessian, self.n)
         return gradients, hessians
+
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        gap, for_i, for_j = self._gaps_and_weights(scores)
+        costs = for_i * self.link.cost(gap) + for_j * self.link.cost(-gap)
+        return [LossTerm(1.0, costs, query_weights_of(self.data))]
 
     def pair_lambdas(self, scores: Floats) -> tuple[Ints, Ints, Floats]:
         """The rows i and j of each pair, and λ_ij, which is added to i and taken from j."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from podium.core.array_types import Floats
+from podium.core.array_types import Bools, Floats
 from podium.core.merging import Max, Total, Union, lowest
 from podium.core.sums import ExactSum
 from podium.core.validation import require_number
@@ -16,6 +16,7 @@ from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import (
     BoundObjective,
+    LossTerm,
     Objective,
     document_weights_of,
     labels_of,
@@ -70,6 +71,18 @@ class BoundPoints(BoundObjective):
             self.document_weights = self.points.by_row(self.points.weights)
         self.set_facts_of_points(of_points)
 
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        weights = self.counted_weights()
+        return [LossTerm(1.0, weights * self.costs(scores[..., self.points.rows]), weights)]
+
+    def counted_weights(self) -> Floats:
+        """Return what each labelled document weighs in the loss."""
+        return self.points.weights
+
+    def costs(self, scores: Floats) -> Floats:
+        """Return the cost of each labelled document at its scores."""
+        raise DataError(f"{type(self).__qualname__} has no loss")
+
     def facts_of_points(self) -> Any:
         """What the loss asks for of all data."""
         return None
@@ -118,6 +131,9 @@ class _BoundRegression(BoundPoints):
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         p = self.points
         return p.by_row(p.weights * (p.labels - scores[p.rows])), self.hessians
+
+    def costs(self, scores: Floats) -> Floats:
+        return 0.5 * (self.points.labels - scores) ** 2
 
 
 @register
@@ -210,6 +226,12 @@ class _BoundLogistic(BoundPoints):
         y = 2 * sigma * np.exp(-np.logaddexp(0.0, x))  # |y|
         return p.by_row(self.weights * self.t * y), p.by_row(self.weights * y * (2 * sigma - y))
 
+    def counted_weights(self) -> Floats:
+        return self.weights
+
+    def costs(self, scores: Floats) -> Floats:
+        return np.logaddexp(0.0, -2 * self.sigma * self.t * scores)
+
 
 MOST_CLASSES = 256
 
@@ -277,6 +299,20 @@ class BoundMulticlass(BoundPoints):
         y = (self.class_of == np.arange(n_classes)[:, None]) - softmax(scores[:, p.rows])
         size = np.abs(y)
         return p.by_row(p.weights * y), p.by_row(p.weights * size * (1.0 - size) * (n_classes / (n_classes - 1)))
+
+    def counted_weights(self) -> Floats:
+        return np.where(self._known(), self.points.weights, 0.0)
+
+    def costs(self, scores: Floats) -> Floats:
+        rows, known = np.arange(scores.shape[1]), self._known()
+        highest = scores.max(axis=0)
+        logarithms = highest + np.log(np.exp(scores - highest).sum(axis=0))
+        return np.asarray(logarithms - scores[np.where(known, self.class_of, 0), rows])
+
+    def _known(self) -> Bools:
+        """Whether each label is a class: validation data may have others, which the loss leaves out."""
+        places = np.minimum(self.class_of, len(self.classes) - 1)
+        return np.asarray(self.classes[places] == self.points.labels)
 
     def ranked_by(self, scores: Floats) -> Floats:
         """Expected relevance or gain."""

@@ -11,24 +11,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
+from podium.core.array_types import Float32s, Floats, Int, Ints
 from podium.core.compiling import helper, kernel
-from podium.core.simd import LANES
 from podium.errors import DataError
 from podium.measures import Ranking
-from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables, Span
-from podium.measures.family_kernels import N_COLUMNS, fill_columns, write_deltas
-from podium.measures.ranking import for_queries, sort_ranked
+from podium.measures.families import BY_SWAPS, LookupTables
+from podium.measures.ranking import for_queries
 from podium.objectives.base import BoundObjective, Objective
 from podium.objectives.links import link_number
-from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
+from podium.objectives.pair_costs import (
+    NO_DELTAS,
+    SCORE,
+    PairDocument,
+    document_at,
+    fill_deltas,
+    fill_ranks,
+    pair_weight,
+    rank_scratch,
+    sort_query,
+)
+from podium.objectives.pair_layout import PairDocuments
 from podium.objectives.pair_rows import GAP_OFFSET, PairSettings
 from podium.objectives.pair_terms import BoundPairs
 from podium.objectives.pairwise import BoundPreferences
 from podium.objectives.sums import BoundSum
-
-NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
-NO_DELTAS: Floats = np.empty((0, 0))
 
 
 class WeightedPairs(NamedTuple):
@@ -140,69 +146,27 @@ def _sum_pairs(
         ranking = Ranking(bound.data, scores)
         start, end = bound.data.offsets[first], bound.data.offsets[first + 1]
         deltas = np.abs(bound.measure.swaps(ranking.labels(bound.measure.labels)[start:end].astype(np.float64)))
-    extras = NO_EXTRAS if bound.extras is None else bound.extras
-    add_pairs(bound.documents, bound.tables, bound.settings, extras, first, last, scores, deltas, slots, classes, sums)
+    add_pairs(
+        bound.documents, bound.tables, bound.settings, bound.known_extras, first, last, bound.n_rows, scores, deltas,
+        slots, classes, sums,
+    )  # fmt: skip
 
 
 # --- compiled
 
 
-SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)  # numbers of each rank, of one query
-
-
-class _PairDocument(NamedTuple):
-    """What a pair needs of one of its documents, in addition to |ΔZ|."""
-
-    score: Any
-    label: Any
-    root: Any
-    group: Any
-    trust: Any
-
-
-@helper
-def _fill_ranks(
-    start: Int, ranked: Int32s, documents: PairDocuments, tables: LookupTables, extras: Float32s, ranks: Floats
-) -> None:
-    """The numbers of each rank; `DISTANCE` has what LambdaLoss adds to |ΔZ| of two ranks so far apart."""
-    has_extras, n_discounts = extras.shape[1] > 0, len(tables.discounts)
-    for r in range(len(ranked)):
-        document = start + ranked[r]
-        ranks[LABEL, r], ranks[ROOT, r] = documents.labels[document], documents.roots[document]
-        ranks[VALUE, r] = tables.values[document]
-        ranks[GROUP, r] = extras[GROUPS, document] if has_extras else 0.0
-        ranks[TRUST, r] = extras[TRUSTS, document] if has_extras else 0.0
-        ranks[DISCOUNT, r] = tables.discounts[r] if r < n_discounts else 0.0
-        ranks[DISTANCE, r] = 0.0
-        if tables.family == LAMBDALOSS and 0 < r < n_discounts:
-            ranks[DISTANCE, r] = tables.mu * (tables.discounts[r - 1] - tables.discounts[r])
-
-
-@helper
-def _fill_deltas(i: Int, n: Int, family: Int, norm: float, ranks: Floats, row: Floats) -> None:
-    """|ΔZ| of rank i with all below it, where that follows from gains and discounts alone."""
-    for j in range(i + 1, n):
-        change = abs(ranks[DISCOUNT, i] - ranks[DISCOUNT, j]) + ranks[DISTANCE, j - i]
-        row[j] = 1.0 if family == ONES else abs(ranks[VALUE, i] - ranks[VALUE, j]) * change / norm
-
-
 @helper
 def _pair_lambda(
-    upper: _PairDocument, lower: _PairDocument, delta: float, settings: PairSettings, normalize: bool
+    upper: PairDocument, lower: PairDocument, delta: float, settings: PairSettings, normalize: bool
 ) -> Any:
     """λ of a pair, which lifts the upper document where it is above 0; 0 if the two are not a pair."""
-    if not (upper.label > lower.label or upper.label < lower.label):
+    weight = pair_weight(upper, lower, delta, settings)
+    if weight == 0.0:
         return 0.0
-    if settings.has_groups and not upper.group == lower.group:
-        return 0.0
-    is_right = upper.label > lower.label
-    weight = delta * upper.root * lower.root
-    if settings.has_trusts:
-        weight *= upper.trust if is_right else lower.trust
     gap = upper.score - lower.score
     if normalize:
         weight /= GAP_OFFSET + abs(gap)
-    sign = 1.0 if is_right else -1.0
+    sign = 1.0 if upper.label > lower.label else -1.0
     gradient, _ = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
     return sign * settings.sigma * weight * gradient
 
@@ -217,7 +181,7 @@ def _add(slot: Int, kind: Int, push: float, sums: Floats) -> None:
 @kernel
 def add_pairs(
     documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s, first: Int, last: Int,
-    scores: Floats, deltas: Floats, slots: Ints, classes: Ints, sums: Floats,
+    n_rows: Int, scores: Floats, deltas: Floats, slots: Ints, classes: Ints, sums: Floats,
 ) -> None:  # fmt: skip
     """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k].
 
@@ -225,6 +189,7 @@ def add_pairs(
         documents, tables, settings: as the pair kernel takes them; `documents.ranked` is brought up to date.
         extras: groups and trusts; of no documents where there are none.
         first, last: the queries.
+        n_rows: pairs count whose upper document is among the first so many.
         scores: by row.
         deltas: |ΔZ| of all pairs of ranks of the one query, for measures without a family.
         slots: for each document in the canonical order where its sums are, −1 for those left out.
@@ -232,22 +197,14 @@ def add_pairs(
         sums: what is added to.
 
     """
-    largest = 1
-    for q in range(first, last):
-        largest = max(largest, documents.offsets[q + 1] - documents.offsets[q])
-    spare_scores, spare_places = np.empty(largest), np.empty(largest, np.int32)
-    chosen, ranks, row = np.empty(largest, np.int64), np.empty((DISTANCE + 1, largest)), np.empty(largest)
-    columns, singles = np.zeros((N_COLUMNS, largest + 4 * LANES)), np.zeros(largest + LANES, np.float32)
-    family = tables.family
-    has_discounts = family == ONES or family == DISCOUNTED or family == LAMBDALOSS
+    scratch = rank_scratch(documents, first, last)
+    chosen, ranks, row = np.empty(len(scratch.row), np.int64), scratch.ranks, scratch.row
     for q in range(first, last):
         start, n, norm = documents.offsets[q], documents.offsets[q + 1] - documents.offsets[q], tables.norms[q]
         ranked = documents.ranked[start : start + n]
         if not norm > 0.0 or n < 2:
             continue
-        for r in range(n):
-            ranks[SCORE, r] = scores[documents.order[start + ranked[r]]]
-        sort_ranked(ranks[SCORE, :n], ranked, spare_scores, spare_places)
+        sort_query(start, n, ranked, documents, scores, scratch)
         n_chosen = 0
         for r in range(n):
             if slots[start + ranked[r]] >= 0:
@@ -255,33 +212,20 @@ def add_pairs(
                 n_chosen += 1
         if n_chosen == 0:
             continue
-        _fill_ranks(start, ranked, documents, tables, extras, ranks)
-        if not has_discounts and family != BY_SWAPS:
-            values, divisors = tables.values[start : start + n], tables.divisors[start : start + n]
-            fill_columns(family, n, ranked, values, divisors, tables.depth, columns)
+        fill_ranks(start, ranked, documents, tables, extras, scratch)
         normalize = settings.normalize and ranks[SCORE, 0] > ranks[SCORE, n - 1]
         weight, at = documents.query_weights[q], 0
-        for i in range(min(n, tables.depth)):
+        for i in range(min(n, tables.depth, n_rows)):
             slot, kind = slots[start + ranked[i]], classes[start + ranked[i]]
             while at < n_chosen and chosen[at] <= i:
                 at += 1
             if slot < 0 and at == n_chosen:
                 break
-            if has_discounts:
-                _fill_deltas(i, n, family, norm, ranks, row)
-            elif family == BY_SWAPS:
-                row[:n] = deltas[i]
-            else:
-                span = Span(0, i + 1, n, 0)
-                write_deltas(family, i, span, n, tables.depth, norm, tables.bonuses_differ, columns, singles)
-                row[:n] = singles[:n]
-            upper = _PairDocument(ranks[SCORE, i], ranks[LABEL, i], ranks[ROOT, i], ranks[GROUP, i], ranks[TRUST, i])
+            fill_deltas(i, n, 0, norm, tables, deltas, scratch)
+            upper = document_at(ranks, i)
             for k in range(n - 1 - i if slot >= 0 else n_chosen - at):  # with all below, or with the chosen ones
                 j = i + 1 + k if slot >= 0 else chosen[at + k]
-                lower = _PairDocument(
-                    ranks[SCORE, j], ranks[LABEL, j], ranks[ROOT, j], ranks[GROUP, j], ranks[TRUST, j]
-                )
-                push = weight * _pair_lambda(upper, lower, row[j], settings, normalize)
+                push = weight * _pair_lambda(upper, document_at(ranks, j), row[j], settings, normalize)
                 if push != 0.0:
                     other = start + ranked[j]
                     _add(slot, classes[other], push, sums)

@@ -118,6 +118,10 @@ class SoftRank(ListLoss):
         gradients, _ = self._soft(lists, scores, iteration, lists.weights)
         return gradients, np.zeros(len(scores))
 
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        gains = lists.totals(self._measure.gains(lists.labels))
+        return np.where(gains > 0, 1.0 - self._soft(lists, scores, iteration, lists.weights)[1], 0.0)
+
     def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
         """SoftNDCG of each query, without weights; 0 where no document gains anything."""
         lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)

@@ -21,6 +21,7 @@ from podium.objectives.base import (
     BoundInParts,
     BoundObjective,
     CompositeObjective,
+    LossTerm,
     Objective,
     labels_of,
     register,
@@ -74,6 +75,14 @@ class BoundSum(BoundInParts):
                 yield from part.fill_in_parts(scores, iteration, *of_part)
                 gradients += weight * of_part[0]
                 hessians += weight * of_part[1]
+
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        weighted = [(w, part) for w, part in zip(self.weights(iteration), self.parts, strict=True) if w > 0]
+        return [
+            term._replace(weight=weight * term.weight)
+            for weight, part in weighted
+            for term in part.loss_terms(scores, iteration)
+        ]
 
     def state(self) -> dict[str, list[float]]:
         return states_of_parts(self.parts)
@@ -382,6 +391,14 @@ class BoundAverage(BoundObjective):
         centered = ordered - np.repeat(np.add.reduceat(ordered, self.starts) / self.sizes, self.sizes)
         return ExactSum.of(np.add.reduceat(centered * centered, self.starts))
 
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        """Return those of all parts, each at its own scores, for the mean of their losses."""
+        return [
+            term._replace(weight=term.weight / self.n_outputs)
+            for part, of_part in zip(self.parts, scores, strict=True)
+            for term in part.loss_terms(of_part, iteration)
+        ]
+
     def ranked_by(self, scores: Floats) -> Floats:
         """The weighted sum of the outputs."""
         totals = np.zeros(scores.shape[1])
@@ -437,14 +454,23 @@ class Average(CompositeObjective):
         return BoundAverage(bound, data)
 
 
+RANKS_IN_TRAINING = 20  # λ counts pairs with a document among these; further down, query regression orders the list
+
+
 def default_objective(measure: Measure) -> Objective:
-    """Query regression and λ of a measure on the same labels, averaged: what `Ranker` trains on.
+    """Return what `Ranker` trains on: query regression and λ of a measure on the same labels, averaged.
+
+    λ trains on the top 20 ranks of a measure with a cutoff (or on as many as the cutoff, if that is more), and on all
+    ranks of one without. Of the objectives in bench/results/candidates.md, this one is never far behind the best.
 
     Example:
         >>> from podium.measures import NDCG
         >>> from podium.objectives import default_objective, describe
         >>> describe(default_objective(NDCG(10)))
-        'Average(QueryRegression(), Lambda(measure="ndcg"))'
+        'Average(QueryRegression(), Lambda(measure="ndcg@20"))'
 
     """
-    return Average(QueryRegression(measure.labels), Lambda(measure_in_training(measure, None)))
+    # Precision and recall keep their own cutoff: with another, they are different measures.
+    has_tail = measure.cutoff is not None and not measure.needs_cutoff
+    truncation = max(RANKS_IN_TRAINING, measure.cutoff or 0) if has_tail else None
+    return Average(QueryRegression(measure.labels), Lambda(measure_in_training(measure, truncation)))

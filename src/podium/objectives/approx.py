@@ -1,0 +1,148 @@
+"""ApproxNDCG: NDCG of ranks that are smooth functions of the scores."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.core.array_types import Floats, Ints
+from podium.core.compiling import helper, kernel
+from podium.core.team import Team
+from podium.core.validation import require_number
+from podium.data import RankingData
+from podium.errors import DataError
+from podium.measures import NDCG, Measure, as_measure
+from podium.objectives.base import register
+from podium.objectives.listwise import ListLoss, Lists
+
+PAIRS_WORTH_SHARING = 1 << 15  # fewer take less time than to wake a thread
+
+
+@register
+@dataclass(frozen=True)
+class ApproxNDCG(ListLoss):
+    """NDCG of approximate ranks, r_i = 1 + Σ_{j≠i} 1 / (1 + e^{σ(s_i − s_j)}) (Qin, Liu and Li 2010, eq. 10).
+
+    λ is the slope of Σ_i g_i / log2(1 + r_i) over the ideal DCG (their eq. 17), O(n²) for a list of n documents. With
+    a large σ the ranks are nearly exact, and few pairs have a slope. The hessian changes its sign: use the gradient
+    step. A document's term counts d_i times, a query u_q times.
+
+    Args:
+        measure: NDCG of the whole list, by value or name; its gain counts.
+        sigma: σ, in 1 over the unit of the scores; α in the paper.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import ApproxNDCG
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> ApproxNDCG(sigma=1.0).bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.0826, 0.0826]
+        >>> ApproxNDCG().values(data, np.array([0.0, 20.0])).round(4).tolist()
+        [1.0]
+
+    """
+
+    measure: Measure | str = "ndcg"
+    sigma: float = 1.0
+    has_hessian = False
+    no_hessian_because = "the hessian of ApproxNDCG changes its sign"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", as_measure(self.measure))
+        measure = self.measure
+        if not isinstance(measure, NDCG) or measure.cutoff is not None or measure.discount != "log2":
+            raise DataError(f"ApproxNDCG takes ndcg of the whole list with the discount log2, not {measure}")
+        require_number("sigma", self.sigma, above=0)
+
+    @property
+    def _measure(self) -> NDCG:
+        assert isinstance(self.measure, NDCG)
+        return self.measure
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        """The measure's label source."""
+        return self._measure.labels
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """1/σ."""
+        return 1.0 / self.sigma
+
+    def prepare(self, lists: Lists) -> None:
+        self._measure.gains(lists.labels)
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        return self._approximate(lists, scores, lists.weights)[0], np.zeros(len(scores))
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        return 1.0 - self._approximate(lists, scores, lists.weights)[1]
+
+    def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
+        """Return the approximate NDCG of each query, without weights; 0 where no document gains anything."""
+        lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
+        scores = np.asarray(scores, np.float64)[lists.rows]
+        result[lists.queries] = self._approximate(lists, scores, np.ones(len(scores)))[1]
+        return result
+
+    def _approximate(self, lists: Lists, scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return λ of each document, and the value of each list."""
+        gains, offsets = self._measure.gains(lists.labels), np.append(lists.offsets, len(scores))
+        norms = self._measure.norms(gains, offsets, lists.sizes)
+        shares = weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of]
+        gradients, values = np.zeros(len(scores)), np.zeros(len(lists.sizes))
+        is_worth_it = float((lists.sizes.astype(np.float64) ** 2).sum()) >= PAIRS_WORTH_SHARING
+        with nullcontext(lists.team) if lists.team else Team(None if is_worth_it else 1) as team:
+            n_threads = team.n_threads if is_worth_it else 1
+            team.each(
+                n_threads,
+                lambda thread: approximate_lists(
+                    thread, n_threads, offsets, scores, self.sigma, shares, gradients, values
+                ),
+            )
+        return gradients, values
+
+
+@helper
+def _chance(x: Any) -> Any:
+    """1 / (1 + e^x)."""
+    return 1.0 / (1.0 + math.exp(min(x, 700.0)))
+
+
+@kernel
+def approximate_lists(
+    thread: int, n_threads: int, offsets: Ints, scores: Floats, sigma: float, shares: Floats, gradients: Floats,
+    values: Floats,
+) -> None:  # fmt: skip
+    """Σ_i share_i / log2(1 + r_i) of each list, and its slopes by the scores; every n_threads-th list.
+
+    With p = 1 / (1 + e^{σ(s_i − s_j)}), r_i rises by p for each j; its slopes are −σ p (1 − p) by s_i and the opposite
+    by s_j.
+    """
+    longest = 0
+    for q in range(len(values)):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    ranks, slopes = np.empty(longest), np.empty(longest)
+    for q in range(thread, len(values), n_threads):
+        start, n = offsets[q], offsets[q + 1] - offsets[q]
+        ranks[:n] = 1.0
+        for i in range(n):
+            for j in range(i + 1, n):
+                chance = _chance(sigma * (scores[start + i] - scores[start + j]))
+                ranks[i] += chance
+                ranks[j] += 1.0 - chance
+        for i in range(n):
+            log = math.log(1.0 + ranks[i])
+            values[q] += shares[start + i] * math.log(2.0) / log
+            slopes[i] = -shares[start + i] * math.log(2.0) / ((1.0 + ranks[i]) * log * log)
+        for i in range(n):
+            for j in range(i + 1, n):
+                chance = _chance(sigma * (scores[start + i] - scores[start + j]))
+                push = sigma * chance * (1.0 - chance) * (slopes[j] - slopes[i])
+                gradients[start + i] += push
+                gradients[start + j] -= push

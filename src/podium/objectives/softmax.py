@@ -1,0 +1,143 @@
+"""Cross-entropies of softmax shares: ListNet of the first k documents, and CatBoost's QuerySoftMax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.core.array_types import Bools, Floats
+from podium.core.validation import require_number, require_whole
+from podium.objectives.base import register
+from podium.objectives.listwise import ListLoss, Lists, require_labels_up_to, softmax_costs, softmax_cross_entropy
+
+GONE = -1e300  # the score of a document that is not in the list any more
+
+
+@register
+@dataclass(frozen=True)
+class TopListNet(ListLoss):
+    """ListNet of the first k documents: the cross-entropy of two Plackett–Luce models (Cao et al. 2007, §4.2).
+
+    C = −Σ_g P_l(g) log P_s(g) over all ordered choices g of k documents, where P_l draws the next document from the
+    softmax of the labels of those that are left, and P_s from that of their scores. So C is the sum, over 0 … k − 1
+    documents already drawn, of the mean of `ListNet`'s cost on what is left. With k = 1 it is `ListNet`. There are too
+    many choices for k > 1, so they are drawn by P_l, anew in each round, by content and seed: the mean of λ is exact.
+
+    Args:
+        k: how many documents from the top.
+        labels: the label source.
+        samples: choices that are drawn for each list and round.
+        seed: decides them.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import TopListNet
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> TopListNet(k=2).bind(data).gradients(np.zeros(2))[0].round(4).tolist()  # the last one is certain
+        [-0.2311, 0.2311]
+
+    """
+
+    k: int = 3
+    labels: str = "relevance"
+    samples: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole("k", self.k, 1)
+        require_whole("samples", self.samples, 1)
+        require_whole("seed", self.seed, None)
+
+    def is_random(self, lists: Lists) -> bool:
+        return self.k > 1 and bool((lists.sizes > 2).any())
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        gradients, hessians = self.on_what_is_left(lists, scores, np.ones(len(scores), bool))
+        depth = min(self.k, int(lists.sizes.max(initial=0)) - 1)  # the last document is certain
+        for sample in range(self.samples if depth > 1 else 0):
+            places = self._drawn_places(lists, f"{self.seed}/{iteration}/{sample}/listnet")
+            for drawn in range(1, depth):
+                more = self.on_what_is_left(lists, scores, places >= drawn)
+                gradients, hessians = gradients + more[0] / self.samples, hessians + more[1] / self.samples
+        return gradients, hessians
+
+    def on_what_is_left(self, lists: Lists, scores: Floats, left: Bools) -> tuple[Floats, Floats]:
+        """Return λ and w of ListNet's cost on some of the documents."""
+        target = np.where(left, lists.softmax(np.where(left, lists.labels, GONE)), 0.0)
+        return softmax_cross_entropy(lists, np.where(left, scores, GONE), target)
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        costs = self._costs_of_what_is_left(lists, scores, np.ones(len(scores), bool))
+        depth = min(self.k, int(lists.sizes.max(initial=0)) - 1)
+        for sample in range(self.samples if depth > 1 else 0):
+            places = self._drawn_places(lists, f"{self.seed}/{iteration}/{sample}/listnet")
+            for drawn in range(1, depth):
+                costs = costs + self._costs_of_what_is_left(lists, scores, places >= drawn) / self.samples
+        return costs
+
+    def _costs_of_what_is_left(self, lists: Lists, scores: Floats, left: Bools) -> Floats:
+        target = np.where(left, lists.softmax(np.where(left, lists.labels, GONE)), 0.0)
+        return softmax_costs(lists, np.where(left, scores, GONE), target)
+
+    def _drawn_places(self, lists: Lists, purpose: str) -> Any:
+        """Return the place of each document in a list drawn by its labels: labels with Gumbel noise, sorted."""
+        with np.errstate(divide="ignore"):
+            keys = lists.labels - np.log(-np.log(lists.random.of_documents(purpose)[lists.rows]))
+        order = np.lexsort((-keys, lists.list_of))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order)) - lists.offsets[lists.list_of]
+        return places
+
+
+@register
+@dataclass(frozen=True)
+class QuerySoftMax(ListLoss):
+    """C = −Σ_i d_i l_i log p_i, p_i = d_i e^{βs_i} / Σ_j d_j e^{βs_j}: CatBoost's loss of the same name.
+
+    Labels are not made into a distribution, so a query counts as much as its labels add up to. As in CatBoost, w has
+    l2 in addition to the diagonal of the hessian: w = β Σ_j d_j l_j (β p (1 − p) + l2).
+
+    Args:
+        labels: the label source, from 0 on.
+        beta: β.
+        l2: λ in CatBoost.
+
+    Example:
+        >>> import numpy as np, podium
+        >>> from podium.objectives import QuerySoftMax
+        >>> data = podium.RankingData([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> QuerySoftMax().bind(data).gradients(np.zeros(2))[0].round(4).tolist()
+        [-0.5, 0.5]
+
+    """
+
+    labels: str = "relevance"
+    beta: float = 1.0
+    l2: float = 0.01
+
+    def __post_init__(self) -> None:
+        require_number("beta", self.beta, above=0)
+        require_number("l2", self.l2, least=0)
+
+    @property
+    def score_unit(self) -> float:  # type: ignore[override]
+        """1/β."""
+        return 1.0 / self.beta
+
+    def prepare(self, lists: Lists) -> None:
+        require_labels_up_to(self, lists, float(np.finfo(np.float32).max))
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        with np.errstate(divide="ignore"):
+            shares = lists.softmax(np.maximum(self.beta * scores + np.log(lists.weights), GONE))
+        weighted = lists.weights * lists.labels
+        sums = lists.sums(weighted)
+        hessians = self.beta * sums * (self.beta * shares * (1.0 - shares) + self.l2)
+        return self.beta * (weighted - shares * sums), hessians
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        with np.errstate(divide="ignore"):
+            logs = lists.log_softmax(np.maximum(self.beta * scores + np.log(lists.weights), GONE))
+        return lists.totals(-lists.weights * lists.labels * logs)
