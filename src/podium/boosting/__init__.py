@@ -6,6 +6,7 @@ from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.committee import CommitteeResult, CommitteeTraining, Tried
 from podium.boosting.folds import RoundsByFolds, rounds_by_folds
 from podium.boosting.groves import GrovesResult, GrovesTraining
+from podium.boosting.rankboost import RankBoostStep
 from podium.boosting.sampling import Sampling
 from podium.boosting.settings import Boosting
 from podium.boosting.steps import Gradient, LeafLineSearch, LineSearch, Newton, Step, as_step
@@ -24,6 +25,7 @@ __all__ = [
     "LeafLineSearch",
     "LineSearch",
     "Newton",
+    "RankBoostStep",
     "Round",
     "RoundsByFolds",
     "Sampling",

@@ -135,7 +135,8 @@ class BinnedData:
         On a first run, another process compiles the kernels of a tree meanwhile.
         """
         is_sampled = settings.sampling.split_fraction_of(len(train)) < 1
-        begin_compilation(len(train), thread_count(settings.n_threads), is_sampled)
+        if settings.growth.is_common:
+            begin_compilation(len(train), thread_count(settings.n_threads), is_sampled)
         matched = checked_sets(train, valid)
         measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
         warn_of_powers([*settings.objective.all_measures(), *measures], train, *matched.values())

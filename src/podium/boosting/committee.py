@@ -241,7 +241,7 @@ class CommitteeTraining:
         offset = 0 if block.kind == 0 else int(key % np.uint64(1 << 30))
         return replace(
             boosting, objective=objective, selection=self.measure,
-            step=Newton(l2=boosting.growth.l2) if objective.has_hessian else Gradient(),
+            step=Newton(l1=boosting.growth.l1, l2=boosting.growth.l2) if objective.has_hessian else Gradient(),
             sampling=replace(boosting.sampling, seed=boosting.sampling.seed + offset + block.number),
         )  # fmt: skip
 

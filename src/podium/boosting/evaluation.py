@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ import numpy as np
 from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.training_state import of_output
 from podium.core.array_types import Floats
+from podium.core.merging import merged
 from podium.core.team import Team
 from podium.measures import BoundMeasures, Graded, Measure, as_selection
+from podium.measures.losses import Loss
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.trees import GrownTree
@@ -29,6 +32,7 @@ class Evaluator:
         scores: of the documents of each validation set.
         measures: those that pick the number of trees, then those that are only watched, by name.
         bound: the measures on each validation set.
+        losses: the objective on each validation set, if its loss is watched.
 
     """
 
@@ -42,17 +46,26 @@ class Evaluator:
             for name, valid in data.valid.items()
         }
         first = next(iter(data.valid), None)
-        self.best_round = BestRound(self.selection, [f"{first}/{measure}" for measure in self.selection.measures])
+        names = [f"{first}/{measure}" for measure in self.selection.measures]
+        self.best_round = BestRound(self.selection, names, settings.min_delta)
         rows = () if objective.n_outputs == 1 else (objective.n_outputs,)
         self.scores = {name: np.zeros((*rows, valid.n_documents)) for name, valid in data.valid.items()}
         self.base_means: dict[str, float] | None = None
+        self.watches_loss = settings.watches_loss
+        self.losses: dict[str, BoundObjective] = {}
+        if settings.watches_loss:
+            elsewhere = settings.objective.measuring(data.train, *data.valid.values())
+            self.losses = {name: elsewhere.bind_elsewhere(valid) for name, valid in data.valid.items()}
+            for bound in self.losses.values():
+                bound.set_facts(merged(objective.facts()))
+                bound.team = team
 
-    def start_from_base_scores(self, scale: float) -> dict[str, float]:
+    def start_from_base_scores(self, scale: float, training_scores: Floats) -> dict[str, float]:
         """Begin with base scores, which count as a round before the first; return their means."""
         for name, valid in self.data.valid.items():
             assert valid.base_scores is not None
             self.scores[name][:] = scale * valid.base_scores
-        self.base_means = self.measure()
+        self.base_means = self.measure() | self.measure_loss(training_scores, 0)
         return self.base_means
 
     def add_tree(self, grown: GrownTree, values: Floats, output: int) -> None:
@@ -73,9 +86,20 @@ class Evaluator:
             means |= bound.means(self.objective.ranked_by(self.scores[name]))
         return means
 
+    def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
+        """Return the loss on the training data and on each validation set, by `set/loss`, if it is watched."""
+        if not self.watches_loss:
+            return {}
+        losses = {"train/loss": self.objective.loss(training_scores, iteration)}
+        for name, bound in self.losses.items():
+            if learnt := self.objective.state():
+                bound.restore(learnt)
+            losses[f"{name}/loss"] = bound.loss(self.scores[name], iteration)
+        return losses
+
     def best_iteration(self, history: dict[str, list[float]]) -> int | None:
         """Return the best round so far on the first validation set: −1 for the submodel alone, None without rounds."""
-        if not any(history.values()):
+        if not any(history.get(name) for name in self.best_round.names):
             return None
         return self.best_round.of(history, self.base_means)
 
@@ -89,11 +113,12 @@ class Evaluator:
 class BestRound:
     """Track the best round of a growing history without rescanning it.
 
-    Only candidates are kept: one round, or with a graded measure those within its first tolerance.
+    Only candidates are kept: one round, or with a graded measure those within its first tolerance. A round that is not
+    better by more than `min_delta` than the best so far is not a candidate, as in LightGBM and XGBoost.
     """
 
-    def __init__(self, selection: Measure | Graded, names: list[str]) -> None:
-        self.selection, self.names = selection, names
+    def __init__(self, selection: Measure | Graded, names: list[str], min_delta: float = 0.0) -> None:
+        self.selection, self.names, self.min_delta = selection, names, min_delta
         kind = type(selection)
         self._is_one_mean = kind.pick_and_keep is Measure.pick_and_keep and kind.pick is Measure.pick
         self._n_rounds, self._best = 0, -1
@@ -115,8 +140,15 @@ class BestRound:
             means = [column[k] for column in columns]
             if self._is_one_mean and left and left[0][1][0] >= means[0]:  # most rounds; neither mean is NaN
                 continue
+            if self.min_delta and left and not self._is_clear(means[0], left[0][1][0]):
+                continue
             left = [*left, (k, means)]
             picked, kept = self.selection.pick_and_keep(np.array([means for _, means in left]))
             best, left = left[picked][0], [left[place] for place in kept]
         self._n_rounds, self._best, self._left = len(columns[0]), best, left
         return best
+
+    def _is_clear(self, mean: float, best: float) -> bool:
+        """Whether a mean is better than the best by more than `min_delta`, or the first that is not NaN."""
+        sign = -1.0 if isinstance(self.selection, Loss) else 1.0
+        return sign * mean > sign * best + self.min_delta or (math.isnan(best) and not math.isnan(mean))

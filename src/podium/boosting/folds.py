@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from podium.boosting.binned_data import BinnedData
+from podium.boosting.evaluation import BestRound
 from podium.boosting.training import Trainer
 from podium.core.array_types import Floats
 from podium.core.interrupts import between_steps
 from podium.core.jobs import each_warning_once, run_jobs
 from podium.core.progress import progress
+from podium.core.sums import with_weights
 from podium.core.team import Team
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.data.subsets import folds_by_content
 from podium.errors import DataError
 from podium.measures import Ranking, as_selection
+from podium.measures.base import weights_in_means
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
@@ -86,7 +89,9 @@ def rounds_by_folds(
     n_used = folds_needed(data.n_queries, n_folds)
     fold = folds_by_content(data, n_folds, settings.sampling.seed)
     selection, patience = as_selection(settings.selection), settings.patience
-    plain = replace(settings, objective=settings.objective.fixed(data), patience=None, verbose=0)
+    plain = replace(
+        settings, objective=settings.objective.fixed(data), patience=None, verbose=0, watches_loss=False
+    )  # fmt: skip
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
         advance = stack.enter_context(
             progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="trees")
@@ -97,18 +102,19 @@ def rounds_by_folds(
         shares = SHARES if tries_all_features else (plain.sampling.feature_fraction,)
         share, trainers = _tried_shares(plain, parts, shares, stack)
         names = [f"folds/{measure}" for measure in selection.measures]
-        weights = np.array([trainer.data.valid["folds"].n_queries for trainer in trainers], float)
+        weights = np.array([_weight_of_queries(trainer.data.valid["folds"]) for trainer in trainers])
         n_rounds = 0
         while True:
             before, n_rounds = n_rounds, min(n_rounds + ROUNDS, settings.n_trees)
             _run_to(trainers, n_rounds)
             means = np.column_stack([_mean_curve(trainers, name, weights, n_rounds) for name in names])
-            best = selection.pick(means)
+            columns = {name: means[:, k].tolist() for k, name in enumerate(names)}
+            best = BestRound(selection, names, settings.min_delta).of(columns, None)
             advance(n_rounds - before, f"{names[0]} {means[best, 0]:.4f}")
             is_over = patience is not None and n_rounds - 1 - best >= patience
             is_exhausted = all(t.state.is_exhausted and t.state.n_rounds <= n_rounds for t in trainers)
             if is_over or n_rounds == settings.n_trees or is_exhausted:
-                return RoundsByFolds(best, {name: means[:, k].tolist() for k, name in enumerate(names)}, share)
+                return RoundsByFolds(best, columns, share)
 
 
 def folds_needed(n_queries: int, n_folds: int) -> int:
@@ -123,7 +129,7 @@ def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
     over the queries rises by more than 2.5 standard errors of the differences.
     """
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
-        plain = replace(settings, patience=None, verbose=0)
+        plain = replace(settings, patience=None, verbose=0, watches_loss=False)
         return _tried_shares(plain, parts, SHARES, stack)[0]
 
 
@@ -142,9 +148,11 @@ def _tried_shares(
     if len(shares) == 1:
         return shares[0], trainers[shares[0]]
     for runs in trainers.values():
-        _run_to(runs, min(math.ceil(TRIED_ROUNDS * 0.05 / settings.learning_rate), settings.n_trees))
+        _run_to(runs, min(math.ceil(TRIED_ROUNDS * 0.05 / settings.rate(0)), settings.n_trees))
     half, whole = (np.concatenate([_values_of_queries(trainer) for trainer in trainers[share]]) for share in shares)
-    chosen = shares[_is_clear(whole - half)]
+    of_parts = [next(iter(part.valid.values())).query_weights for part in parts]
+    weights = [of_part.astype(np.float64) for of_part in of_parts if of_part is not None]
+    chosen = shares[_is_clear(whole - half, np.concatenate(weights) if weights else None)]
     return chosen, trainers[chosen]
 
 
@@ -161,9 +169,16 @@ def _values_of_queries(trainer: Trainer) -> Floats:
     return next(iter(evaluator.measures.values())).values(Ranking(valid, scores))
 
 
-def _is_clear(gains: Floats) -> bool:
+def _weight_of_queries(data: RankingData) -> float:
+    """Return what the queries of a fold weigh in the mean over all folds."""
+    weights = weights_in_means(data)
+    return float(data.n_queries) if weights is None else math.fsum(weights)
+
+
+def _is_clear(gains: Floats, weights: Floats | None = None) -> bool:
     """Whether the mean of gains is above 0 by `CLEARLY` standard errors, in any order of the gains."""
-    known = gains[~np.isnan(gains)]
+    is_known = ~np.isnan(gains)
+    known = with_weights(gains[is_known], None if weights is None else weights[is_known])
     if len(known) < 2:
         return False
     mean = math.fsum(known) / len(known)

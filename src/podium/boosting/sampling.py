@@ -59,7 +59,11 @@ class Sampling:
 
     def split_seed(self, tree: int) -> np.uint64:
         """The seed of the gradient-based sampling of a tree."""
-        return _split_seed(self.seed, tree)
+        return _seed_of_tree(self.seed, tree, "splits")
+
+    def node_seed(self, tree: int) -> np.uint64:
+        """The seed of the features that each node of a tree may split on."""
+        return _seed_of_tree(self.seed, tree, "nodes")
 
     def features(self, iteration: int, n_features: int) -> Ints | None:
         """The features of the sample of a round, or None for all."""
@@ -71,9 +75,9 @@ class Sampling:
 
 
 @lru_cache(1 << 14)
-def _split_seed(seed: int, tree: int) -> np.uint64:
+def _seed_of_tree(seed: int, tree: int, purpose: str) -> np.uint64:
     """Kept, for fits of one seed that run beside each other."""
-    return seed_of(f"{seed}/{tree}/splits")
+    return seed_of(f"{seed}/{tree}/{purpose}")
 
 
 class BoundSampling:

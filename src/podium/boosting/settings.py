@@ -8,6 +8,7 @@ from dataclasses import field
 from podium.boosting.base_scores import require_scale
 from podium.boosting.binned_data import BinnedData, SharedBins
 from podium.boosting.checkpoints import Checkpoint
+from podium.boosting.refitting import refit_trees
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
 from podium.boosting.training import train_trees
@@ -18,7 +19,9 @@ from podium.core.observing import Observer
 from podium.core.parameters import settings
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
-from podium.measures import Graded, Measure
+from podium.errors import DataError
+from podium.measures import Graded, Measure, as_selection
+from podium.models import Ensemble
 from podium.objectives import Lambda, Objective
 from podium.trees import GrowthParameters
 
@@ -36,6 +39,7 @@ class Boosting:
         selection: the measure, or graded measures, that picks the number of trees where there is validation data.
         submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
         watched: measures that stand in the history beside those of the selection.
+        watches_loss: whether the history has the loss of the objective, on the training data and on validation data.
 
     Example:
         >>> import podium
@@ -51,20 +55,28 @@ class Boosting:
     growth: GrowthParameters = field(default_factory=GrowthParameters)
     sampling: Sampling = field(default_factory=Sampling)
     n_trees: int = h.N_TREES()
-    learning_rate: float = h.LEARNING_RATE()
+    learning_rate: h.ByRound = h.LEARNING_RATE()
     max_bins: int = h.MAX_BINS()
     categorical: tuple[int, ...] = ()
     selection: Measure | Graded | str = h.STOPPING_MEASURE.default
     patience: int | None = h.PATIENCE()
+    min_delta: float = h.MIN_DELTA()
     n_threads: int | None = h.N_THREADS()
     submodel: Callable[[RankingData], Floats] | None = None
     submodel_scale: float | str = h.SUBMODEL_SCALE()
     watched: tuple[Measure, ...] = ()
+    watches_loss: bool = False
     verbose: int | None = h.VERBOSE()
 
     def __post_init__(self) -> None:
         require_scale(self.submodel_scale)
         self.step.check(self.objective)
+        if self.min_delta and isinstance(as_selection(self.selection), Graded):
+            raise DataError(f"min_delta is for one measure; {self.selection} has tolerances: give those instead")
+
+    def rate(self, iteration: int) -> float:
+        """Return the learning rate of a round, counted from 0."""
+        return h.LEARNING_RATE.in_round(self.learning_rate, iteration)
 
     def fit(
         self,
@@ -86,3 +98,11 @@ class Boosting:
             data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
         with at_most_threads(thread_count(self.n_threads)):  # also for what knows nothing of the run, such as measures
             return train_trees(self, data, observers, checkpoint)
+
+    def refit(self, trees: Ensemble, data: RankingData, decay_rate: float = 0.9) -> TrainingResult:
+        """Give the leaves of trees new values from other documents: decay_rate × old + (1 − decay_rate) × new.
+
+        The new value of a leaf is that of the step, from gradients at the scores of the refitted trees before it.
+        Splits stay as they are, and all documents count.
+        """
+        return refit_trees(self, trees, data, decay_rate)

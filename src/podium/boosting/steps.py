@@ -24,7 +24,7 @@ from podium.objectives import Objective
 from podium.objectives.base import query_weights_of
 from podium.trees import GrownTree
 from podium.trees.growth_types import LeafRule
-from podium.trees.quantization import BoundedGradients
+from podium.trees.quantization import BoundedGradients, shrunk
 
 MAX_UNITS = 1000.0  # of an objective's scores: e^1000 is beyond floating point, so no pair needs to go further
 
@@ -85,7 +85,8 @@ class Step(ABC):
 class Newton(Step):
     """γ = Σλ / (Σw + l2) over the leaf's documents, 0 where the hessian is 0 ([B] §7, eq. 20 of [D]).
 
-    When badly mis-ranked pairs dominate, w vanishes and λ does not, so `max_delta_step` limits γ.
+    `l1` first moves Σλ towards 0, to 0 at most, as LightGBM and XGBoost do. When badly mis-ranked pairs dominate, w
+    vanishes and λ does not, so `max_delta_step` limits γ.
 
     Examples:
         >>> import podium
@@ -96,6 +97,7 @@ class Newton(Step):
 
     """
 
+    l1: float = h.L1()
     l2: float = h.L2()
     max_delta_step: float | None = h.MAX_DELTA_STEP()
 
@@ -112,11 +114,15 @@ class Newton(Step):
 
     def leaf_rule(self, learning_rate: float) -> LeafRule | None:
         """Return the rule for the same values."""
-        return LeafRule(float(self.l2), self._limit, float(learning_rate)) if type(self) is Newton else None
+        if type(self) is not Newton:
+            return None
+        return LeafRule(float(self.l2), self._limit, float(learning_rate), float(self.l1))
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """Divide sums in fixed point, which are exact in any order."""
         gradient_sums, hessian_sums = grown.sums(gradients, team)
+        if self.l1:
+            gradient_sums = np.array([shrunk(gradient, self.l1) for gradient in gradient_sums])
         divisor = hessian_sums + self.l2
         return np.divide(gradient_sums, divisor, out=np.zeros(len(divisor)), where=divisor > 0)
 
@@ -358,23 +364,24 @@ def _newton_step(slope: float, second: float, limit: float) -> float:
 
 
 def as_step(
-    step: Step | str, l2: float, measure: Measure | str = "ndcg@10", max_delta_step: float | None = None
-) -> Step:
+    step: Step | str, l2: float, measure: Measure | str = "ndcg@10", max_delta_step: float | None = None,
+    l1: float = 0.0,
+) -> Step:  # fmt: skip
     """Return a step by value or by name.
 
     Args:
         step: a `Step`, or `"newton"`, `"gradient"`, `"line-search"`.
-        l2, max_delta_step: of Newton's step.
+        l1, l2, max_delta_step: of Newton's step.
         measure: of a line search.
 
     Examples:
         >>> from podium.boosting import as_step
         >>> as_step("newton", l2=1.0)
-        Newton(l2=1.0, max_delta_step=None)
+        Newton(l1=0.0, l2=1.0, max_delta_step=None)
 
     """
     named = {
-        "newton": Newton(l2=l2, max_delta_step=max_delta_step), "gradient": Gradient(),
+        "newton": Newton(l1=l1, l2=l2, max_delta_step=max_delta_step), "gradient": Gradient(),
         "line-search": LineSearch(measure, max_delta_step=max_delta_step),
     }  # fmt: skip
     if isinstance(step, Step):

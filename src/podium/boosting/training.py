@@ -31,6 +31,7 @@ from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
 from podium.trees import GrownTree
+from podium.trees.growth_types import LeafRule
 from podium.trees.quantization import BoundedGradients
 
 if TYPE_CHECKING:
@@ -92,7 +93,6 @@ class Trainer:
         settings, data, team: the arguments.
         builder: builds trees.
         search: the line search that follows each tree, if there is one.
-        leaf_rule: lets growth itself set leaf values and add them to scores; None if it cannot.
         state: trees, scores and history so far.
         evaluator: measures the validation data.
         base_scores: of the submodel, if there is one.
@@ -109,8 +109,6 @@ class Trainer:
         self.evaluator = Evaluator(settings, data, objective, team)
         self.base_scores = None if settings.submodel is None else self._start_from_base_scores()
         self.search = settings.step.bind_search(settings.objective, data.train, data.valid, settings.n_threads)
-        rule = self.builder.step.leaf_rule(settings.learning_rate)
-        self.leaf_rule = None if self.search is not None or settings.growth.monotone is not None else rule
 
     def _start_from_base_scores(self) -> BaseScores:
         """Start from the scores of a submodel, on the scale that training needs."""
@@ -122,7 +120,7 @@ class Trainer:
             scale = fitted_scale(train, scores, self.settings.objective, self.team)
         scale = float(scale)
         state.scores[:], state.initial_score = scale * scores, 0.0
-        means = self.evaluator.start_from_base_scores(scale)
+        means = self.evaluator.start_from_base_scores(scale, state.scores)
         log.info("submodel: scores times %.6g%s", scale, _shown(means))
         return BaseScores(scores, scale, means)
 
@@ -144,7 +142,7 @@ class Trainer:
             warn(f"tree {iteration} has the weight 0, and so would have all after it")
             state.is_exhausted = True
         state.note_objective()
-        means = self.evaluator.measure()
+        means = self.evaluator.measure() | self.evaluator.measure_loss(state.scores, iteration)
         state.add_to_history(means)
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished += 1
@@ -186,10 +184,11 @@ class Trainer:
         state, builder = self.state, self.builder
         gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
         scores, weights, number = of_output(state.scores, output), state.objective.document_weights, len(state.trees)
-        if self.leaf_rule is None or initial_score:
+        rule = self._leaf_rule()
+        if rule is None or initial_score:
             grown, bounded = builder.build(gradients, hessians, weights, sample, number)
         else:
-            grown, bounded = builder.build(gradients, hessians, weights, sample, number, scores, self.leaf_rule)
+            grown, bounded = builder.build(gradients, hessians, weights, sample, number, scores, rule)
         values, tree_weight = grown.added_values, 1.0
         if values is None:
             values, tree_weight = self._weigh(grown, builder.leaf_values(grown, bounded), original)
@@ -202,9 +201,20 @@ class Trainer:
         self.evaluator.add_tree(grown, values, output)
         state.trees.append(grown.with_values(values))
 
+    def _leaf_rule(self) -> LeafRule | None:
+        """Return the rule that lets growth itself set leaf values and add them to scores; None if it cannot."""
+        if self.search is not None or self.settings.growth.monotone is not None:
+            return None
+        return self.builder.step.leaf_rule(self._rate)
+
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the round in progress."""
+        return self.settings.rate(self.state.n_rounds)
+
     def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
         """Return the final leaf values, and the weight that a line search gives the tree."""
-        rate = self.settings.learning_rate
+        rate = self._rate
         if self.search is None:
             return self.builder.step.scale(values, rate), 1.0
         sums = None if original is None else grown.sums(BoundedGradients.of(*original, self.team), self.team)
@@ -217,10 +227,10 @@ class Trainer:
 
     def _is_exhausted(self) -> bool:
         """Whether all trees of the last round have one leaf although they saw all documents and features."""
-        state, sampling = self.state, self.settings.sampling
+        state, sampling, growth = self.state, self.settings.sampling, self.settings.growth
         if not state.trees or any(tree.n_leaves > 1 for tree in state.last_trees):
             return False
-        uses_all = sampling.takes_all_documents and sampling.feature_fraction == 1
+        uses_all = sampling.takes_all_documents and sampling.feature_fraction * growth.feature_fraction_per_node == 1
         return uses_all and not state.objective.changes
 
     def checkpointer(self, checkpoint: Checkpoint | None) -> Checkpointer:

@@ -43,7 +43,7 @@ class TreeBuilder:
     def __init__(self, settings: Boosting, data: BinnedData, team: Team) -> None:
         growth, self.team = settings.growth, team
         if not settings.step.uses_hessians:
-            growth = replace(growth, split="least-squares", l2=0.0)
+            growth = replace(growth, split="least-squares", l1=0.0, l2=0.0)
         self.sampling = BoundSampling(settings.sampling, data.train)
         self.sampler = None
         if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
@@ -74,16 +74,17 @@ class TreeBuilder:
 
         """
         self.grower.wait_for_compilation()  # also of the kernels that sample
-        bounded = None
+        bounded, sampling = None, self.sampling.sampling
+        node_seed = sampling.node_seed(tree)
         if self.sampler is not None:
-            seed = self.sampling.sampling.split_seed(tree)
+            seed = sampling.split_seed(tree)
             quantized = self.sampler.quantize(gradients, hessians, seed, self.words, weights)
-            grown, bounded = self.grower.grow(quantized, *sample, scores, rule), quantized.source
+            grown, bounded = self.grower.grow(quantized, *sample, scores, rule, node_seed), quantized.source
             if grown.tree.n_leaves > 1:
                 return grown, bounded
         bounded = bounded or BoundedGradients.of(gradients, hessians, self.team)
         quantized = quantize(bounded, self.grower.parameters.split, self.team, self.words, weights)
-        return self.grower.grow(quantized, *sample, scores, rule), bounded
+        return self.grower.grow(quantized, *sample, scores, rule, node_seed), bounded
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients) -> Floats:
         """Return a value for each leaf, within the bounds of monotone constraints."""
