@@ -1,7 +1,12 @@
-"""Linear rankers: by descent on λ, by ascent on the measure itself, or one document at a time."""
+"""Linear rankers: by descent on λ, cutting planes, boosted features, ascent on the measure, or document by document."""
 
+from podium.linear.adarank import AdaRankTraining
 from podium.linear.ascent import Ascent
+from podium.linear.cutting_planes import CuttingPlanes
 from podium.linear.descent import Descent, DescentResult, LinearStep
 from podium.linear.prank import PRankResult, PRankTraining
 
-__all__ = ["Ascent", "Descent", "DescentResult", "LinearStep", "PRankResult", "PRankTraining"]
+__all__ = [
+    "AdaRankTraining", "Ascent", "CuttingPlanes", "Descent", "DescentResult", "LinearStep", "PRankResult",
+    "PRankTraining",
+]  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -26,7 +26,7 @@ from podium.models.base import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import require_one_output
 
-log = logging.getLogger("podium")
+Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardised features, and scores, after each step
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LinearStep:
         objective: what is trained on; None where the measure itself is raised.
         document_scores: of the training documents, by these weights.
 
-    A mapping from names to numbers that an observer returns stands in `history_` beside the means.
+    A mapping from names to numbers that an observer returns is added to `history_`.
 
     Example:
         >>> import podium
@@ -86,7 +86,58 @@ class DescentResult:
 
 
 @settings
-class Descent:
+class LinearTraining:
+    """The settings that all linear training runs by steps have.
+
+    Args:
+        selection: the measure, or graded measures, that picks the step where there is validation data.
+        watched: measures to record in the history in addition to those of the selection.
+
+    """
+
+    n_iterations: int = h.N_ITERATIONS()
+    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
+    patience: int | None = h.PATIENCE()
+    n_threads: int | None = h.N_THREADS()
+    watched: tuple[Measure, ...] = ()
+    verbose: int | None = h.VERBOSE()
+
+    def take(
+        self, steps: Steps, design: DesignMatrix, sets: dict[str, RankingData], observers: Sequence[Observer],
+        objective: Objective | None = None, base_score: float = 0.0,
+    ) -> DescentResult:  # fmt: skip
+        """Take steps until they end or validation data stops them, and return the model of the best one.
+
+        Args:
+            steps: yields weights and scores after each step.
+            design: the training data.
+            sets: validation data by name; the first decides.
+            observers: hear of each step.
+            objective: what is trained on, for observers.
+            base_score: added to every score.
+
+        """
+        train, weights_by_step = design.data, list[Floats]()
+        history, observations = History(self.selection, self.watched, train, sets), Observations()
+        with progress("descending", self.n_iterations, verbose=self.verbose) as advance, between_steps() as check:
+            for iteration, (weights, scores) in enumerate(steps):
+                check()
+                weights_by_step.append(weights)
+                means = history.add(design.model(weights, base_score))
+                step = LinearStep(iteration, weights, means, history.best, train, objective, scores)
+                observations.tell(observers, step)
+                advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
+                if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
+                    break
+        model = design.model(weights_by_step[-1 if history.best is None else history.best], base_score)
+        measures = [str(fixed) for fixed in history.measures.values()]
+        whole_history = history.values | observations.columns(len(weights_by_step))
+        info = {"measures": measures} | ({} if history.best is None else {"best_iteration": history.best})
+        return DescentResult(model.with_info(**info), whole_history, history.best)
+
+
+@settings
+class Descent(LinearTraining):
     """The settings of a linear training run.
 
     A step is Δ = v (2 Zᵀ diag(w) Z + l2 n I)⁻¹ Zᵀ λ, Z the standardised features. For pairs at fixed ranks the
@@ -95,8 +146,7 @@ class Descent:
 
     Args:
         objective: gives λ and w.
-        selection: the measure, or graded measures, that picks the step where there is validation data.
-        watched: measures that stand in the history beside those of the selection.
+        selection, watched: see `LinearTraining`.
 
     Example:
         >>> import podium
@@ -108,14 +158,8 @@ class Descent:
     """
 
     objective: Objective = field(default_factory=Lambda)
-    n_iterations: int = h.N_ITERATIONS()
     learning_rate: float = h.LINEAR_RATE()
     l2: float = h.LINEAR_L2()
-    selection: Measure | Graded | str = h.STOPPING_MEASURE.default
-    patience: int | None = h.PATIENCE()
-    n_threads: int | None = h.N_THREADS()
-    watched: tuple[Measure, ...] = ()
-    verbose: int | None = h.VERBOSE()
 
     def __post_init__(self) -> None:
         if not self.objective.has_hessian:
@@ -126,50 +170,36 @@ class Descent:
     ) -> DescentResult:
         """Train; the first validation set decides when to stop and which step's weights the model has.
 
-        Observers hear of each step (`LinearStep`); numbers that they return stand in the history.
+        Observers hear of each step (`LinearStep`); the numbers that they return are added to the history.
         """
         sets = checked_sets(train, valid)
         selecting = as_selection(self.selection).measures if sets else ()
         warn_of_powers([*self.objective.all_measures(), *selecting], train, *sets.values())
         with PROCESS_WIDE, threadpool_limits(1, "blas"), Team(self.n_threads) as team:
             design = DesignMatrix(train, self.n_threads)
-            bound = self.objective.measuring(train, *sets.values()).bind(train)
+            bound = self._bind(self.objective.measuring(train, *sets.values()), train)
             require_one_output(bound, "a linear model")
             bound.team = team
-            return self._descend(design, bound, sets, observers)
+            steps = self._steps(design, bound)
+            return self.take(steps, design, sets, observers, self.objective, bound.base_score)
 
-    def _descend(
-        self, design: DesignMatrix, bound: BoundObjective, sets: dict[str, RankingData], observers: Sequence[Observer]
-    ) -> DescentResult:
+    def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
+        return objective.bind(train)
+
+    def _steps(self, design: DesignMatrix, bound: Any) -> Steps:
+        """Yield weights and scores after each step."""
         train = design.data
-        history, observations = History(self.selection, self.watched, train, sets), Observations()
-        weights, weights_by_step, scores = np.zeros(train.n_features), [], np.full(len(train), bound.base_score)
+        weights, scores = np.zeros(train.n_features), np.full(len(train), bound.base_score)
         inverse: Floats | None = None
-        with (
-            progress("descending", self.n_iterations, verbose=self.verbose) as advance,
-            between_steps() as check_signals,
-        ):
-            for iteration in range(self.n_iterations):
-                check_signals()
-                gradients, hessians = bound.gradients(scores, iteration)
-                _require_newton(gradients, hessians)
-                if iteration & (iteration - 1) == 0 or inverse is None:
-                    inverse = design.inverse_hessian(hessians, self.l2)
-                direction = design.gradient(gradients) - self.l2 * len(train) * weights
-                weights = weights + self.learning_rate * (inverse @ direction)
-                weights_by_step.append(weights)
-                scores = design.scores(weights) + bound.base_score
-                means = history.add(design.model(weights, bound.base_score))
-                step = LinearStep(iteration, weights, means, history.best, train, self.objective, scores)
-                observations.tell(observers, step)
-                advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
-                if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
-                    break
-        model = design.model(weights_by_step[-1 if history.best is None else history.best], bound.base_score)
-        measures = [str(fixed) for fixed in history.measures.values()]
-        whole_history = history.values | observations.columns(len(weights_by_step))
-        info = {"measures": measures} | ({} if history.best is None else {"best_iteration": history.best})
-        return DescentResult(model.with_info(**info), whole_history, history.best)
+        for iteration in range(self.n_iterations):
+            gradients, hessians = bound.gradients(scores, iteration)
+            _require_newton(gradients, hessians)
+            if iteration & (iteration - 1) == 0 or inverse is None:
+                inverse = design.inverse_hessian(hessians, self.l2)
+            direction = design.gradient(gradients) - self.l2 * len(train) * weights
+            weights = weights + self.learning_rate * (inverse @ direction)
+            scores = design.scores(weights) + bound.base_score
+            yield weights, scores
 
 
 def _require_newton(gradients: Floats, hessians: Floats) -> None:

@@ -1,0 +1,170 @@
+"""A weight for each feature by cutting planes: RankSVM and structured SVMs, to the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+
+import numpy as np
+
+from podium.core.array_types import Floats
+from podium.core.parameters import settings
+from podium.data import RankingData
+from podium.errors import DataError, warn
+from podium.linear.descent import Descent, Steps
+from podium.linear.design import DesignMatrix
+from podium.objectives import BoundObjective, Hinge, Objective, Pairwise
+from podium.objectives.hinges import BoundHinge, bind_hinge, is_hinge
+
+PRECISE, ROUGH = 1e-8, 1e-2  # gaps relative to the cost: the first ends training, a larger one than the second warns
+NOISE = 1e-6  # of the cost of equal scores: λ of pairs are in single precision
+AHEAD = 0.1  # of the way from the best weights to those of the model: where the next plane touches (Franc, Sonnenburg)
+HALVINGS = 20  # of the line search
+RIDGE = 1e-13  # of the largest diagonal entry: planes that are nearly equal leave a singular matrix
+
+
+@settings
+class CuttingPlanes(Descent):
+    """The settings of a linear training run on a hinge loss, which has no hessian.
+
+    The cost is ½ l2 n |w|² + C(Zw), Z the standardised features of n documents and C a maximum of planes, such as
+    RankSVM's Σ max(0, m − (s_i − s_j)). The planes found so far bound it from below; the minimum of this bound is a
+    small quadratic program. Each step moves the best weights towards that minimum by a line search, and adds a plane
+    that touches a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims 2006). The run ends
+    when the bound and the cost differ by less than 1e-8 of it. `learning_rate` has no effect.
+
+    Args:
+        objective: `Pairwise(Hinge())`, `Preferences(Hinge())` or `SVMMAP()`.
+        selection, watched: see `LinearTraining`.
+
+    Example:
+        >>> import podium
+        >>> from podium.linear import CuttingPlanes
+        >>> result = CuttingPlanes(l2=0.1).fit(podium.artificial(20, features=4))
+        >>> result.model.weights.shape
+        (4,)
+
+    """
+
+    objective: Objective = field(default_factory=lambda: Pairwise(Hinge()))
+
+    def __post_init__(self) -> None:
+        if not is_hinge(self.objective):
+            raise DataError(f"cutting planes are for hinge losses such as pairwise(hinge), not {self.objective}")
+        if self.l2 <= 0:
+            raise DataError("a hinge loss has no single best weights without regularization: l2 must be above 0")
+
+    def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
+        return bind_hinge(objective, train)
+
+    def _steps(self, design: DesignMatrix, bound: BoundHinge) -> Steps:
+        strength = self.l2 * len(design.data)
+        model, order = _LowerBound(design.data.n_features, strength), design.order
+        weights, scores = np.zeros(design.data.n_features), np.zeros(len(design.data))
+
+        def add_plane(scores: Floats) -> float:
+            """Add the plane that touches the cost at some scores; return the cost there."""
+            gradients, offset = bound.plane(scores)
+            model.add(design.gradient(gradients), offset)
+            return offset - float(gradients[order] @ scores[order])
+
+        def slope(share: float) -> float:
+            """Return how the cost changes on the way to the model's minimum."""
+            gradients, _ = bound.gradients(scores + share * turn)
+            of_length = strength * float((weights + share * direction) @ direction)
+            return of_length - float(gradients[order] @ turn[order])
+
+        noise = NOISE * add_plane(scores)
+        for _ in range(self.n_iterations):
+            target, lowest = model.minimum()
+            direction, turn = target - weights, design.scores(target) - scores
+            share = _where_it_rises(slope)
+            weights, scores = weights + share * direction, scores + share * turn
+            add_plane(scores + AHEAD * (1 - share) * turn)
+            cost = 0.5 * strength * float(weights @ weights) + add_plane(scores)
+            yield weights, scores
+            gap = cost - lowest
+            if gap <= PRECISE * cost:
+                return
+        if gap > ROUGH * cost + noise:
+            warn(
+                f"after {self.n_iterations} steps the cost may still be {gap / cost:.1%} above the lowest: raise "
+                "n_iterations or l2",
+                stacklevel=4,
+            )
+
+
+def _where_it_rises(slope: Callable[[float], float]) -> float:
+    """Return the share of the way from 0 to 1 after which a convex function begins to rise, rounded down."""
+    if slope(1.0) <= 0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) <= 0 else (low, middle)
+    return low
+
+
+class _LowerBound:
+    """½ ρ |w|² + max_k (b_k − a_k·w), ρ = strength; the first plane is 0, which no hinge loss is below."""
+
+    def __init__(self, n_features: int, strength: float) -> None:
+        self.strength = strength
+        self.normals, self.offsets = np.zeros((1, n_features)), np.zeros(1)
+        self.products, self.shares = np.zeros((1, 1)), np.ones(1)
+
+    def add(self, normal: Floats, offset: float) -> None:
+        """Add the plane offset − normal·w."""
+        self.normals = np.vstack([self.normals, normal])
+        across = self.normals @ normal
+        self.products = np.block([[self.products, across[:-1, None]], [across[None, :]]])
+        self.offsets, self.shares = np.append(self.offsets, offset), np.append(self.shares, 0.0)
+
+    def minimum(self) -> tuple[Floats, float]:
+        """Return the weights of the lowest value, and that value: the cost is nowhere below it.
+
+        In the dual each plane has a share, and w = Σ shares·a/ρ. Any shares that sum to 1 bound the cost from below.
+        """
+        self.shares = best_shares(self.products / self.strength, self.offsets, self.shares)
+        weights = self.shares @ self.normals / self.strength
+        return weights, float(self.shares @ self.offsets) - 0.5 * self.strength * float(weights @ weights)
+
+
+def best_shares(products: Floats, offsets: Floats, shares: Floats) -> Floats:
+    """Return x ≥ 0 with Σx = 1 that maximises offsets·x − ½ xᵀ products x, from such an x on.
+
+    An active-set method (Nocedal and Wright 2006, §16.5): the maximum with Σx = 1 over the entries above 0. Where an
+    entry would fall below 0 it goes to 0 and is left out; else the entry with the largest slope comes in.
+
+    >>> best_shares(np.eye(2), np.array([0.5, 0.0]), np.array([1.0, 0.0])).round(9).tolist()
+    [0.75, 0.25]
+    """
+    shares, used = shares.copy(), np.flatnonzero(shares > 0)
+    largest = float(np.abs(offsets).max())
+    products = products + RIDGE * max(float(products.max()), largest) * np.eye(len(products))
+    enough = 1e-10 * largest
+    for _ in range(20 * len(shares)):
+        n = len(used)
+        system = np.ones((n + 1, n + 1))
+        system[:n, :n], system[n, n] = products[np.ix_(used, used)], 0.0
+        try:
+            *inner, level = np.linalg.solve(system, np.append(offsets[used], 1.0))
+        except np.linalg.LinAlgError:  # a plane twice, but for rounding: the shares so far bound the cost, too
+            break
+        goal, now, falling = np.array(inner), shares[used], np.array(inner) <= 0
+        if falling.any():
+            steps = np.where(falling, now / np.where(falling & (now > 0), now - goal, 1.0), np.inf)
+            first = int(np.argmin(steps))
+            shares[used] = np.maximum(now + steps[first] * (goal - now), 0.0)
+            shares[used[first]] = 0.0
+            used = used[shares[used] > 0]
+            continue
+        shares[used] = goal
+        slopes = offsets - products @ shares - level
+        slopes[used] = -np.inf
+        best = int(np.argmax(slopes))
+        if slopes[best] <= enough:
+            break
+        used = np.append(used, best)
+    result: Floats = shares / shares.sum()
+    return result
