@@ -5,6 +5,7 @@ import pytest
 
 import podium
 from tests.commands import CAN_FORK, forking
+from tests.distributed.clusters import KINDS, local_ray
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,3 +45,21 @@ def train():
 @pytest.fixture(scope="session")
 def valid():
     return documents(15, "valid", 2)
+
+
+@pytest.fixture(scope="session")
+def ray_here():
+    """Ray on this machine, for all tests."""
+    with local_ray():
+        yield
+
+
+@pytest.fixture(
+    scope="session", params=[pytest.param(name, marks=[pytest.mark.slow] * (name == "spark")) for name in KINDS]
+)
+def any_cluster(request):
+    """A cluster of each kind, which starts once."""
+    if request.param == "ray":
+        request.getfixturevalue("ray_here")
+    with KINDS[request.param]() as made:
+        yield made

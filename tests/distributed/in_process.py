@@ -13,11 +13,14 @@ from podium.distributed.sources import Source, computed
 class InProcess(Engine):
     """Workers that are objects in this process."""
 
+    cluster = "dask"  # which estimators train on it: any
+    collections = "nothing else"
+
     def __init__(self, n_workers: int, n_threads: int = 1) -> None:
         super().__init__()
         self._workers = {f"worker {k}": n_threads for k in range(n_workers)}
 
-    def workers(self) -> dict[str, int]:
+    def current_workers(self) -> dict[str, int]:
         return dict(self._workers)
 
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
@@ -38,6 +41,12 @@ class InProcess(Engine):
             answers.append(self.holders[worker].run(of_worker))
         return answers
 
+    def result(self, pending: Any, seconds: float) -> Any:
+        return pending
+
+    def look_after_workers(self) -> None:
+        pass
+
     def _require(self, worker: str) -> None:
         if worker not in self._workers:
             raise WorkerLostError(f"{worker} has left")
@@ -50,5 +59,5 @@ class InProcess(Engine):
         """Let a worker join."""
         self._workers[worker] = n_threads
 
-    def close(self) -> None:
+    def release(self) -> None:
         self.holders = {}

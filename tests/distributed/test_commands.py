@@ -5,7 +5,7 @@ import pytest
 
 import podium
 from podium.cli.app import app
-from podium.distributed.dask_engine import connected
+from podium.distributed.clusters import connected
 from podium.errors import DataError, PodiumError
 
 pytest.importorskip("distributed")
@@ -43,8 +43,9 @@ def test_train_and_score_on_a_cluster(run, tmp_path, monkeypatch):
 
 
 def test_clusters_that_cannot_be(monkeypatch):
-    with pytest.raises(DataError, match="a cluster is tcp://HOST:PORT"), connected("local:0"):
-        pass
+    for address in ("local:0", "nowhere", ""):
+        with pytest.raises(DataError, match=rf"a cluster is .*; not '{address}'"), connected(address):
+            pass
     monkeypatch.setattr("podium.distributed.dask_engine.SECONDS_TO_CONNECT", 0.2)
     for address in ("tcp://127.0.0.1:9", "tls://127.0.0.1:9", "odd://127.0.0.1:9", "tcp://127.0.0.1:x", "tcp://[::"):
         with pytest.raises(PodiumError, match="there is no Dask scheduler"), connected(address):

@@ -15,8 +15,10 @@ from podium.boosting import (
     LeafLineSearch,
     LineSearch,
     Newton,
+    RankBoostStep,
     Sampling,
 )
+from podium.boosting.rankboost import STUMPS
 from podium.boosting.training import run_training
 from podium.distributed import DaskOrdinalMART
 from podium.distributed.documents import ClusterDocuments
@@ -26,10 +28,15 @@ from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumWarning
 from podium.measures.losses import RMSE, LogLoss
 from podium.objectives import (
+    SVMMAP,
     XENDCG,
     Anneal,
+    ApproxNDCG,
     BoundObjective,
+    Cumulative,
     Debiased,
+    Exponential,
+    GBRank,
     Lambda,
     ListNet,
     Local,
@@ -38,16 +45,23 @@ from podium.objectives import (
     Objective,
     Ordinal,
     Pairwise,
+    QuerySoftMax,
     Regression,
     SoftRank,
     Sum,
     Tiers,
+    TopListNet,
 )
 from podium.trees import GrowthParameters
 from tests.distributed.in_process import InProcess
 
 SMALL = GrowthParameters(n_leaves=8, min_documents_in_leaf=5, l2=0.0)
 LEAST_SQUARES = GrowthParameters(n_leaves=8, min_documents_in_leaf=1, split="least-squares")
+OPTIONS = GrowthParameters(
+    min_documents_in_leaf=9, min_hessian_in_leaf=4.0, min_gain_to_split=3.0, l1=0.5, feature_fraction_per_node=0.6,
+    interaction_constraints=((0, 1, 2), (2, 3, 4, 5)),
+)  # fmt: skip
+SYMMETRIC = GrowthParameters(symmetric=True, n_leaves=17, min_documents_in_leaf=13)
 SAMPLING = Sampling(document_fraction=0.7, query_fraction=0.8, feature_fraction=0.6, seed=3, split_fraction=0.4)
 BY_LEAF = LeafLineSearch("ap", ties=1, values=Newton(l2=0.0))
 CASES = {
@@ -61,7 +75,7 @@ CASES = {
     "line search": Boosting(n_trees=2, growth=SMALL, step=LineSearch("ndcg@5")),
     "line search on valid": Boosting(n_trees=2, growth=SMALL, step=LineSearch("ndcg@5", on="valid", ties="jitter")),
     "line search of leaves": Boosting(n_trees=2, growth=SMALL, step=BY_LEAF),
-    "err": Boosting(n_trees=2, growth=SMALL, objective=Lambda("err"), selection="err"),
+    "err": Boosting(n_trees=2, growth=SMALL, objective=Lambda("err", pair_truncation=4), selection="err"),
     "tiers": Boosting(n_trees=2, growth=SMALL, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)"))),
     "anneal": Boosting(n_trees=3, growth=SMALL, objective=Anneal(Regression(), Lambda("ndcg"))),
     "sum": Boosting(n_trees=2, growth=SMALL, objective=Sum(Lambda("ndcg"), Regression())),
@@ -76,19 +90,32 @@ CASES = {
         n_trees=2, growth=SMALL, objective=Logistic(balanced=True, above=1), watched=(LogLoss(balanced=True),)
     ),
     "multiclass": Boosting(n_trees=2, growth=SMALL, objective=Multiclass()),
+    "boundaries": Boosting(n_trees=2, growth=SMALL, objective=Cumulative()),
     "ordinal": Boosting(n_trees=2, growth=SMALL, objective=Ordinal()),
     "random lists": Boosting(n_trees=2, growth=SMALL, objective=XENDCG()),
     "lists": Boosting(n_trees=2, growth=SMALL, objective=ListNet()),
     "soft ranks": Boosting(n_trees=2, growth=SMALL, objective=SoftRank(), step=Gradient()),
     "pairs": Boosting(n_trees=2, growth=SMALL, objective=Pairwise()),
+    "approximate ranks": Boosting(n_trees=2, growth=SMALL, objective=ApproxNDCG(), step=Gradient()),
+    "structured": Boosting(n_trees=2, growth=SMALL, objective=SVMMAP(), step=Gradient()),
+    "gbrank": Boosting(n_trees=3, growth=SMALL, objective=GBRank()),
+    "drawn lists": Boosting(n_trees=2, growth=SMALL, objective=TopListNet()),
+    "query softmax": Boosting(n_trees=2, growth=SMALL, objective=QuerySoftMax()),
+    "rankboost": Boosting(
+        n_trees=3, growth=STUMPS, objective=Pairwise(Exponential()), step=RankBoostStep(), learning_rate=1.0,
+        sampling=Sampling(split_fraction=1.0),
+    ),
     "categories": Boosting(n_trees=3, growth=SMALL, categorical=(5,), max_bins=16),
     "few bins": Boosting(n_trees=2, growth=SMALL, max_bins=7),
     "monotone": Boosting(n_trees=2, growth=replace(LEAST_SQUARES, monotone=(1, -1, 0, 1, 0, 0))),
-    "patience": Boosting(n_trees=20, growth=SMALL, patience=2, learning_rate=0.5),
+    "patience": Boosting(n_trees=20, growth=SMALL, patience=2, min_delta=0.002, learning_rate=(0.5, 0.4, 0.1)),
+    "tree options": Boosting(n_trees=3, growth=OPTIONS, step=Newton(l1=OPTIONS.l1, l2=OPTIONS.l2)),
+    "symmetric": Boosting(n_trees=3, growth=SYMMETRIC, sampling=Sampling(split_fraction=0.3)),
+    "symmetric least squares": Boosting(n_trees=2, growth=replace(SYMMETRIC, split="least-squares", max_depth=2)),
 }  # fmt: skip
 
 
-EVERYWHERE = ("defaults", "gradient-based sampling", "debiased")  # with several numbers of workers
+EVERYWHERE = ("defaults", "gradient-based sampling", "debiased", "symmetric")  # with several numbers of workers
 
 
 def train_on_cluster(settings, documents, observers=(), checkpoint=None):
@@ -111,9 +138,10 @@ def require_equal(one, other):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_model_is_that_of_local_training(case, train, valid):
-    sets, run = {"valid": valid, "same": valid}, CASES[case]
+    sets, run = {"valid": valid, "same": valid}, replace(CASES[case], watches_loss=True)
     local = run.fit(train, sets)
     assert local.n_splits > 0
+    assert list(local.history)[-3:] == ["train/loss", "valid/loss", "same/loss"]
     for n_workers, n_parts in ((2, 5), (4, 9)) if case in EVERYWHERE else ((3, 4),):
         result, _ = on_parts(run, train, sets, n_workers, lambda data, n=n_parts: pieces_of(data, n))
         require_equal(local, result)

@@ -13,7 +13,7 @@ from podium.errors import PodiumError, PodiumWarning
 
 distributed = pytest.importorskip("distributed")
 
-from podium.distributed import DaskLambdaMART, DaskOrdinalMART, dask_engine, score_files  # noqa: E402
+from podium.distributed import DaskLambdaMART, DaskOrdinalMART, dask_engine, engine, score_files  # noqa: E402
 from podium.distributed.dask_engine import DaskEngine  # noqa: E402
 from podium.distributed.engine import WorkerLostError  # noqa: E402
 
@@ -21,7 +21,7 @@ HEARTBEAT = 2.0
 SLOW = 5  # how much slower the machine may be than an idle one
 SECONDS_TO_NOTICE = {  # on an idle machine
     signal.SIGKILL: 4.0,
-    signal.SIGSTOP: HEARTBEAT + 2 * dask_engine.SECONDS_BETWEEN_LOOKS + dask_engine.SECONDS_TO_RESTART,
+    signal.SIGSTOP: HEARTBEAT + 2 * engine.SECONDS_BETWEEN_LOOKS + dask_engine.SECONDS_TO_RESTART,
 }
 STAGES = ("facts", "find_bins", "bind", "hash_documents", "answer", "measure", "gather", "find_thresholds")
 SETTINGS = {"n_trees": 3, "n_leaves": 6}
@@ -157,7 +157,7 @@ def test_no_worker_is_an_error_that_comes_soon(train):
 
 
 def test_tasks_that_wait_without_a_worker_are_an_error_that_comes_soon(monkeypatch):
-    monkeypatch.setattr(dask_engine, "SECONDS_TO_REPLACE", 1.0)
+    monkeypatch.setattr(engine, "SECONDS_TO_REPLACE", 1.0)
     with cluster_of(0) as cluster, distributed.Client(cluster) as client:
         started = time.monotonic()
         with pytest.raises(PodiumError, match="the cluster has no worker, and none came in 1 seconds: start workers"):

@@ -1,6 +1,7 @@
-"""Training and scoring on a cluster (extra `dask`).
+"""Training and scoring on a cluster (extras `dask`, `ray`, `spark`).
 
-`DaskLambdaMART` and its like train on the workers of a Dask cluster; `score_files` has them score files.
+`fit` trains an estimator on the workers of a cluster. `DaskLambdaMART`, `RayLambdaMART` and their like do the same as
+classes; `score_files` has workers score files.
 """
 
 from __future__ import annotations
@@ -8,21 +9,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from podium.distributed.clusters import CLUSTERS, ESTIMATORS
+
 if TYPE_CHECKING:
-    from podium.distributed.estimators import DaskLambdaMART as DaskLambdaMART
-    from podium.distributed.estimators import DaskMART as DaskMART
-    from podium.distributed.estimators import DaskMARTClassifier as DaskMARTClassifier
-    from podium.distributed.estimators import DaskMcRank as DaskMcRank
-    from podium.distributed.estimators import DaskOrdinalMART as DaskOrdinalMART
-    from podium.distributed.estimators import DaskRanker as DaskRanker
-    from podium.distributed.estimators import DaskRankNetTrees as DaskRankNetTrees
+    from podium.distributed.estimators import fit as fit
     from podium.distributed.scoring import score_files as score_files
 
-_MODULES = {
-    "DaskLambdaMART": "estimators", "DaskMART": "estimators", "DaskMARTClassifier": "estimators",
-    "DaskMcRank": "estimators", "DaskOrdinalMART": "estimators", "DaskRankNetTrees": "estimators",
-    "DaskRanker": "estimators", "score_files": "scoring",
-}  # fmt: skip
+_MODULES = {f"{kind.prefix}{name}": kind.estimators for kind in CLUSTERS.values() for name in ESTIMATORS}
+_MODULES |= {f"{kind.prefix}Engine": f"{name}_engine" for name, kind in CLUSTERS.items()}
+_MODULES |= {"fit": "estimators", "score_files": "scoring"}
+_MODULES |= dict.fromkeys(("SparkRankingEvaluator", "SparkRankingModel", "spark_folds"), "spark_estimators")
 
 __all__ = [*_MODULES]  # noqa: PLE0604
 

@@ -1,4 +1,4 @@
-"""A Dask cluster as an engine, and how to connect to one.
+"""A Dask cluster as an engine.
 
 Sources are Dask's futures. Each worker holds its documents in an actor. An actor's method is called directly on its
 worker, without a task in the scheduler's graph, which takes a millisecond or two. The client asks all workers at the
@@ -10,27 +10,37 @@ from __future__ import annotations
 
 import gc
 import pickle
-import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from podium.core.threads import thread_count
 from podium.data import RankingData
-from podium.distributed.engine import Engine, Placement, WorkerLostError
+from podium.distributed.dask_collections import (
+    array_sources,
+    frame_sources,
+    is_dask_array,
+    is_dask_frame,
+    lazy_scores,
+)
+from podium.distributed.engine import (
+    HEARTBEAT,
+    PENDING,
+    SECONDS_BETWEEN_LOOKS,
+    TIMEOUT,
+    Engine,
+    Placement,
+    WorkerLostError,
+    without_workers,
+)
 from podium.distributed.holder import Calls, Holder
-from podium.distributed.sources import DerivedSource, Source
-from podium.errors import DataError, MissingExtraError, PodiumError
+from podium.distributed.sources import Columns, DerivedSource, Source
+from podium.errors import MissingExtraError, PodiumError
 
-TIMEOUT = 600.0  # seconds that a worker may take for an answer
-HEARTBEAT = 30.0  # seconds without a heartbeat after which a worker is restarted
-SECONDS_BETWEEN_LOOKS = 1.0  # at the workers, while the client waits
 SECONDS_TO_NOTICE = 5.0  # in which the scheduler notices a closed connection
 SECONDS_TO_RESTART = 10.0  # in which a nanny must have ended a worker; else the scheduler drops the worker
-SECONDS_TO_REPLACE = 60.0  # in which a worker must come if none is left
 SECONDS_TO_REACH = 5.0  # in which a worker must answer a direct call
 SECONDS_TO_CONNECT = 30.0
 
@@ -42,42 +52,6 @@ def import_distributed() -> Any:
     except ImportError:
         raise MissingExtraError("distributed", "dask", "training on a Dask cluster") from None
     return distributed
-
-
-@contextmanager
-def connected(cluster: str) -> Iterator[Any]:
-    """Connect to the scheduler at an address, or start `local:N`: N workers on this machine, for the time being.
-
-    >>> with connected("nowhere") as client:
-    ...     pass
-    Traceback (most recent call last):
-    podium.errors.DataError: a cluster is tcp://HOST:PORT, the address of a Dask scheduler, or local:N, not 'nowhere'
-    """
-    local = re.fullmatch(r"local:([1-9]\d{0,3})", cluster)
-    if local is None and not re.match(r"[a-z]+://.", cluster):
-        raise DataError(f"a cluster is tcp://HOST:PORT, the address of a Dask scheduler, or local:N, not {cluster!r}")
-    distributed = import_distributed()
-    if local is None:
-        problem = None
-        try:
-            client = distributed.Client(cluster, timeout=SECONDS_TO_CONNECT)
-        except Exception as error:  # Dask raises errors of many kinds for addresses that it cannot use
-            problem = str(error)
-        if problem is not None:
-            gc.collect()  # a failed client's `__del__` deadlocks if it runs while another client starts
-            hint = "; set up TLS in Dask's configuration, distributed.comm.tls" if cluster.startswith("tls:") else ""
-            raise PodiumError(f"there is no Dask scheduler at {cluster}: {problem}{hint}")
-        with client:
-            yield client
-        return
-    n_workers = int(local[1])
-    with (
-        distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=max(1, thread_count(None) // n_workers), dashboard_address=None
-        ) as here,
-        distributed.Client(here) as client,
-    ):
-        yield client
 
 
 class HolderActor(Holder):
@@ -101,28 +75,69 @@ class DaskEngine(Engine):
     """The workers of a Dask cluster.
 
     Args:
-        client: a client of the cluster.
+        client: a client of the cluster; the current one by default.
         timeout: seconds that a worker may take for an answer.
         heartbeat: seconds without a heartbeat after which a worker is restarted.
 
+    Example:
+        >>> from distributed import Client
+        >>> from podium.distributed import DaskEngine
+        >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        ...     print([*DaskEngine(client).workers().values()])
+        [1, 1]
+
     """
 
-    def __init__(self, client: Any, timeout: float = TIMEOUT, heartbeat: float = HEARTBEAT) -> None:
-        super().__init__()
+    cluster = "dask"
+    collections = "a Dask DataFrame, a Dask Array with y and qid"
+
+    def __init__(self, client: Any = None, timeout: float = TIMEOUT, heartbeat: float = HEARTBEAT) -> None:
+        super().__init__(timeout, heartbeat)
         self.distributed = import_distributed()
-        self.client, self.timeout, self.heartbeat = client, timeout, heartbeat
+        self.client = self.distributed.get_client() if client is None else client
         self._expected: set[str] = set()  # workers that hold documents, or start to
-        self._last_beats: dict[str, tuple[float, int]] = {}  # of each worker, and for how many looks it is the last
         self._calls_directly: bool | None = None
         self._direct_before: Any = None
         self._futures: dict[int, tuple[Source, Any]] = {}
 
-    def workers(self) -> dict[str, int]:
-        while not (threads := self._threads()):  # the worker that was waited for may have left again
-            self.wait_for_worker(SECONDS_TO_REPLACE)
-        return threads
+    @classmethod
+    def is_running(cls) -> bool:
+        if "distributed" not in sys.modules:
+            return False
+        try:
+            return bool(import_distributed().get_client())
+        except ValueError:  # no client
+            return False
 
-    def _threads(self) -> dict[str, int]:
+    @classmethod
+    @contextmanager
+    def connected(cls, address: str) -> Iterator[dict[str, Any]]:
+        """Connect to the scheduler at an address, or start `local:N`: N workers on this machine."""
+        distributed = import_distributed()
+        if address.startswith("local:"):
+            n_workers = int(address.removeprefix("local:"))
+            n_threads = max(1, thread_count(None) // n_workers)
+            with (
+                distributed.LocalCluster(
+                    n_workers=n_workers, threads_per_worker=n_threads, dashboard_address=None
+                ) as here,
+                distributed.Client(here) as client,
+            ):
+                yield {"client": client}
+            return
+        problem = None
+        try:
+            client = distributed.Client(address, timeout=SECONDS_TO_CONNECT)
+        except Exception as error:  # Dask raises errors of many kinds for addresses that it cannot use
+            problem = str(error)
+        if problem is not None:
+            gc.collect()  # a failed client's `__del__` deadlocks if it runs while another client starts
+            hint = "; set up TLS in Dask's configuration, distributed.comm.tls" if address.startswith("tls:") else ""
+            raise PodiumError(f"there is no Dask scheduler at {address}: {problem}{hint}")
+        with client:
+            yield {"client": client}
+
+    def current_workers(self) -> dict[str, int]:
         try:
             return {str(address): int(n) for address, n in sorted(self.client.nthreads().items())}
         except (OSError, TimeoutError) as error:
@@ -133,14 +148,23 @@ class DaskEngine(Engine):
 
     def wait_for_worker(self, seconds: float) -> None:
         """If there is no worker, wait until one runs an empty task: an adaptive cluster starts workers for tasks."""
-        if self._threads():
+        if self.current_workers():
             return
         try:
             self.client.submit(int, pure=False).result(timeout=seconds)
         except TimeoutError as error:
-            raise _without_workers(seconds) from error
+            raise without_workers(seconds) from error
 
     # --- sources
+
+    def collection_sources(self, X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source] | None:
+        if is_dask_frame(X):
+            return frame_sources(X, columns, categorical)
+        return array_sources(X, columns) if is_dask_array(X) else None
+
+    @classmethod
+    def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
+        return lazy_scores(X, predict, dtype)
 
     def _delayed(self, source: Source) -> Any:
         """Return a source as a delayed value, or as a future if it was computed before."""
@@ -178,7 +202,7 @@ class DaskEngine(Engine):
 
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
         results = [self._submit(function, future) for future in self._futures_of(sources)]
-        return [self._wait(result) for result in results]
+        return [self.wait(result) for result in results]
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
         futures = self._futures_of(sources)
@@ -197,7 +221,7 @@ class DaskEngine(Engine):
             started[worker] = self._submit(
                 HolderActor, p.number, sets, p.n_threads, actor=True, workers=[worker], allow_other_workers=False
             )
-        actors = {worker: self._wait(future) for worker, future in started.items()}
+        actors = {worker: self.wait(future) for worker, future in started.items()}
         self._futures = {}  # the holders have what they need
         if actors and self._calls_directly is None:
             self._try_direct_calls(next(iter(actors.values())))
@@ -223,72 +247,42 @@ class DaskEngine(Engine):
             waiting = [self.holders[worker].run_packed(messages[id(of)]) for worker, of in calls.items()]
         except RuntimeError as error:  # "Worker holding Actor was lost"
             raise self._loss(error) from error
-        answers = [self._wait(answer) for answer in waiting]
+        answers = [self.wait(answer) for answer in waiting]
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
-        self.n_bytes += sum(map(n_bytes_of, answers))
         return answers
 
     # --- time limits
 
-    def _wait(self, answer: Any) -> Any:
-        """Return the result of a task or of an actor's call, and look after the workers until it comes.
-
-        Raises:
-            WorkerLostError: if a worker that holds documents has left.
-            PodiumError: if the answer takes longer than `timeout`, or no worker is left and none comes.
-
-        """
-        last_worker_seen = time.monotonic()
-        deadline = last_worker_seen + self.timeout
-        while True:
-            asked = time.monotonic()
-            try:
-                return answer.result(timeout=SECONDS_BETWEEN_LOOKS)
-            except self.distributed.CancelledError as error:
-                self._futures = {}
-                raise WorkerLostError("a worker has left with documents") from error
-            except self.distributed.KilledWorker as error:
-                raise PodiumError(f"{error} If memory is short, use smaller partitions or more workers.") from error
-            except Exception as error:
-                if getattr(answer, "status", "") == "error":  # the task failed: a file is missing, for example
-                    raise
-                if not isinstance(error, TimeoutError) or time.monotonic() - asked < SECONDS_BETWEEN_LOOKS / 2:
-                    raise self._loss(error) from error
-                self.look_after_workers()
-                if self._threads():
-                    last_worker_seen = time.monotonic()
-                elif time.monotonic() > last_worker_seen + SECONDS_TO_REPLACE:
-                    raise _without_workers(SECONDS_TO_REPLACE) from error
-                if time.monotonic() > deadline:
-                    raise PodiumError(
-                        f"a worker gave no answer in {self.timeout:g} seconds: look at the cluster's dashboard and "
-                        "logs, or allow more with timeout=…"
-                    ) from error
+    def result(self, pending: Any, seconds: float) -> Any:
+        asked = time.monotonic()
+        try:
+            return pending.result(timeout=seconds)
+        except self.distributed.CancelledError as error:
+            self._futures = {}
+            raise WorkerLostError("a worker has left with documents") from error
+        except self.distributed.KilledWorker as error:
+            raise PodiumError(f"{error} If memory is short, use smaller partitions or more workers.") from error
+        except Exception as error:
+            if getattr(pending, "status", "") == "error":  # the task failed: a file is missing, for example
+                raise
+            if not isinstance(error, TimeoutError) or time.monotonic() - asked < seconds / 2:
+                raise self._loss(error) from error
+            return PENDING
 
     def look_after_workers(self) -> None:
-        """Restart workers that have sent no heartbeat for `heartbeat` seconds, and raise if a holder was lost.
-
-        Looks are counted rather than seconds: if the scheduler itself was suspended, all heartbeats are old for a
-        moment.
-        """
         self._require_holders()
-        beats = self.client.run_on_scheduler(
-            lambda dask_scheduler: {ws.address: ws.last_seen for ws in dask_scheduler.workers.values()}
+        silent = self.silent(
+            self.client.run_on_scheduler(
+                lambda dask_scheduler: {ws.address: ws.last_seen for ws in dask_scheduler.workers.values()}
+            )
         )
-        silent = []
-        for worker, beat in beats.items():
-            last, n_looks = self._last_beats.get(worker, (beat, 0))
-            n_looks = n_looks + 1 if last == beat else 0
-            self._last_beats[worker] = beat, n_looks
-            if n_looks * SECONDS_BETWEEN_LOOKS >= self.heartbeat:
-                silent.append(worker)
         if silent:
             self._restart(silent)
             lost = self._expected.intersection(silent)
             if lost:
-                raise WorkerLostError(f"worker {min(lost)} sent no heartbeat for {self.heartbeat:g} seconds")
+                raise self.silent_error(min(lost))
 
     def _restart(self, workers: list[str]) -> None:
         """End workers as Dask does after `distributed.scheduler.worker-ttl`; a worker's nanny starts another one."""
@@ -302,7 +296,7 @@ class DaskEngine(Engine):
         self.client.run_on_scheduler(restart)
 
     def _require_holders(self) -> None:
-        lost = self._expected.difference(self._threads())
+        lost = self._expected.difference(self.current_workers())
         if lost:
             raise WorkerLostError(f"worker {min(lost)} has left")
 
@@ -322,26 +316,8 @@ class DaskEngine(Engine):
             "between the client and the workers"
         )
 
-    def close(self) -> None:
+    def release(self) -> None:
         self.holders, self._futures, self._expected = {}, {}, set()
         if self._calls_directly:
             self.client.direct_to_workers = self._direct_before
         self._calls_directly = None
-
-
-def _without_workers(seconds: float) -> PodiumError:
-    return PodiumError(
-        f"the cluster has no worker, and none came in {seconds:g} seconds: start workers; a fit with checkpoint=… "
-        "goes on where it was stopped"
-    )
-
-
-def n_bytes_of(answer: Any) -> int:
-    """Return the bytes of all arrays in an answer."""
-    if isinstance(answer, np.ndarray):
-        return int(answer.nbytes)
-    if isinstance(answer, dict):
-        return sum(map(n_bytes_of, answer.values()))
-    if isinstance(answer, list | tuple):
-        return sum(map(n_bytes_of, answer))
-    return n_bytes_of(answer.value) if hasattr(answer, "value") else 0

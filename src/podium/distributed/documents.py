@@ -116,7 +116,7 @@ class ClusterDocuments:
 
         If that fails because another worker leaves, the next attempt repeats it for all workers that are not ready.
         """
-        self._not_ready |= self.assign(self.engine.workers())
+        self._not_ready |= self.assign(self.engine.workers()) | (self.holders.keys() - self.engine.holders.keys())
         self._not_ready &= self.holders.keys()
         self._place(self._not_ready)
         if self._keeps_weighted:

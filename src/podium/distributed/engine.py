@@ -1,15 +1,31 @@
-"""What training asks of a cluster; `podium.distributed.dask_engine` runs on a Dask cluster."""
+"""What training asks of a cluster, and the time limits that all engines share.
+
+`podium.distributed.clusters` lists the engines.
+"""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
+from podium.binned import BinnedFiles
 from podium.core.merging import merge_all, merged
+from podium.core.validation import require_number
+from podium.data import RankingData
 from podium.distributed.holder import Calls
-from podium.distributed.sources import Source
-from podium.errors import PodiumError
+from podium.distributed.sources import PIECES, Columns, Reader, Source, are_files, file_sources, pieces_of
+from podium.errors import DataError, PodiumError
+
+TIMEOUT = 600.0  # seconds that a worker may take for an answer
+HEARTBEAT = 30.0  # seconds without a heartbeat after which a worker is ended
+SECONDS_BETWEEN_LOOKS = 1.0  # at the workers, while the client waits
+SECONDS_TO_REPLACE = 60.0  # in which a worker must come if none is left
+PENDING = object()  # the result of work that is not done yet
 
 
 class Placement(NamedTuple):
@@ -27,9 +43,13 @@ class WorkerLostError(PodiumError):
 class Engine(ABC):
     """Workers, each of which holds documents in a `Holder`.
 
-    Another engine implements `workers`, `compute`, `start_holders`, `ask` and `close`. A worker may leave at any time.
-    Then `start_holders` and `ask` raise `WorkerLostError` soon, and `workers` no longer names it. Training places its
-    documents on other workers and repeats the round. No method may wait without a time limit.
+    Another engine implements the abstract methods. A worker may leave at any time. Then `start_holders` and `ask` raise
+    `WorkerLostError` soon, and `current_workers` no longer names it. Training places its documents on other workers and
+    repeats the round. No method may wait without a time limit: `wait` has one.
+
+    Args:
+        timeout: seconds that a worker may take for an answer.
+        heartbeat: seconds without a sign of life after which a worker is ended.
 
     Attributes:
         holders: the handle of each worker's `Holder`, as `start_holders` returned it.
@@ -38,14 +58,23 @@ class Engine(ABC):
 
     """
 
-    def __init__(self) -> None:
+    cluster: ClassVar[str]  # a name in `podium.distributed.clusters.CLUSTERS`
+    collections: ClassVar[str]  # the data that only this engine takes, for messages
+
+    def __init__(self, timeout: float = TIMEOUT, heartbeat: float = HEARTBEAT) -> None:
+        require_number("timeout", timeout, above=0)
+        require_number("heartbeat", heartbeat, above=0)
+        self.timeout, self.heartbeat = timeout, heartbeat
         self.n_round_trips, self.n_bytes = 0, 0
         self.holders: dict[str, Any] = {}
         self._deferred: list[tuple[str, tuple[Any, ...]]] = []
         self._deferred_runs: list[tuple[str, tuple[Any, ...], Callable[[Any], None]]] = []
+        self._last_beats: dict[str, tuple[Any, int]] = {}  # of each worker, and for how many looks it is the last
+
+    # --- what an engine implements
 
     @abstractmethod
-    def workers(self) -> dict[str, int]:
+    def current_workers(self) -> dict[str, int]:
         """Return the number of threads of each worker that is there now."""
 
     @abstractmethod
@@ -65,18 +94,163 @@ class Engine(ABC):
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
         """Let the holders of some workers run their calls at the same time (`Holder.run`), and return the answers.
 
+        The caller may change arrays of an answer.
+
         Raises:
             WorkerLostError: if a worker has left. The others may have answered or not.
 
         """
 
     @abstractmethod
+    def result(self, pending: Any, seconds: float) -> Any:
+        """Return the result of work that was started, or `PENDING` if it takes longer than some seconds.
+
+        Raises:
+            WorkerLostError: if the work is lost with its worker.
+
+        """
+
+    @abstractmethod
+    def look_after_workers(self) -> None:
+        """End workers that are `silent`, and raise `WorkerLostError` if a holder was lost."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release all documents; the workers stay."""
+
     def close(self) -> None:
-        """Release all documents."""
+        """Release all documents, and end all that this engine started on the cluster."""
+        self.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
         """Return for each source a worker that has it in memory, or None; documents stay there if they can."""
         return [None] * len(sources)
+
+    def collection_sources(self, X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source] | None:
+        """Return the partitions of a collection of this engine's library as sources, or None for anything else."""
+        return None
+
+    @classmethod
+    def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
+        """Return a function of the rows of a collection, computed when it is looked at; None for anything else."""
+        return None
+
+    @classmethod
+    def is_running(cls) -> bool:
+        """Whether this process is connected to a cluster of this kind."""
+        return False
+
+    @classmethod
+    @contextmanager
+    def connected(cls, address: str) -> Iterator[dict[str, Any]]:
+        """Connect to a cluster for the time being, and yield the arguments of an engine that uses it."""
+        raise NotImplementedError
+        yield {}
+
+    # --- sources
+
+    def sources_of(
+        self, sets: Mapping[str, tuple[Any, Columns]], categorical: Sequence[Any] = (), reader: Reader | None = None
+    ) -> dict[str, list[Source]]:
+        """Return the partitions of each set of documents as sources.
+
+        Args:
+            sets: for each set a collection of this engine's library, names of files, or `RankingData`; and its labels,
+                query ids and weights.
+            categorical: features that hold categories.
+            reader: reads files; `podium.read` by default.
+
+        """
+        # Collections first: to compute them Ray needs processors, which its workers take.
+        sources = {name: self.collection_sources(X, columns, tuple(categorical)) for name, (X, columns) in sets.items()}
+        self.wait_for_worker(self.timeout)
+        n = PIECES * len(self.workers())
+        return {
+            name: self._other_sources(*sets[name], reader, n) if found is None else found
+            for name, found in sources.items()
+        }
+
+    def _other_sources(self, X: Any, columns: Columns, reader: Reader | None, n: int) -> list[Source]:
+        if are_files(X):
+            return file_sources(X, columns, reader)
+        if isinstance(X, BinnedFiles):
+            raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")
+        if isinstance(X, RankingData):
+            return [*pieces_of(X, n)]
+        raise DataError(
+            f"on this cluster, documents come as {self.collections}, a list of files, or RankingData; "
+            f"not {type(X).__name__}"
+        )
+
+    # --- time limits
+
+    def workers(self) -> dict[str, int]:
+        """Return the number of threads of each worker; if there is none, wait until one comes."""
+        while not (threads := self.current_workers()):  # the worker that was waited for may have left again
+            self.wait_for_worker(SECONDS_TO_REPLACE)
+        return threads
+
+    def wait_for_worker(self, seconds: float) -> None:
+        """Wait until there is a worker."""
+        deadline = time.monotonic() + seconds
+        while not self.current_workers():
+            if time.monotonic() > deadline:
+                raise without_workers(seconds)
+            time.sleep(SECONDS_BETWEEN_LOOKS / 10)
+
+    def wait(self, pending: Any) -> Any:
+        """Return the result of work that was started, and look after the workers until it comes.
+
+        Raises:
+            WorkerLostError: if a worker that holds documents has left.
+            PodiumError: if the answer takes longer than `timeout`, or no worker is left and none comes.
+
+        """
+        last_worker_seen = time.monotonic()
+        deadline = last_worker_seen + self.timeout
+        while (value := self.result(pending, SECONDS_BETWEEN_LOOKS)) is PENDING:
+            self.look_after_workers()
+            if self.current_workers():
+                last_worker_seen = time.monotonic()
+            elif time.monotonic() > last_worker_seen + SECONDS_TO_REPLACE:
+                raise without_workers(SECONDS_TO_REPLACE)
+            if time.monotonic() > deadline:
+                raise PodiumError(
+                    f"a worker gave no answer in {self.timeout:g} seconds: look at the cluster's dashboard and logs, "
+                    "or allow more with timeout=…"
+                )
+        return value
+
+    def silent(self, beats: Mapping[str, Any]) -> list[str]:
+        """Return the workers whose last beat has not changed for `heartbeat` seconds; call it once for each look.
+
+        Looks are counted rather than seconds: if the client or the scheduler was suspended, all beats are old for a
+        moment.
+
+        Args:
+            beats: something for each worker that changes with each sign of life.
+
+        """
+        silent = []
+        for worker, beat in beats.items():
+            last, n_looks = self._last_beats.get(worker, (beat, 0))
+            n_looks = n_looks + 1 if last == beat else 0
+            self._last_beats[worker] = beat, n_looks
+            if n_looks * SECONDS_BETWEEN_LOOKS >= self.heartbeat:
+                silent.append(worker)
+        return silent
+
+    def silent_error(self, worker: str) -> WorkerLostError:
+        """Return the error for a worker that holds documents and is `silent`."""
+        return WorkerLostError(f"worker {worker} sent no heartbeat for {self.heartbeat:g} seconds")
+
+    # --- what training calls
 
     def place(self, placement: Mapping[str, Placement], keep: Collection[str] = ()) -> None:
         """Start holders on some workers. Those of the workers in `keep` stay as they are, others are released."""
@@ -87,7 +261,9 @@ class Engine(ABC):
         """Return the merged answers of all workers to one call."""
         calls, self._deferred = [*self._deferred, (name, arguments)], []
         self.n_round_trips += 1
-        return merged(merge_all(self.ask(dict.fromkeys(self.holders, calls))))
+        answers = self.ask(dict.fromkeys(self.holders, calls))
+        self.n_bytes += sum(map(n_bytes_of, answers))
+        return merged(merge_all(answers))
 
     def defer(self, name: str, *arguments: Any) -> None:
         """Send a call that has no answer along with the next one."""
@@ -110,3 +286,22 @@ class Engine(ABC):
         for (_, _, take), value in zip(before, values, strict=False):
             take(value)
         return values[-1]
+
+
+def without_workers(seconds: float) -> PodiumError:
+    """Return the error for a cluster without workers."""
+    return PodiumError(
+        f"the cluster has no worker, and none came in {seconds:g} seconds: start workers; a fit with checkpoint=… "
+        "goes on where it was stopped"
+    )
+
+
+def n_bytes_of(answer: Any) -> int:
+    """Return the bytes of all arrays in an answer."""
+    if isinstance(answer, np.ndarray):
+        return int(answer.nbytes)
+    if isinstance(answer, dict):
+        return sum(map(n_bytes_of, answer.values()))
+    if isinstance(answer, list | tuple):
+        return sum(map(n_bytes_of, answer))
+    return n_bytes_of(answer.value) if hasattr(answer, "value") else 0

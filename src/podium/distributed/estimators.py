@@ -1,28 +1,28 @@
-"""The estimators of boosted trees on a Dask cluster; the fitted model is an ordinary one, that of local training."""
+"""The estimators of boosted trees on a cluster; the fitted model is an ordinary one, that of local training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+import podium.estimators
 from podium.boosting import Checkpoint, TrainingResult
 from podium.boosting.checkpoints import require_checkpoint
 from podium.boosting.training import run_training
 from podium.core.observing import Observer, require_observers
 from podium.core.parameters import check_parameters
-from podium.core.validation import require_number
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
-from podium.distributed.dask_engine import HEARTBEAT, TIMEOUT, DaskEngine, import_distributed
+from podium.distributed.clusters import CLUSTERS, ESTIMATORS, cluster_for, engine_class
 from podium.distributed.documents import ClusterDocuments
 from podium.distributed.engine import Engine, WorkerLostError
 from podium.distributed.holder import TRAIN
-from podium.distributed.sources import PIECES, DerivedSource, Reader, Source, is_dask_array, is_dask_frame, sources_of
+from podium.distributed.sources import DerivedSource, Reader, Source, coded_data, labels_of
 from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumError, warn
-from podium.estimators import MART, LambdaMART, MARTClassifier, McRank, OrdinalMART, Ranker, RankNetTrees
 from podium.estimators.tree_ranker import TreeRanker
 from podium.models import Model
 from podium.objectives.ordinal import BoundOrdinal
@@ -37,9 +37,11 @@ else:
 
 
 class OnCluster(_Base):
-    """Trains on the workers of a Dask cluster, and scores Dask collections."""
+    """Trains on the workers of a cluster, and scores the collections of its library."""
 
-    def fit(  # type: ignore[override]
+    cluster: ClassVar[str]  # a name in `CLUSTERS`
+
+    def fit(
         self,
         X: Any,
         y: Any = None,
@@ -51,48 +53,48 @@ class OnCluster(_Base):
         eval_set: tuple[Any, ...] | Sequence[tuple[Any, ...]] | None = None,
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
-        client: Any = None,
         reader: Reader | None = None,
-        timeout: float = TIMEOUT,
-        heartbeat: float = HEARTBEAT,
+        engine: Engine | None = None,
+        **connection: Any,
     ) -> Self:
         """Train on documents that are on a cluster, or that its workers read.
 
         Args:
-            X: a Dask DataFrame, whose columns have roles by their names as in `RankingData` (`qid`, `label`, …); a Dask
-                Array, with `y` and `qid`; names of files, which every worker must be able to read; or `RankingData`.
-                Rows need not be sorted.
-            y, qid, sample_weight, query_weight: names of columns, or Dask collections beside X.
+            X: a frame of the cluster's library (a Dask DataFrame, a `ray.data.Dataset`), whose columns have roles by
+                their names as in `RankingData` (`qid`, `label`, …); a Dask Array, with `y` and `qid`; names of files,
+                which every worker must be able to read; or `RankingData`. Rows need not be sorted.
+            y, qid, sample_weight, query_weight: names of columns, or Dask collections with the rows of X.
             valid: validation data like X, or several by name; the first decides when to stop.
             eval_set: the same as `(X, y, qid)` of Dask Arrays, or several of those.
             observers: called after each round, see `LambdaMART.fit`. Arrays of all documents are fetched from the
                 workers when an observer looks at them.
             checkpoint: keeps the trees so far; a client that was killed goes on from there.
-            client: of the cluster; the current one by default.
             reader: reads a list of files; `podium.read` by default.
-            timeout: seconds that a worker may take for an answer.
-            heartbeat: seconds without a heartbeat after which a worker is restarted, and its documents go to others.
+            engine: workers that stay for the next fit, such as `podium.distributed.RayEngine(n_workers=2)`.
+            connection: arguments of the engine that is used for this fit alone. `timeout=600` is the number of seconds
+                that a worker may take for an answer, `heartbeat=30` that after which a worker without a heartbeat is
+                ended, and its documents go to others. The workers are those of `client` for Dask, by default the
+                current one. For Ray they are `n_workers` with `cpus_per_worker`, by default one for each node with all
+                its processors.
 
         """
         check_parameters(self)
         require_observers(observers)
         require_checkpoint(checkpoint)
-        require_number("timeout", timeout, above=0)
-        if client is None:
-            client = import_distributed().get_client()
-        require_number("heartbeat", heartbeat, above=0)
-        engine = DaskEngine(client, timeout, heartbeat)
-        engine.wait_for_worker(timeout)
         columns = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
         sets = {TRAIN: (X, columns)} | _evaluation_sets(valid, eval_set)
         if self.patience is not None and len(sets) == 1:
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
-        categorical, n = as_list_of_features(self.categorical), PIECES * len(engine.workers())
-        sources = {name: sources_of(data, c, categorical, reader, n) for name, (data, c) in sets.items()}
+        categorical = as_list_of_features(self.categorical)
+        if engine is None:
+            with engine_class(self.cluster)(**connection) as own:
+                return self._fit_on(own, own.sources_of(sets, categorical, reader), observers, checkpoint)
+        if connection:
+            raise DataError(f"the engine has its own {next(iter(connection))}: give it to {type(engine).__name__}")
         try:
-            return self._fit_on(engine, sources, observers, checkpoint)
+            return self._fit_on(engine, engine.sources_of(sets, categorical, reader), observers, checkpoint)
         finally:
-            engine.close()
+            engine.release()
 
     def _fit_on(
         self, engine: Engine, sources: dict[str, list[Source]], observers: Sequence[Observer] = (),
@@ -123,7 +125,7 @@ class OnCluster(_Base):
                 return ClusterTrainer(filled._settings(documents.outlines[TRAIN]), documents)
             except WorkerLostError as lost:
                 warn(f"{lost} before training has begun: begin again", stacklevel=4)
-                engine.close()
+                engine.release()
         raise PodiumError(f"workers were lost {ATTEMPTS} times before training had begun: look at the cluster's logs")
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
@@ -131,35 +133,21 @@ class OnCluster(_Base):
         return sources
 
     def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Any:
-        """The score of each row: lazy for Dask collections, else at once."""
+        """Return the score of each row.
+
+        For a Dask collection that is a lazy collection of scores; for a `ray.data.Dataset`, the lazy data set with a
+        column `score`.
+        """
 
         def predict(rows: Any) -> Any:
             return super(OnCluster, self).predict(rows, n_trees, **options)
 
-        return _lazy(X, predict, self._dtype_of_predictions)
+        scores = engine_class(self.cluster).lazy_scores(X, predict, self._dtype_of_predictions)
+        return predict(X) if scores is None else scores
 
     @property
     def _dtype_of_predictions(self) -> Any:
         return np.float64
-
-
-def _lazy(X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
-    """A function of rows, for each partition of a Dask collection when it is computed; at once for others."""
-    if is_dask_frame(X):
-        import pandas as pd
-
-        def of_partition(frame: Any) -> Any:
-            scores = predict(frame) if len(frame) else np.empty(0, dtype)
-            return pd.Series(scores, index=frame.index, name="score")
-
-        return X.map_partitions(of_partition, meta=pd.Series(np.empty(0, dtype), name="score"))
-    if is_dask_array(X):
-        whole = X.rechunk({1: -1})
-        return whole.map_blocks(
-            lambda block: predict(block) if len(block) else np.empty(0, dtype), drop_axis=1, dtype=dtype,
-            meta=np.empty(0, dtype),
-        )  # fmt: skip
-    return predict(X)
 
 
 def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
@@ -185,38 +173,17 @@ def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str
     return sets
 
 
-class DaskLambdaMART(OnCluster, LambdaMART):
-    """`podium.LambdaMART` trained on a Dask cluster; the model is the same, to the bit, for any number of workers.
-
-    Example:
-        >>> import podium
-        >>> from distributed import Client
-        >>> from podium.distributed import DaskLambdaMART
-        >>> train = podium.artificial(20, features=4)
-        >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
-        ...     model = DaskLambdaMART(2, n_leaves=4).fit(train, client=client)
-        >>> model.digest() == podium.LambdaMART(2, n_leaves=4).fit(train).digest()
-        True
-
-    """
-
-
-class DaskRanker(OnCluster, Ranker):
-    """`podium.Ranker` on a Dask cluster; validation data says when to stop, or nothing does (`patience=None`).
+class RankerOnCluster(OnCluster):
+    """Validation data says when to stop, or nothing does (`patience=None`).
 
     Each tree sees half of the features unless `feature_fraction` says otherwise: all are tried on one machine only, so
     give the share where both are to train the same model.
-
-    Example:
-        >>> from podium.distributed import DaskRanker
-        >>> DaskRanker(n_trees=20, patience=None).n_trees
-        20
-
     """
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
         super()._set_model(result, train, model)
-        self.feature_fraction_ = self._trainer.settings.sampling.feature_fraction
+        settings = self._trainer.settings
+        self.feature_fraction_, self.learning_rate_ = settings.sampling.feature_fraction, settings.learning_rate
         if self.feature_fraction is None:
             warn(
                 f"each tree saw {self.feature_fraction_:.0%} of the features: whether all are better is tried on one "
@@ -225,48 +192,8 @@ class DaskRanker(OnCluster, Ranker):
             )
 
 
-class DaskMART(OnCluster, MART):
-    """`podium.MART` on a Dask cluster; documents need queries there, as they keep together what one worker holds.
-
-    Example:
-        >>> from podium.distributed import DaskMART
-        >>> DaskMART(n_trees=20).n_trees
-        20
-
-    """
-
-
-class DaskMcRank(OnCluster, McRank):
-    """`podium.McRank` on a Dask cluster.
-
-    Example:
-        >>> from podium.distributed import DaskMcRank
-        >>> DaskMcRank(n_trees=20).n_trees
-        20
-
-    """
-
-
-class DaskRankNetTrees(OnCluster, RankNetTrees):
-    """`podium.RankNetTrees` on a Dask cluster.
-
-    Example:
-        >>> from podium.distributed import DaskRankNetTrees
-        >>> DaskRankNetTrees(n_trees=20).n_trees
-        20
-
-    """
-
-
-class DaskOrdinalMART(OnCluster, OrdinalMART):
-    """`podium.OrdinalMART` on a Dask cluster.
-
-    Example:
-        >>> from podium.distributed import DaskOrdinalMART
-        >>> DaskOrdinalMART(n_trees=20).n_trees
-        20
-
-    """
+class OrdinalOnCluster(OnCluster):
+    """The workers find the thresholds together."""
 
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         trainer = self._trainer
@@ -281,24 +208,20 @@ class DaskOrdinalMART(OnCluster, OrdinalMART):
         bound.restore(trainer.survive(find))
 
 
-class DaskMARTClassifier(OnCluster, MARTClassifier):  # type: ignore[misc]
-    """`podium.MARTClassifier` on a Dask cluster; labels are two numbers.
-
-    Example:
-        >>> from podium.distributed import DaskMARTClassifier
-        >>> DaskMARTClassifier(n_trees=20).n_trees
-        20
-
-    """
+class ClassifierOnCluster(OnCluster):
+    """Labels are two numbers."""
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
-        labels = engine.compute(_labels_of, sources[TRAIN])
+        labels = engine.compute(labels_of, sources[TRAIN])
         classes = np.unique(np.concatenate(labels))
         if len(classes) != 2:
-            raise DataError(f"DaskMARTClassifier separates two classes, but there are {len(classes)} different labels")
+            raise DataError(
+                f"{type(self).__name__} separates two classes, but there are {len(classes)} different labels"
+            )
         self.classes_ = classes
         return {
-            name: [DerivedSource(_coded, (source, classes)) for source in of_set] for name, of_set in sources.items()
+            name: [DerivedSource(coded_data, (source, classes)) for source in of_set]
+            for name, of_set in sources.items()
         }
 
     @property
@@ -306,19 +229,74 @@ class DaskMARTClassifier(OnCluster, MARTClassifier):  # type: ignore[misc]
         return self.classes_.dtype
 
 
-def _labels_of(data: RankingData) -> Any:
-    """The different labels of a partition."""
-    labels = data.relevance if len(data) else np.empty(0, np.float32)
-    return np.unique(labels[~np.isnan(labels)])
+# --- the estimators of each kind of cluster
+
+DIFFERENT: dict[str, type[OnCluster]] = {
+    "Ranker": RankerOnCluster, "OrdinalMART": OrdinalOnCluster, "MARTClassifier": ClassifierOnCluster,
+}  # fmt: skip
+DOCSTRING = """`podium.{name}` on a {prefix} cluster; the model is the same, to the bit, for any number of workers.
+
+Documents need queries: a worker holds whole ones.{note}
+
+Example:
+    >>> from {home} import {prefix}{name}
+    >>> {prefix}{name}(n_trees=20).n_trees
+    20
+
+"""
 
 
-def _coded(data: RankingData, classes: Any) -> RankingData:
-    """The data with 1 for the second class, and 0 for the first."""
-    if not len(data):
-        return data
-    labels = data.relevance
-    unknown = np.setdiff1d(labels[~np.isnan(labels)], classes)
-    if len(unknown):
-        raise DataError(f"there is a label {unknown[0]!r} that training has not seen")
-    codes = np.where(np.isnan(labels), np.nan, labels == classes[1]).astype(np.float32)
-    return data.replace(labels=dict(data.labels) | {"relevance": codes})
+def family(cluster: str) -> dict[str, type[OnCluster]]:
+    """Return the estimators of a kind of cluster by name."""
+    prefix, classes = CLUSTERS[cluster].prefix, {}
+    home = "podium.distributed" if CLUSTERS[cluster].estimators == "estimators" else __name__
+    for name in ESTIMATORS:
+        base = DIFFERENT.get(name, OnCluster)
+        note = "" if base is OnCluster else " " + inspect.cleandoc(base.__doc__ or "")
+        documented = DOCSTRING.format(name=name, prefix=prefix, home=home, note=note)
+        members = {"cluster": cluster, "__doc__": documented, "__module__": __name__}
+        classes[f"{prefix}{name}"] = type(f"{prefix}{name}", (base, getattr(podium.estimators, name)), members)
+    return classes
+
+
+for _cluster in CLUSTERS:
+    globals().update(family(_cluster))
+
+
+def fit(
+    estimator: TreeRanker, X: Any, y: Any = None, *, engine: str | Engine | None = None, **options: Any
+) -> OnCluster:
+    """Train an estimator on a cluster: the one that the data belongs to, or that this process is connected to.
+
+    Args:
+        estimator: such as `podium.LambdaMART(n_trees=300)`; it stays as it is.
+        X, y: documents, see `DaskLambdaMART.fit`.
+        engine: "dask", "ray" or "spark", or an engine whose workers stay for the next fit; by default that of the data,
+            or of the cluster that this process is connected to.
+        options: of `DaskLambdaMART.fit`, such as `valid` and `qid`.
+
+    Returns:
+        A fitted estimator of the cluster's family, such as `DaskLambdaMART`.
+
+    Example:
+        >>> import podium
+        >>> from distributed import Client
+        >>> train = podium.artificial(20, features=4)
+        >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+        ...     model = podium.distributed.fit(podium.LambdaMART(2, n_leaves=4), train)
+        >>> type(model).__name__
+        'DaskLambdaMART'
+        >>> model.digest() == podium.LambdaMART(2, n_leaves=4).fit(train).digest()
+        True
+
+    """
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or type(estimator) is not getattr(podium.estimators, name):
+        raise DataError(f"on a cluster, estimator must be one of {', '.join(ESTIMATORS)}, not {name}")
+    if isinstance(engine, Engine):
+        cluster, options["engine"] = engine.cluster, engine
+    else:
+        cluster = cluster_for(X) if engine is None else engine
+        engine_class(cluster)  # raises if there is no such engine
+    kind: type[OnCluster] = globals()[f"{CLUSTERS[cluster].prefix}{name}"]
+    return kind(**estimator.get_params(deep=False)).fit(X, y, **options)

@@ -144,6 +144,8 @@ class Holder:
             self.train.set_facts(facts)
         for part in self.valid.values():
             part.begin(ranker.n_outputs)
+            if part.objective is not None:
+                part.objective.set_facts(facts)
 
     def call_start(self, works: Calls) -> Any:
         """Begin work that asks for what all parts give, one after the other."""
@@ -198,6 +200,19 @@ class Holder:
             for name, part in self.valid.items()
             for measure, sums in part.measure(ranker).items()
         }
+
+    def call_measure_loss(self, state: dict[str, list[float]], iteration: int, of_training: bool) -> dict[str, Any]:
+        """Sums from which the loss of the objective follows, by `set/loss`; `state` is what the objective learnt."""
+        parts: dict[str, TrainPart | ValidPart] = dict(self.valid)
+        if of_training and self.train is not None:
+            parts["train"] = self.train
+        losses = {}
+        for name, part in parts.items():
+            assert part.objective is not None
+            if state:
+                part.objective.restore(state)
+            losses[f"{name}/loss"] = [term.sums() for term in part.objective.loss_terms(part.scores, iteration)]
+        return losses
 
     def call_restore(self, trees: Sequence[Tree], n_outputs: int, state: dict[str, list[float]], bins: Bins) -> None:
         """Have the scores of these trees, and the objective as it was after them."""

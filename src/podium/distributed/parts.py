@@ -52,6 +52,7 @@ class TrainingPlan:
     n_documents: int  # of all parts
     keeps_original: bool  # whether the line search needs gradients as the objective gave them
     measures: dict[str, Measure]  # of the validation data, by name, as they are on all data
+    watches_loss: bool  # whether the loss of the objective is measured as well
     sweep: SweepPlan | None  # what a line search sweeps, if there is one
 
 
@@ -94,6 +95,9 @@ class ValidPart(ScoredPart):
     def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: TrainingPlan) -> None:
         super().__init__(data, binned, team)
         self.measures = BoundMeasures(data, plan.measures, team)
+        self.objective = plan.objective.bind_elsewhere(data) if plan.watches_loss else None
+        if self.objective is not None:
+            self.objective.team = team
 
     def measure(self, objective: BoundObjective) -> dict[str, Any]:
         """Sums from which the means of all parts follow."""

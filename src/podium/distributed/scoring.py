@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from podium.core.files import replacing, write_text
-from podium.core.validation import require_number, to_path
+from podium.core.validation import to_path
 from podium.data import RankingData, read_blocks
 from podium.data.features import first_repeated
 from podium.data.io.request import format_of
 from podium.data.io.text_blocks import COMPRESSED
-from podium.distributed.dask_engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT, DaskEngine, import_distributed
+from podium.distributed.dask_engine import DaskEngine
+from podium.distributed.engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT
 from podium.distributed.sources import paths_of
 from podium.errors import DataError, FileFormatError, PodiumError
 from podium.models import Model, load
@@ -72,12 +73,9 @@ def score_files(
         ('documents.scores.txt', True)
 
     """
-    require_number("timeout", timeout, above=0)
-    require_number("heartbeat", heartbeat, above=0)
     loaded = load(model) if isinstance(model, str | os.PathLike) else model_of(model)
     if not isinstance(loaded, Model):
         raise DataError(f"model must be a model, a fitted estimator or a file of one, not {type(model).__name__}")
-    client = import_distributed().get_client() if client is None else client
     engine = DaskEngine(client, timeout, heartbeat)
     paths, folder = paths_of(files), to_path(output)
     targets = [folder / name for name in _names_of_scores(paths)]
@@ -88,7 +86,8 @@ def score_files(
     _require_same_model(folder, loaded, dict(zip(paths, targets, strict=True)))
     open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
     engine.wait_for_worker(timeout)
-    sent = client.submit(pickle.loads, pickle.dumps(loaded), pure=False)  # computed anew, should its worker be lost
+    # as a task, which is repeated if its worker is lost
+    sent = engine.client.submit(pickle.loads, pickle.dumps(loaded), pure=False)
     _run(engine, [(_score_file, (sent, path, str(target), blocks)) for path, target in open_ones])
     return targets
 

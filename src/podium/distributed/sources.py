@@ -1,7 +1,8 @@
 """Where documents come from: the sources of partitions, and queries that lie in several partitions brought together.
 
 A source is computed on a worker, and again on another one if that worker is lost. It is data, or a `DerivedSource`: a
-function of other sources. An engine may have other kinds of sources; for Dask these are delayed values.
+function of other sources. An engine may have other kinds of sources: Dask's delayed values, references to objects of
+Ray.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.binned import BinnedFiles
 from podium.core.array_types import Ints
 from podium.data import RankingData, frames, read
 from podium.data.encoding import Encoding, names_of_categories
@@ -210,50 +210,21 @@ def pieces_of(data: RankingData, n: int) -> list[RankingData]:
 # --- from what `fit` takes
 
 
-def is_dask_frame(value: Any) -> bool:
-    """Whether a value is a Dask DataFrame."""
-    return hasattr(value, "to_delayed") and hasattr(value, "npartitions") and hasattr(value, "columns")
-
-
-def is_dask_array(value: Any) -> bool:
-    """Whether a value is a Dask Array."""
-    return hasattr(value, "to_delayed") and hasattr(value, "chunks")
-
-
-def sources_of(X: Any, columns: Columns, categorical: Sequence[Any], reader: Reader | None, n: int) -> list[Source]:
-    """Return the partitions of documents as sources.
-
-    Args:
-        X: a Dask DataFrame, a Dask Array, names of files, or `RankingData`.
-        columns: labels, query ids and weights.
-        categorical: features that hold categories.
-        reader: reads files; `podium.read` by default.
-        n: number of pieces that `RankingData` is split into.
-
-    """
-    if is_dask_frame(X):
-        return _of_frame(X, columns, tuple(categorical))
-    if is_dask_array(X):
-        return _of_array(X, columns)
-    if _are_files(X):
-        extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
-        if extra:
-            raise DataError(f"files have their own labels and weights: leave {extra[0]} out")
-        return [DerivedSource(_read, (path, reader)) for path in paths_of(X)]
-    if isinstance(X, BinnedFiles):
-        raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")
-    if isinstance(X, RankingData):
-        return pieces_of(X, n)
-    raise DataError(
-        "on a cluster, documents come as a Dask DataFrame, a Dask Array with y and qid, a list of files, or "
-        f"RankingData; not {type(X).__name__}"
-    )
-
-
-def _are_files(X: Any) -> bool:
+def are_files(X: Any) -> bool:
+    """Whether a value is the name of a file, or a list of names."""
     if isinstance(X, str | os.PathLike):
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def file_sources(X: Any, columns: Columns, reader: Reader | None) -> list[Source]:
+    """Return a source for each file."""
+    extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
+    if extra:
+        raise DataError(f"files have their own labels and weights: leave {extra[0]} out")
+    found = [Path(path) for path in paths_of(X)]
+    paths = [str(path.absolute() if path.exists() else path) for path in found]  # workers may be in another folder
+    return [DerivedSource(_read, (path, reader)) for path in paths]
 
 
 def paths_of(X: Any) -> list[str]:
@@ -275,24 +246,11 @@ def _read(path: str, reader: Reader | None) -> RankingData:
     return read(path) if reader is None else reader([path])
 
 
-def _of_frame(X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source]:
-    """Return a source for each partition of a frame; columns are names, or Series with the same partitions."""
-    given = {name: value for name, value in columns.items() if value is not None}
-    for name, value in given.items():
-        if not isinstance(value, str) and getattr(value, "npartitions", None) != X.npartitions:
-            raise DataError(f"{name} must be the name of a column, or a Dask Series with the partitions of the frame")
-    lists = {n: [v] * X.npartitions if isinstance(v, str) else v.to_delayed() for n, v in given.items()}
-    parts = X.to_delayed()
-    return [
-        DerivedSource(_frame_to_data, (part, list(given), [lists[name][k] for name in given], categorical))
-        for k, part in enumerate(parts)
-    ]
-
-
-def _frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: tuple[Any, ...]) -> RankingData:
+def frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: tuple[Any, ...]) -> RankingData:
+    """Return a pandas frame as data; `names` are the roles of `values`, names of columns or arrays."""
     given = dict(zip(names, values, strict=True))
     if not len(frame):
-        return _nothing()
+        return empty_data()
     if given.get("qid") is None and not frames.has_queries(frame):
         raise DataError("which rows belong to one query? give the frame a column 'qid', or name one: fit(X, qid=…)")
     text = columns_of_text(frame, list(categorical))
@@ -307,33 +265,27 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else np.asarray(value)
 
 
-def _of_array(X: Any, columns: Columns) -> list[Source]:
-    """Return a source for each block of rows, with the labels and query ids of the same rows."""
-    for name in ("y", "qid"):
-        if not is_dask_array(columns.get(name)):
-            raise DataError(f"beside a Dask Array, {name} must be one, too: fit(X, y, qid=qid)")
-    X = X.rechunk({1: -1})
-    given = {name: value for name, value in columns.items() if value is not None}
-    for name, value in given.items():
-        if not is_dask_array(value) or value.shape != X.shape[:1]:
-            raise DataError(f"{name} must be a Dask Array with an entry for each of the {X.shape[0]} rows")
-    blocks = {name: value.rechunk((X.chunks[0],)).to_delayed() for name, value in given.items()}
-    return [
-        DerivedSource(_block_to_data, (part, list(given), [blocks[name][k] for name in given]))
-        for k, part in enumerate(X.to_delayed()[:, 0])
-    ]
-
-
-def _block_to_data(block: Any, names: list[str], values: list[Any]) -> RankingData:
-    given = dict(zip(names, values, strict=True))
-    if not len(block):
-        return _nothing()
-    return RankingData(
-        block, given["y"], qid=given["qid"], document_weights=given.get("sample_weight"),
-        query_weights=given.get("query_weight"),
-    )  # fmt: skip
-
-
-def _nothing() -> RankingData:
-    """An empty partition."""
+def empty_data() -> RankingData:
+    """Return an empty partition."""
     return RankingData(np.empty((0, 1), np.float32), np.empty(0), qid=np.empty(0, np.int64))
+
+
+# --- classes
+
+
+def labels_of(data: RankingData) -> Any:
+    """Return the different labels of a partition."""
+    labels = data.relevance if len(data) else np.empty(0, np.float32)
+    return np.unique(labels[~np.isnan(labels)])
+
+
+def coded_data(data: RankingData, classes: Any) -> RankingData:
+    """Return the data with 1 for the second class, and 0 for the first."""
+    if not len(data):
+        return data
+    labels = data.relevance
+    unknown = np.setdiff1d(labels[~np.isnan(labels)], classes)
+    if len(unknown):
+        raise DataError(f"there is a label {unknown[0]!r} that training has not seen")
+    codes = np.where(np.isnan(labels), np.nan, labels == classes[1]).astype(np.float32)
+    return data.replace(labels=dict(data.labels) | {"relevance": codes})

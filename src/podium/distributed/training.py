@@ -33,6 +33,7 @@ from podium.errors import DataError, PodiumError, warn
 from podium.measures import as_measure, as_selection
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
+from podium.objectives.base import loss_of_sums
 from podium.trees import GrownTree
 from podium.trees.distributed_growth import DistributedGrower, DistributedTree, RootSums
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
@@ -150,7 +151,7 @@ class ClusterTrainer(Trainer):
         state.trees.append(grown.with_values(values))
 
     def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
-        rate = self.settings.learning_rate
+        rate = self._rate
         if self.search is None:
             return self.builder.step.scale(values, rate), 1.0
         sums = None
@@ -255,8 +256,9 @@ class ClusterEvaluator(Evaluator):
         self.selection, self.patience = as_selection(settings.selection), settings.patience
         self.measures, self.objective, self.names, self.engine = plan.measures, objective, names, engine
         first = names[0] if names else None
-        self.best_round = BestRound(self.selection, [f"{first}/{measure}" for measure in self.selection.measures])
-        self.base_means = None
+        selecting = [f"{first}/{measure}" for measure in self.selection.measures]
+        self.best_round = BestRound(self.selection, selecting, settings.min_delta)
+        self.base_means, self.watches_loss = None, settings.watches_loss
 
     def measure(self) -> dict[str, float]:
         """The mean of each measure on each validation set, by `set/measure`."""
@@ -268,6 +270,13 @@ class ClusterEvaluator(Evaluator):
             for name in self.names
             for shown, measure in self.measures.items()
         }
+
+    def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
+        """The loss on the documents of all workers, by `set/loss`, if it is watched."""
+        if not self.watches_loss:
+            return {}
+        sums = self.engine.call("measure_loss", self.objective.state(), iteration, "train" not in self.names)
+        return {f"{name}/loss": loss_of_sums(sums[f"{name}/loss"]) for name in dict.fromkeys(("train", *self.names))}
 
 
 class ClusterBuilder:
@@ -282,7 +291,7 @@ class ClusterBuilder:
         self.sampling, self.engine, self.plan, self.step, self.team = plan.sampling, engine, plan, plan.step, Team(1)
         growth = settings.growth
         if not settings.step.uses_hessians:
-            growth = replace(growth, split="least-squares", l2=0.0)
+            growth = replace(growth, split="least-squares", l1=0.0, l2=0.0)
         self.grower = DistributedGrower(binned, growth, plan.n_documents, self._whole_sums)
         self.is_sampled = plan.sampling.split_fraction_of(plan.n_documents) < 1
 
@@ -298,12 +307,12 @@ class ClusterBuilder:
         """Build a tree for one output, as `TreeBuilder.build`."""
         grown = None
         if self.is_sampled:
-            grown, bounded = self._grow(output, sample, self.sampling.split_seed(tree))
+            grown, bounded = self._grow(output, sample, tree, self.sampling.split_seed(tree))
         if grown is None or grown.tree.n_leaves == 1:
-            grown, bounded = self._grow(output, sample, None)
+            grown, bounded = self._grow(output, sample, tree, None)
         return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
 
-    def _grow(self, output: int, sample: Sample, seed: Any) -> tuple[DistributedTree, DistantGradients]:
+    def _grow(self, output: int, sample: Sample, tree: int, seed: Any) -> tuple[DistributedTree, DistantGradients]:
         units, largest_weight, root = self.engine.run("begin_tree", output, seed)
         gradient_unit, weight_unit, counts_documents, bounds = units
         none = np.empty(0)
@@ -312,8 +321,9 @@ class ClusterBuilder:
             np.empty(0, np.int64), gradient_unit, weight_unit, largest_weight, counts_documents, bounded
         )
         grown = self.grower.grow_from(
-            RootSums(*root), quantized, sample.features, lambda question: self.engine.call("answer", question)
-        )
+            RootSums(*root), quantized, sample.features, lambda question: self.engine.call("answer", question),
+            self.sampling.node_seed(tree),
+        )  # fmt: skip
         assert isinstance(grown, DistributedTree)
         return grown, bounded
 
@@ -365,5 +375,6 @@ def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any]
         n_documents=documents.n_documents,
         keeps_original=search is not None and search.in_newton_steps,
         measures={str(measure): measure.fixed(train, *others) for measure in measures},
+        watches_loss=settings.watches_loss,
         sweep=sweep,
     )

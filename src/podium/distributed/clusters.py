@@ -1,0 +1,98 @@
+"""The kinds of clusters, what trains on them, and how one is chosen: by name, by data or by address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from podium.core.validation import did_you_mean
+from podium.errors import DataError
+
+if TYPE_CHECKING:
+    from podium.distributed.engine import Engine
+
+
+class ClusterKind(NamedTuple):
+    """A kind of cluster, and its engine."""
+
+    prefix: str  # of its engine, `RayEngine` in `ray_engine`, and of its estimators, `RayLambdaMART`
+    estimators: str  # the module that has the estimators
+    packages: tuple[str, ...]  # whose frames and data sets it reads
+    address: str  # regular expression of the addresses that `podium train --cluster` takes
+    addresses: str  # the same for people
+
+
+ESTIMATORS = ("LambdaMART", "MART", "MARTClassifier", "McRank", "OrdinalMART", "RankNetTrees", "Ranker")
+CLUSTERS = {
+    "ray": ClusterKind(
+        "Ray", "estimators", ("ray",), r"ray|auto|ray://.+",
+        "ray, auto or ray://HOST:PORT for Ray",
+    ),
+    "spark": ClusterKind(
+        "Spark", "spark_estimators", ("pyspark",), r"spark://.+|local\[.+\]|yarn|k8s://.+",
+        "spark://HOST:PORT, local[N], yarn or k8s://… for Spark",
+    ),
+    "dask": ClusterKind(
+        "Dask", "estimators", ("dask", "dask_expr"), r"local:[1-9]\d{0,3}|[a-z]+://.+",
+        "tcp://HOST:PORT or local:N for Dask",
+    ),
+}  # fmt: skip
+
+
+def engine_class(name: str) -> type[Engine]:
+    """Return the class of an engine by the name of its cluster.
+
+    >>> engine_class("dask").__name__
+    'DaskEngine'
+    """
+    if name not in CLUSTERS:
+        raise DataError(f"engine must be {_names()}, not {name!r:.60}{did_you_mean(str(name), CLUSTERS)}")
+    found: type[Engine] = getattr(import_module(f"podium.distributed.{name}_engine"), f"{CLUSTERS[name].prefix}Engine")
+    return found
+
+
+def cluster_for(X: Any) -> str:
+    """Return the kind of cluster that some documents belong to, or that this process is connected to.
+
+    Raises:
+        DataError: if the documents belong to none, and this process is connected to none or to several.
+
+    """
+    package = type(X).__module__.partition(".")[0]
+    for name, kind in CLUSTERS.items():
+        if package in kind.packages:
+            return name
+    running = [name for name in CLUSTERS if engine_class(name).is_running()]
+    if len(running) == 1:
+        return running[0]
+    problem = f"this process is connected to {' and '.join(running)}" if running else "connect to a cluster first"
+    raise DataError(f"{type(X).__name__} is data for any cluster: pass engine={_names()}, or {problem}")
+
+
+@contextmanager
+def connected(address: str) -> Iterator[dict[str, Any]]:
+    """Connect to the cluster at an address for the time being, and yield what `fit` needs to use it.
+
+    >>> with connected("nowhere"):
+    ...     pass
+    Traceback (most recent call last):
+    podium.errors.DataError: a cluster is ray, auto or ray://HOST:PORT for Ray; ... not 'nowhere'
+    """
+    with engine_class(cluster_at(address)).connected(address) as connection:
+        yield connection
+
+
+def cluster_at(address: str) -> str:
+    """Return the kind of the cluster at an address."""
+    for name, kind in CLUSTERS.items():
+        if re.fullmatch(kind.address, address):
+            return name
+    raise DataError(f"a cluster is {'; '.join(kind.addresses for kind in CLUSTERS.values())}; not {address!r:.60}")
+
+
+def _names() -> str:
+    *first, last = map(repr, CLUSTERS)
+    return f"{', '.join(first)} or {last}"

@@ -1,0 +1,347 @@
+"""A Ray cluster as an engine.
+
+Each worker is an actor that reads partitions, holds documents and answers calls. Partitions are objects in Ray's store:
+workers of a node share its memory, and an object outlives the worker that made it. The client calls all actors at the
+same time and merges their answers. While it waits it calls `beat` of each actor, which another thread answers: Ray
+notices a process that has ended, but not one that hangs.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from podium.core.validation import require_whole
+from podium.data import RankingData
+from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError
+from podium.distributed.holder import Calls
+from podium.distributed.ray_worker import actor_class, block_to_data, import_ray
+from podium.distributed.sources import Columns, DerivedSource, Source
+from podium.errors import DataError, PodiumError
+
+LARGE = 100_000  # bytes from which a message is sent once for all workers of a node
+MOST_FAILURES = 3  # of workers to start, one after the other, before training gives up
+SECONDS_TO_END = 2.0  # in which Ray ends workers, and has their processors again
+SECONDS_TO_JOIN = 5.0  # for which training waits for further workers before it begins
+
+
+@dataclass
+class StartedWorker:
+    """An actor, where it was started, and its last sign of life."""
+
+    actor: Any
+    site: str
+    n_threads: int
+    place: Any  # the answer to `RayWorker.place`, which shows that it has started
+    actor_id: str = ""
+    node: str = ""
+    beat: Any = None  # the answer that is waited for
+    n_beats: int = 0
+
+
+class RayEngine(Engine):
+    """Workers that are actors of a Ray cluster.
+
+    By default every node has a worker with all processors that it has, less those of the task that calls this. In the
+    placement group of a Ray Tune trial, every bundle after the first has a worker.
+
+    Args:
+        n_workers: number of workers, wherever there are processors for them.
+        cpus_per_worker: processors that a worker reserves, and the number of its threads; 1 by default if `n_workers`
+            is given.
+        limits: `timeout` and `heartbeat`, see `Engine`.
+
+    Example:
+        >>> from podium.distributed import RayEngine
+        >>> RayEngine(n_workers=0)
+        Traceback (most recent call last):
+        podium.errors.DataError: n_workers must be a whole number from 1 or None, but is 0
+
+    """
+
+    cluster = "ray"
+    collections = "a ray.data.Dataset"
+
+    def __init__(self, n_workers: int | None = None, cpus_per_worker: int | None = None, **limits: float) -> None:
+        super().__init__(**limits)
+        require_whole("n_workers", n_workers, 1, optional=True)
+        require_whole("cpus_per_worker", cpus_per_worker, 1, optional=True)
+        self.n_workers, self.cpus_per_worker, self.ray = n_workers, cpus_per_worker, import_ray()
+        if not self.ray.is_initialized():
+            raise PodiumError("this process is not connected to a Ray cluster: call ray.init() first")
+        self._actor_class = actor_class()
+        self._free_cpus = self._count_free_cpus()  # without what other jobs have
+        self._workers: dict[str, StartedWorker] = {}
+        self._starting: list[StartedWorker] = []
+        self._n_started, self._n_failed = 0, 0
+        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of sources, and the workers that made them
+        self._n_sources: Counter[str] = Counter()  # that each worker computes
+        self._nodes: dict[Any, list[str]] = {}  # that have a block of a data set
+
+    @classmethod
+    def is_running(cls) -> bool:
+        return "ray" in sys.modules and bool(import_ray().is_initialized())
+
+    @classmethod
+    @contextmanager
+    def connected(cls, address: str) -> Iterator[dict[str, Any]]:
+        """Connect to `ray://…`; to the cluster of this machine, `auto`; or start one if there is none, `ray`."""
+        ray = import_ray()
+        if ray.is_initialized():
+            yield {}
+            return
+        try:
+            ray.init(None if address == "ray" else address, logging_level=logging.ERROR)
+        except (OSError, ValueError, ImportError, RuntimeError) as error:
+            hint = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if "://" in address else ""
+            raise PodiumError(f"there is no Ray cluster at {address}: {error}{hint}") from error
+        try:
+            yield {}
+        finally:
+            ray.shutdown()
+
+    # --- workers
+
+    def _sites(self) -> dict[str, tuple[dict[str, Any], int]]:
+        """Return the places of all workers that there should be: the options of the actor, and its threads."""
+        strategies, context = self.ray.util.scheduling_strategies, self.ray.get_runtime_context()
+        try:
+            reserved = int(context.get_assigned_resources().get("CPU", 0))
+        except AssertionError:  # not in a task or actor
+            reserved = 0
+        group = self.ray.util.get_current_placement_group()
+        is_in_group = group is not None and context.should_capture_child_tasks_in_placement_group
+        if self.n_workers is not None:
+            n, spread = self.cpus_per_worker or 1, {} if is_in_group else {"scheduling_strategy": "SPREAD"}
+            return {str(k): ({"num_cpus": n} | spread, n) for k in range(self.n_workers)}
+        if is_in_group:
+            cpus = {str(k): int(bundle.get("CPU", 0)) for k, bundle in enumerate(group.bundle_specs)}
+            places = {k: strategies.PlacementGroupSchedulingStrategy(group, int(k)) for k in cpus}
+            here = "0"  # where Ray Tune runs the trial
+            n_free = sum(cpus.values()) - reserved
+        else:
+            nodes = {node["NodeID"]: node["Resources"] for node in self.ray.nodes() if node["Alive"]}
+            cpus = {node: int(resources.get("CPU", 0)) for node, resources in nodes.items()}
+            places = {node: strategies.NodeAffinitySchedulingStrategy(node, soft=False) for node in cpus}
+            here, n_free = context.get_node_id(), self._free_cpus
+        if not n_free and not reserved:  # others have all processors: wait for them
+            n_free = max(cpus.values())
+        cpus[here] = cpus.get(here, 0) - reserved
+        sites = {}
+        for site, most in cpus.items():
+            n = self.cpus_per_worker or min(most, n_free)
+            if 0 < n <= most:
+                sites[site] = {"num_cpus": n, "scheduling_strategy": places[site]}, n
+        if not sites and reserved:  # this task waits, so a worker may use its processors
+            sites[here] = {"num_cpus": 0, "scheduling_strategy": places[here]}, reserved
+        return sites
+
+    def wait_for_worker(self, seconds: float) -> None:
+        """Wait for the first worker, and a little for others: documents that are placed once need not move."""
+        if not self._sites():
+            raise PodiumError("no node of the Ray cluster has processors for a worker: lower cpus_per_worker")
+        super().wait_for_worker(seconds)
+        deadline = time.monotonic() + SECONDS_TO_JOIN
+        while self._starting and time.monotonic() < deadline:
+            time.sleep(SECONDS_TO_JOIN / 100)
+            self.current_workers()
+
+    def current_workers(self) -> dict[str, int]:
+        """Return the workers that have started; start one for each place that has none."""
+        taken = {worker.site for worker in (*self._workers.values(), *self._starting)}
+        for site, (options, n_threads) in self._sites().items():
+            if site not in taken:
+                actor = self._actor_class.options(**options).remote()
+                self._starting.append(StartedWorker(actor, site, n_threads, actor.place.remote()))
+        for worker in list(self._starting):
+            if self._is_done(worker.place):
+                self._starting.remove(worker)
+                self._take_in(worker)
+        return {name: worker.n_threads for name, worker in self._workers.items()}
+
+    def _take_in(self, worker: StartedWorker) -> None:
+        try:
+            worker.actor_id, worker.node, address = self.ray.get(worker.place)
+        except self.ray.exceptions.RayError as error:
+            _end(worker)
+            self._n_failed += 1
+            if self._n_failed >= MOST_FAILURES:
+                raise PodiumError(f"a worker cannot be started: {error}") from error
+            return
+        self._n_failed = 0
+        self._workers[f"{self._n_started} at {address}"] = worker
+        self._n_started += 1
+
+    def _is_done(self, answer: Any, seconds: float = 0.0) -> bool:
+        return bool(self.ray.wait([answer], timeout=seconds)[0])
+
+    def _count_free_cpus(self) -> int:
+        return int(self.ray.available_resources().get("CPU", 0))
+
+    # --- sources
+
+    def collection_sources(self, X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source] | None:
+        if not _is_dataset(X):
+            return None
+        given = {name: value for name, value in columns.items() if value is not None}
+        for name, value in given.items():
+            if not isinstance(value, str):
+                raise DataError(f"{name} must be the name of a column of the ray.data.Dataset, not {value!r:.60}")
+        if self._workers and not self._count_free_cpus():
+            self.close()  # to compute the data set needs a processor; workers start again
+        blocks = X.to_arrow_refs()
+        if self.ray.wait(blocks, num_returns=len(blocks), timeout=self.timeout, fetch_local=False)[1]:
+            raise PodiumError(f"the ray.data.Dataset was not ready in {self.timeout:g} seconds: raise timeout=…")
+        with suppress(Exception):  # of an experimental interface, which clients at ray://… lack
+            places = self.ray.experimental.get_object_locations(blocks)
+            self._nodes |= {block: place["node_ids"] for block, place in places.items()}
+        return [DerivedSource(block_to_data, (block, given, categorical)) for block in blocks]
+
+    @classmethod
+    def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
+        if not _is_dataset(X):
+            return None
+
+        def scored(frame: Any) -> Any:
+            return frame.assign(score=predict(frame) if len(frame) else np.empty(0, dtype))
+
+        return X.map_batches(scored, batch_format="pandas", batch_size=None)
+
+    def _object(self, source: Source) -> Any:
+        """Return a reference to a source in Ray's store; it is computed if it was not before."""
+        if id(source) in self._objects:
+            return self._objects[id(source)][1]
+        if isinstance(source, list):
+            return [self._object(one) for one in source]
+        if isinstance(source, DerivedSource):
+            arguments = [self._object(one) for one in source.arguments]
+            nearest = maker = self._worker_near(arguments)
+            value = self._workers[nearest].actor.compute.remote(source.function, arguments)
+        elif isinstance(source, RankingData):
+            value, maker = self.ray.put(source), None
+        else:
+            return source
+        self._objects[id(source)] = source, value, maker
+        return value
+
+    def _worker_near(self, arguments: Sequence[Any]) -> str:
+        """Return a worker of a node that has one of the objects, or of any; the one that has the fewest sources."""
+        nodes = {n for one in arguments if isinstance(one, self.ray.ObjectRef) for n in self._nodes.get(one, ())}
+        workers = self.workers()
+        near = [name for name in workers if self._workers[name].node in nodes]
+        worker = min(near or workers, key=lambda name: (self._n_sources[name], name))
+        self._n_sources[worker] += 1
+        return worker
+
+    def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
+        results = []
+        for source in sources:
+            value = self._object(source)
+            maker = self._maker(source) or self._worker_near([])
+            results.append(self._workers[maker].actor.compute.remote(function, [value]))
+        return [self.wait(result) for result in results]
+
+    def _maker(self, source: Source) -> str | None:
+        maker = self._objects[id(source)][2] if id(source) in self._objects else None
+        return maker if maker in self._workers else None
+
+    def locate(self, sources: Sequence[Source]) -> list[str | None]:
+        for source in sources:
+            self._object(source)
+        return [self._maker(source) for source in sources]
+
+    # --- holders
+
+    def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
+        answers = {}
+        for name, p in placement.items():
+            sets = {of: [(k, self._object(source)) for k, source in sources] for of, sources in p.sets.items()}
+            answers[name] = self._actor(name).hold.remote(p.number, sets, p.n_threads)
+        for answer in answers.values():
+            self.wait(answer)
+        self._objects, self._n_sources = {}, Counter()  # the holders have what they need
+        return {name: self._actor(name) for name in placement}
+
+    def _actor(self, worker: str) -> Any:
+        if worker not in self._workers:
+            raise WorkerLostError(f"worker {worker} has left")
+        return self._workers[worker].actor
+
+    def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
+        distinct = {id(of_worker): of_worker for of_worker in calls.values()}
+        messages: dict[int, Any] = {key: self.ray.cloudpickle.dumps(calls) for key, calls in distinct.items()}
+        for key, message in messages.items():
+            messages[key] = self.ray.put(message) if len(message) > LARGE else message
+        answers = [self._actor(worker).run.remote(messages[id(of)]) for worker, of in calls.items()]
+        return [pickle.loads(self.wait(answer)) for answer in answers]
+
+    def result(self, pending: Any, seconds: float) -> Any:
+        if not self._is_done(pending, seconds):
+            return PENDING
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(pending)
+        except errors.RayError as error:
+            cause: Any = error
+            while isinstance(cause, errors.RayTaskError):
+                cause = cause.cause
+            if isinstance(cause, errors.RayActorError | errors.ObjectLostError | errors.NodeDiedError):
+                raise self._loss(cause) from error
+            raise cause from error
+
+    def _loss(self, error: Any) -> WorkerLostError:
+        """Return the error for a worker that has ended, or for objects that are lost with their node."""
+        self._objects = {}
+        for name, worker in self._workers.items():
+            if worker.actor_id == getattr(error, "actor_id", None):
+                _end(self._workers.pop(name))
+                return WorkerLostError(f"worker {name} has left")
+        return WorkerLostError(f"a worker has left with documents ({type(error).__name__})")
+
+    def look_after_workers(self) -> None:
+        for worker in self._workers.values():
+            if worker.beat is not None and self._is_done(worker.beat):
+                self.result(worker.beat, 0.0)
+                worker.n_beats, worker.beat = worker.n_beats + 1, None
+            if worker.beat is None:
+                worker.beat = worker.actor.beat.remote()
+        silent = self.silent({name: worker.n_beats for name, worker in self._workers.items()})
+        for name in silent:
+            _end(self._workers.pop(name))
+        if silent:
+            self._objects = {}
+            raise self.silent_error(min(silent))
+
+    def release(self) -> None:
+        self.holders, self._objects, self._n_sources, self._nodes = {}, {}, Counter(), {}
+        for worker in self._workers.values():
+            with suppress(Exception):  # it may have ended
+                worker.actor.release.remote()
+
+    def close(self) -> None:
+        self.release()
+        for worker in (*self._workers.values(), *self._starting):
+            _end(worker)
+        self._workers, self._starting = {}, []
+        deadline = time.monotonic() + SECONDS_TO_END
+        while self._count_free_cpus() < self._free_cpus and time.monotonic() < deadline:
+            time.sleep(SECONDS_TO_END / 100)
+
+
+def _end(worker: StartedWorker) -> None:
+    with suppress(Exception):  # Ray may know already that it has ended
+        import_ray().kill(worker.actor)
+
+
+def _is_dataset(X: Any) -> bool:
+    """Whether a value is a `ray.data.Dataset`; Ray is not imported for that."""
+    return type(X).__module__.startswith("ray.data.") and hasattr(X, "to_arrow_refs")

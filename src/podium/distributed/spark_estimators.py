@@ -1,0 +1,352 @@
+"""Estimators of boosted trees for Spark's pipelines: `fit(df)` trains on the cluster, `transform(df)` adds scores.
+
+They follow the conventions of `pyspark.ml`: columns are named by parameters such as `featuresCol`, every parameter is a
+`Param`, estimators and models are saved with `write()` and loaded with `read()`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+import podium.estimators
+from podium.boosting import Checkpoint
+from podium.core.merging import merge_all, merged
+from podium.core.parameters import Parameter, parameters, unknown_parameter
+from podium.data import RankingData
+from podium.distributed.clusters import ESTIMATORS
+from podium.distributed.engine import HEARTBEAT, TIMEOUT
+from podium.distributed.estimators import fit
+from podium.distributed.spark_engine import import_pyspark
+from podium.distributed.spark_frames import SparkDocuments, column, with_scores
+from podium.errors import DataError
+from podium.estimators.saving import decode, encode, load
+from podium.measures import Ranking, as_measure
+
+import_pyspark()
+
+from pyspark.ml import Estimator, Model  # noqa: E402
+from pyspark.ml.evaluation import Evaluator  # noqa: E402
+from pyspark.ml.param import Param, Params  # noqa: E402
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter  # noqa: E402
+
+__all__ = [f"Spark{name}" for name in ESTIMATORS] + ["SparkRankingEvaluator", "SparkRankingModel", "spark_folds"]
+
+ROLES = {
+    "labelCol": "relevance", "groupCol": "qid", "weightCol": "document_weights", "queryWeightCol": "query_weights",
+    "positionCol": "positions",
+}  # fmt: skip
+COLUMNS = {
+    "featuresCol": "the column of vectors or arrays of features, or a list of numeric columns",
+    "labelCol": "the column of labels",
+    "groupCol": "the column of query ids",
+    "weightCol": "the column of document weights",
+    "queryWeightCol": "the column of query weights",
+    "positionCol": "the column of positions at which documents were shown",
+    "validationIndicatorCol": "the Boolean column that is true for validation rows; all rows of a query must agree",
+    "predictionCol": "the column of scores that `transform` adds",
+}
+DEFAULTS = {"featuresCol": "features", "labelCol": "label", "groupCol": "qid", "predictionCol": "prediction"}
+OPTIONS = {
+    "numWorkers": ("tasks that train; by default as many as the cluster runs at the same time", None),
+    "checkpointPath": ("a file on the driver that keeps the trees so far; a stopped fit resumes from it", None),
+    "timeout": ("seconds that a task may take for an answer, and Spark to start the tasks", TIMEOUT),
+    "heartbeat": ("seconds without a sign of life after which a task is lost", HEARTBEAT),
+}  # fmt: skip
+
+
+def _param(name: str, text: str, convert: Callable[[Any], Any] | None = None) -> Any:
+    return Param(Params._dummy(), name, text, typeConverter=convert)
+
+
+def _checked(parameter: Parameter[Any]) -> Callable[[Any], Any]:
+    """Return what Spark calls with a value of a parameter of Podium: it raises if the value is out of its range."""
+
+    def check(value: Any) -> Any:
+        parameter.check(value)
+        return value
+
+    return check
+
+
+class _Saved(MLWritable, MLReadable):  # type: ignore[misc]
+    """Parameters, and the fitted estimator of a model, can be saved."""
+
+    def write(self) -> Any:
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        return _Reader(cls)
+
+
+class _Writer(MLWriter):  # type: ignore[misc]
+    def __init__(self, instance: Any) -> None:
+        super().__init__()
+        self.instance = instance
+
+    def saveImpl(self, path: str) -> None:  # noqa: N802
+        values = {param.name: encode(value, param.name) for param, value in self.instance._paramMap.items()}
+        DefaultParamsWriter.saveMetadata(self.instance, path, self.sparkSession, paramMap=values)
+        if isinstance(self.instance, SparkRankingModel):
+            with tempfile.TemporaryDirectory() as folder:
+                self.instance.ranker.save(Path(folder) / "model")
+                content = bytearray((Path(folder) / "model").read_bytes())
+            self.sparkSession.createDataFrame([(content,)], "model binary").coalesce(1).write.parquet(f"{path}/model")
+
+
+class _Reader(MLReader):  # type: ignore[misc]
+    def __init__(self, cls: type) -> None:
+        super().__init__()
+        self.cls = cls
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        values = {name: decode(value) for name, value in metadata["paramMap"].items()}
+        instance = self.cls()
+        if isinstance(instance, SparkRankingModel):
+            with tempfile.TemporaryDirectory() as folder:
+                (content,) = self.sparkSession.read.parquet(f"{path}/model").first()
+                (Path(folder) / "model").write_bytes(content)
+                instance.ranker = load(Path(folder) / "model")
+        instance._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(instance, metadata | {"paramMap": values})
+        return instance
+
+
+def _with_params(*names: str) -> Callable[[type], type]:
+    """Give a class parameters for columns, with methods to get and set them."""
+
+    def extend(cls: type) -> type:
+        for name in names:
+            title = name[0].upper() + name[1:]
+            setattr(cls, name, _param(name, COLUMNS[name]))
+            setattr(cls, f"get{title}", lambda self, name=name: self.getOrDefault(name))
+            setattr(cls, f"set{title}", lambda self, value, name=name: self.setParams(**{name: value}))
+        return cls
+
+    return extend
+
+
+class _WithParams(Params):  # type: ignore[misc]
+    """Takes parameters by keyword."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__()
+        self._setDefault(**{name: value for name, value in DEFAULTS.items() if self.hasParam(name)})
+        self.setParams(**values)
+
+    def setParams(self, **values: Any) -> Self:  # noqa: N802
+        """Set some parameters."""
+        for name in values:
+            if not self.hasParam(name):
+                raise unknown_parameter(type(self).__name__, name, [param.name for param in self.params])
+        self._set(**values)
+        return self
+
+    def _features_in(self, dataset: Any) -> list[str]:
+        named = self.getOrDefault("featuresCol")
+        return _known(dataset, "featuresCol", [named] if isinstance(named, str) else list(named))
+
+
+def _known(dataset: Any, parameter: str, names: list[str]) -> list[str]:
+    """Return names of columns, or raise if a DataFrame does not have one."""
+    for name in names:
+        if name not in dataset.columns:
+            raise DataError(f"{parameter}: the DataFrame has no column {name!r}, but {', '.join(dataset.columns)}")
+    return names
+
+
+@_with_params(*COLUMNS)
+class _SparkEstimator(_WithParams, Estimator, _Saved):  # type: ignore[misc]
+    """Trains an estimator of Podium on the tasks of a barrier stage."""
+
+    estimator: str  # its name in `podium.estimators`
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__()
+        declared = parameters(getattr(podium.estimators, self.estimator))
+        self._setDefault(**{name: parameter.default for name, parameter in declared.items()})
+        self._setDefault(**{name: default for name, (_, default) in OPTIONS.items()})
+        self.setParams(**values)
+
+    def _fit(self, dataset: Any) -> Any:
+        from pyspark.sql import functions
+
+        kind = getattr(podium.estimators, self.estimator)
+        estimator = kind(**{name: self.getOrDefault(name) for name in parameters(kind) if self.isSet(name)})
+        named = {name: self.getOrDefault(name) for name in COLUMNS if self.isDefined(name)}
+        roles = {role: _known(dataset, name, [named[name]])[0] for name, role in ROLES.items() if named.get(name)}
+        valid, is_train, indicator = None, None, named.get("validationIndicatorCol")
+        if indicator:
+            _known(dataset, "validationIndicatorCol", [indicator])
+            is_valid = functions.coalesce(column(indicator).cast("boolean"), functions.lit(False))
+            is_train = ~is_valid
+        elif estimator.patience is not None:
+            raise DataError("patience needs validation data: set validationIndicatorCol, or patience=None")
+        train = SparkDocuments.of(dataset, roles, self._features_in(dataset), estimator.categorical, is_train)
+        if indicator:
+            valid = SparkDocuments(dataset, train.reading, is_valid)
+        path = self.getOrDefault("checkpointPath")
+        fitted = fit(
+            estimator, train, engine="spark", valid=valid, checkpoint=None if path is None else Checkpoint(path),
+            session=dataset.sparkSession, n_workers=self.getOrDefault("numWorkers"),
+            timeout=self.getOrDefault("timeout"), heartbeat=self.getOrDefault("heartbeat"),
+        )  # fmt: skip
+        estimator.__dict__.update(vars(fitted))  # an ordinary estimator, which other processes load
+        model: SparkRankingModel = self._copyValues(SparkRankingModel(estimator))
+        return model
+
+
+@_with_params("featuresCol", "predictionCol")
+class SparkRankingModel(_WithParams, Model, _Saved):  # type: ignore[misc]
+    """A model that an estimator for Spark has fitted.
+
+    Attributes:
+        ranker: the fitted estimator of Podium, with the parameters, history and methods that it has after local
+            training, such as `save` and `explain`.
+
+    Example:
+        >>> from podium.distributed import SparkRankingModel
+        >>> SparkRankingModel(predictionCol="score").getPredictionCol()
+        'score'
+
+    """
+
+    def __init__(self, ranker: Any = None, **values: Any) -> None:
+        super().__init__(**values)
+        self.ranker = ranker
+
+    def _transform(self, dataset: Any) -> Any:
+        return with_scores(dataset, self._features_in(dataset), self.ranker.predict, self.getOrDefault("predictionCol"))
+
+
+@_with_params("labelCol", "groupCol", "queryWeightCol", "predictionCol")
+class SparkRankingEvaluator(_WithParams, Evaluator, _Saved):  # type: ignore[misc]
+    """Measures scores: the mean over all queries, computed where the rows are.
+
+    Args:
+        measure: a name such as `"ndcg@10"`, or a measure.
+        labelCol, groupCol, queryWeightCol, predictionCol: columns; `queryWeightCol` weighs queries in the mean.
+
+    Example:
+        >>> from podium.distributed import SparkRankingEvaluator
+        >>> SparkRankingEvaluator(measure="ndcg@5").getOrDefault("measure")
+        'ndcg@5'
+
+    """
+
+    measure = _param("measure", 'what is measured: a name such as "ndcg@10", or a measure')
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__()
+        self._setDefault(measure="ndcg@10")
+        self.setParams(**values)
+
+    def _evaluate(self, dataset: Any) -> float:
+        from pyspark.sql import functions
+
+        named = {name: self.getOrDefault(name) for name in ROLES if self.hasParam(name) and self.isDefined(name)}
+        named["predictionCol"] = self.getOrDefault("predictionCol")
+        chosen = [column(_known(dataset, name, [value])[0]).alias(name) for name, value in named.items()]
+        highest = dataset.agg(functions.max(column(named["labelCol"]))).first()[0]
+        outline = RankingData(np.zeros((2, 1)), [0.0, float(highest or 0.0)], qid=[0, 0])
+        measure = as_measure(self.getOrDefault("measure")).fixed(outline)
+        rows = dataset.select(*chosen).repartition("groupCol")
+        parts = rows.mapInArrow(_measuring(measure), "sums binary").collect()
+        sums = merged(merge_all(pickle.loads(part["sums"]) for part in parts))
+        return float("nan") if sums is None else measure.mean_of_sums(sums)
+
+
+def _measuring(measure: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return what measures the queries of a partition."""
+
+    def measured(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        received = list(batches)
+        if received:
+            table = pa.Table.from_batches(received)
+            rows = {name: table[name].to_numpy() for name in table.column_names}
+            data = RankingData(
+                np.zeros((len(table), 1)), rows["labelCol"], qid=rows["groupCol"],
+                query_weights=rows.get("queryWeightCol"),
+            )  # fmt: skip
+            sums = measure.sums(Ranking(data, rows["predictionCol"]))
+            yield pa.RecordBatch.from_pydict({"sums": [pickle.dumps(sums)]})
+
+    return measured
+
+
+def spark_folds(
+    dataset: Any,
+    numFolds: int = 3,
+    *,
+    groupCol: str = "qid",
+    foldCol: str = "fold",
+    seed: int = 0,
+) -> Any:
+    """Return a DataFrame with a column of fold numbers, the same for all rows of a query.
+
+    Give the column to Spark's cross-validation: `CrossValidator(…, numFolds=3, foldCol="fold")`. Without it, Spark
+    splits rows, and so the rows of a query.
+
+    Args:
+        dataset: the DataFrame.
+        numFolds: number of folds.
+        groupCol: the column of query ids.
+        foldCol: the new column.
+        seed: another one gives other folds.
+
+    Example:
+        >>> spark_folds(spark.read.parquet("documents"), 5).select("fold").distinct().count()  # doctest: +SKIP
+        5
+
+    """
+    from pyspark.sql import functions
+
+    _known(dataset, "groupCol", [groupCol])
+    number = functions.pmod(functions.xxhash64(column(groupCol), functions.lit(seed)), functions.lit(numFolds))
+    return dataset.withColumn(foldCol, number.cast("int"))
+
+
+# --- an estimator for each one that trains on a cluster
+
+DOCSTRING = """`podium.{name}` on a Spark cluster; the model is the same, to the bit, for any number of tasks.
+
+Parameters are those of `podium.{name}`, and:
+
+{options}
+
+`fit(df)` returns a `SparkRankingModel`.
+
+Example:
+    >>> from podium.distributed import Spark{name}
+    >>> Spark{name}(n_trees=20, groupCol="query").getOrDefault("n_trees")
+    20
+
+"""
+
+
+def _estimator(name: str) -> type:
+    declared = parameters(getattr(podium.estimators, name))
+    options = COLUMNS | {option: text for option, (text, _) in OPTIONS.items()}
+    lines = "\n".join(f"- `{option}`: {text}." for option, text in options.items())
+    members: dict[str, Any] = {option: _param(option, text) for option, (text, _) in OPTIONS.items()}
+    members |= {one: _param(one, parameter.summary, _checked(parameter)) for one, parameter in declared.items()}
+    members |= {
+        "estimator": name, "__doc__": DOCSTRING.format(name=name, options=lines), "__module__": __name__,
+        "__signature__": inspect.Signature([
+            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None) for option in (*options, *declared)
+        ]),
+    }  # fmt: skip
+    return type(f"Spark{name}", (_SparkEstimator,), members)
+
+
+globals().update({f"Spark{name}": _estimator(name) for name in ESTIMATORS})
