@@ -1,7 +1,7 @@
 """Podium: learning to rank, from RankNet to LambdaMART and beyond.
 
-The names that most programs need; each is loaded when it is first used. The rest is in the packages, such as
-`podium.measures`, `podium.objectives` and `podium.explain`, which `import podium` makes available as attributes.
+This module has the names that most programs need, each imported on first use. The rest is in packages such as
+`podium.measures`, `podium.objectives` and `podium.explain`, which are attributes of `podium`.
 """
 
 import warnings
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from podium import explain as explain
     from podium import features as features
     from podium import formats as formats
+    from podium import integrations as integrations
     from podium import linear as linear
     from podium import measures as measures
     from podium import models as models
@@ -161,7 +162,7 @@ _MOVED = {
     "podium.tuning": ("Between", "Tuning"),
 }  # fmt: skip
 _NEW_HOMES = {name: package for package, names in _MOVED.items() for name in names}
-_RENAMED = ("Blend", "combine_all")  # of podium.models, which warns
+_RENAMED = ("Blend", "combine_all")  # names that podium.models deprecates
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils.estimator_checks import check_estimator
 
 import podium
 from podium import MART, AdditiveGroves, DataError, PodiumWarning, RankingData
@@ -252,17 +251,3 @@ def test_ctrl_c_keeps_whole_groves(small, monkeypatch):
     monkeypatch.setattr(Interrupting, "times", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         AdditiveGroves(5, 1, 0.2, n_threads=1).fit(small)
-
-
-@pytest.mark.filterwarnings("ignore:the model gives all documents the same score")
-def test_scikit_learns_checks():
-    excluded = {
-        "check_dtype_object": "objects that are no numbers are a DataError that names the cell, not a TypeError",
-        "check_supervised_y_2d": "a column of labels is taken without a warning",
-        "check_sample_weight_equivalence_on_dense_data": "bootstrap samples draw documents, whatever they weigh",
-        "check_sample_weight_equivalence_on_sparse_data": "bootstrap samples draw documents, whatever they weigh",
-    }
-    model = AdditiveGroves(1, 2, 0.5, n_threads=1)
-    results = check_estimator(model, expected_failed_checks=excluded, on_fail=None)
-    failed = [(r["check_name"], str(r["exception"])[:150]) for r in results if r["status"] == "failed"]
-    assert not failed, "\n".join(map(str, failed))

@@ -11,7 +11,7 @@ from podium.boosting import Checkpoint
 ESTIMATORS = [
     estimators.LambdaMART, estimators.Ranker, estimators.RankNetTrees, estimators.MART,
     estimators.McRank, estimators.OrdinalMART, estimators.AdditiveGroves, estimators.PRank, estimators.LinearRanker,
-    estimators.Committee, estimators.RankNet, estimators.LambdaRank,
+    estimators.Committee, estimators.RankNet, estimators.LambdaRank, estimators.AdaRank, estimators.RankBoost,
 ]  # fmt: skip
 WRONG = [
     ("checkpoint", "run.podium", r"checkpoint must be .*Checkpoint\('run.podium'\)"),

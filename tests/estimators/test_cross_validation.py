@@ -105,7 +105,7 @@ def test_folds_of_files(folder):
     evaluation = result.evaluations["linear"]
     pair = result.compare(resamples=100).pairs[0]
     assert pair.difference == pytest.approx(evaluation.means["ndcg@5"] - result.means["lambdamart"]["ndcg@5"])
-    with pytest.raises(DataError, match="no system 'x' to be the baseline"):
+    with pytest.raises(DataError, match="baseline: there is no system 'x'"):
         result.compare(baseline="x")
 
 

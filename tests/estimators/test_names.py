@@ -1,4 +1,4 @@
-"""Names of parameters: other tools' names, misspelt ones, and dictionaries of LightGBM and XGBoost."""
+"""Names of parameters: other tools' names, misspelt ones, and dictionaries of LightGBM, XGBoost and CatBoost."""
 
 import copy
 import inspect
@@ -38,8 +38,12 @@ RANKERS = [
         *((name, "measure='ndcg@10'") for name in ("metric", "eval_metric", "eval_at", "metric2t")),
         ("label_gain", "measure='ndcg(gain=linear)@10'"), ("seed", "random_state"), ("random_seed", "random_state"),
         *((name, "n_threads") for name in ("n_jobs", "nthread", "num_threads")),
-        ("lambdarank_truncation_level", "truncation"), ("max_bin", "max_bins"), ("border_count", "max_bins"),
-        ("depth", "max_depth"),
+        ("lambdarank_truncation_level", "pair_truncation"), ("max_bin", "max_bins"), ("border_count", "max_bins"),
+        ("depth", "max_depth"), ("lambda_l1", "l1"), ("reg_alpha", "l1"), ("min_split_gain", "min_gain_to_split"),
+        ("gamma", "min_gain_to_split"), ("min_child_weight", "min_hessian_in_leaf"),
+        ("min_sum_hessian_in_leaf", "min_hessian_in_leaf"), ("feature_fraction_bynode", "feature_fraction_per_node"),
+        ("colsample_bynode", "feature_fraction_per_node"), ("rsm", "feature_fraction_per_node"),
+        ("grow_policy", "symmetric=True for SymmetricTree"),
     ],
 )  # fmt: skip
 def test_names_of_other_tools_say_what_to_use(name, meant):
@@ -129,13 +133,19 @@ def translated(made, params, **overrides):
         ({"metric": ["map", "ndcg"], "eval_at": [3], "sigmoid": 2.0, "lambdarank_norm": False},
          {"measure": "ap@3", "metrics": ["ndcg@3"], "objective": 'Lambda(measure="ndcg", sigma=2.0, normalize=false)'}),
         ({"lambdarank_truncation_level": 20, "lambdarank_norm": False, "sigmoid": 2},
-         {"truncation": 20, "normalize": False, "sigma": 2.0}),
+         {"pair_truncation": 20, "normalize": False, "sigma": 2.0}),
         ({"objective": "rank_xendcg", "lambdarank_norm": True}, {"objective": "xendcg()"}),
         ({"objective": "regression"}, {"objective": "regression()"}),
         ({"monotone_constraints": [1, 0, -1], "categorical_feature": "name:a,b"},
          {"monotone": [1, 0, -1], "categorical": ["a", "b"]}),
         ({"categorical_feature": [0, 2], "min_child_weight": 0, "lambda_l1": 0.0, "boosting": "gbdt"},
          {"categorical": [0, 2]}),
+        ({"min_child_weight": 1e-2, "reg_alpha": 2, "min_split_gain": 0.1, "colsample_bynode": 0.5,
+          "interaction_constraints": [[0, 1], [2]]},
+         {"min_hessian_in_leaf": 0.01, "l1": 2.0, "min_gain_to_split": 0.1, "feature_fraction_per_node": 0.5,
+          "interaction_constraints": [[0, 1], [2]]}),
+        ({"interaction_constraints": "[0,1],[2]"}, {"interaction_constraints": [[0, 1], [2]]}),
+        ({"interaction_constraints": ""}, {}),
     ],
 )  # fmt: skip
 def test_lightgbm(params, expected):
@@ -157,16 +167,73 @@ def test_lightgbm(params, expected):
         ({"eval_metric": ["map", "ndcg@5"], "ndcg_exp_gain": False},
          {"measure": "ndcg(gain=linear)@5", "metrics": ["ap"]}),
         ({"eval_metric": "map@5", "ndcg_exp_gain": False, "lambdarank_num_pair_per_sample": 8},
-         {"measure": "ap@5", "objective": 'Lambda(measure="ndcg(gain=linear)", truncation=8)'}),
+         {"measure": "ap@5", "objective": 'Lambda(measure="ndcg(gain=linear)", pair_truncation=8)'}),
         ({"objective": "rank:pairwise"}, {"objective": "pairwise(cross_entropy(1.0), normalize=true)"}),
         ({"lambdarank_num_pair_per_sample": 8, "lambdarank_normalization": False},
-         {"truncation": 8, "normalize": False}),
+         {"pair_truncation": 8, "normalize": False}),
         ({"monotone_constraints": "(1,-1)", "feature_types": ["q", "c"], "early_stopping_rounds": 5},
          {"monotone": [1, -1], "categorical": [1], "patience": 5}),
+        ({"min_child_weight": 3, "alpha": 2, "gamma": 1, "colsample_bynode": 0.5},
+         {"min_hessian_in_leaf": 3.0, "l1": 2.0, "min_gain_to_split": 1.0, "feature_fraction_per_node": 0.5}),
     ],
 )  # fmt: skip
 def test_xgboost(params, expected):
     assert translated(LambdaMART.from_xgboost, params) == expected
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, {}),
+        ({"iterations": 50, "eta": 0.3, "l2_leaf_reg": 5, "random_seed": 4, "thread_count": -1, "verbose": False},
+         {"n_trees": 50, "learning_rate": 0.3, "l2": 5.0, "random_state": 4}),
+        ({"depth": 6}, {"max_depth": 6, "n_leaves": 64}),
+        ({"max_leaves": 31, "grow_policy": "Lossguide", "min_child_samples": 5},
+         {"n_leaves": 31, "min_documents_in_leaf": 5}),
+        ({"bootstrap_type": "Bernoulli", "subsample": 0.5, "rsm": 0.5},
+         {"document_fraction": 0.5, "feature_fraction_per_node": 0.5}),
+        ({"bootstrap_type": "Bernoulli", "subsample": 0.5, "sampling_unit": "Group"}, {"query_fraction": 0.5}),
+        ({"bootstrap_type": "No", "boosting_type": "Plain", "use_best_model": True, "od_type": "Iter", "od_wait": 9},
+         {"patience": 9}),
+        ({"loss_function": "QueryRMSE", "eval_metric": "NDCG:top=10;type=Exp"}, {"objective": "query_regression()"}),
+        ({"objective": "PairLogit", "eval_metric": "NDCG:top=5", "custom_metric": ["MAP:top=3", "MRR"]},
+         {"objective": "pairwise()", "measure": "ndcg(gain=linear)@5", "metrics": ["ap(norm=reachable)@3", "rr"]}),
+        ({"loss_function": "LambdaMart:metric=NDCG;top=10;type=Exp"}, {}),
+        ({"loss_function": "LambdaMart:metric=MAP"}, {"measure": "ap"}),
+        ({"loss_function": "LambdaMart:metric=MRR", "eval_metric": "PFound"},
+         {"measure": "pfound(gain=linear)", "objective": 'Lambda(measure="rr")'}),
+        ({"eval_metric": "DCG:denominator=Position", "custom_metric": "PrecisionAt:top=5"},
+         {"measure": "dcg(gain=linear,discount=reciprocal)", "metrics": ["precision@5"]}),
+        ({"cat_features": ["a"], "monotone_constraints": "(1,-1)", "border_count": 128},
+         {"categorical": ["a"], "monotone": [1, -1], "max_bins": 128}),
+    ],
+)  # fmt: skip
+def test_catboost(params, expected):
+    assert translated(LambdaMART.from_catboost, params) == expected
+    for measure in (expected.get("measure", "ndcg"), *expected.get("metrics", ())):
+        assert str(podium.measures.parse(measure)) == measure
+
+
+def test_what_catboost_alone_has_is_listed():
+    params = {
+        "loss_function": "YetiRank:mode=NDCG;dcg_type=Exp;top=10;decay=0.9", "random_strength": 1, "border_count": 1024,
+        "bagging_temperature": 1, "bootstrap_type": "MVS", "subsample": 0.8, "custom_metric": "ERR", "x": 1,
+    }  # fmt: skip
+    with pytest.warns(PodiumWarning) as caught:
+        model = LambdaMART.from_catboost(params)
+    (message,) = (str(warning.message) for warning in caught)
+    assert message.startswith("not translated from CatBoost: ")
+    expected = [
+        "YetiRank (Podium trains on λ of the measure", "random_strength (", "border_count (Podium has at most 255",
+        "bootstrap_type (Podium has document_fraction", "metric ERR (Podium does not know it", "x (is not a parameter",
+        "metric NDCG:type=Exp;top=10;decay=0.9 (Podium does not know decay",
+    ]  # fmt: skip
+    assert [words for words in expected if words not in message] == []
+    assert (model.document_fraction, model.max_bins, model.measure) == (1.0, 255, "ndcg@10")
+    with pytest.warns(PodiumWarning, match="subsample"):
+        LambdaMART.from_catboost({"subsample": 0.5})
+    with pytest.raises(DataError, match=r"'QuerySoftMax' has no counterpart in Podium.*coming-from"):
+        LambdaMART.from_catboost({"loss_function": "QuerySoftMax"})
 
 
 def test_the_parameters_of_their_own_estimators():
@@ -178,6 +245,11 @@ def test_the_parameters_of_their_own_estimators():
     unset = dict.fromkeys(("n_estimators", "max_depth", "eval_metric", "base_score", "tree_method", "subsample"))
     assert translated(LambdaMART.from_xgboost, unset | {"objective": "rank:ndcg"}) == {}
     assert translated(LambdaMART.from_lightgbm, {"metric": None, "objective": None}) == {}
+    catboost = pytest.importorskip("catboost")
+    with pytest.warns(
+        PodiumWarning, match=r"^not translated from CatBoost: YetiRank \(Podium trains on λ of the measure"
+    ):
+        assert LambdaMART.from_catboost(catboost.CatBoostRanker(depth=3).get_params()).n_leaves == 8
 
 
 def test_arrays_as_values():
@@ -185,6 +257,16 @@ def test_arrays_as_values():
         LambdaMART.from_lightgbm({"boosting": np.array(["dart", "gbdt"])})
     both = {"mc": np.array([1, 0]), "monotone_constraints": np.array([1, 0])}
     assert LambdaMART.from_lightgbm(both).monotone == [1, 0]
+
+
+def test_interaction_constraints_of_xgboost_have_another_meaning_for_features_in_no_group():
+    for groups in ([["a", "b"], ["c"]], '[["a", "b"], ["c"]]'):
+        with pytest.warns(PodiumWarning, match="interaction_constraints .*add a group for each"):
+            model = LambdaMART.from_xgboost({"interaction_constraints": groups})
+        assert model.interaction_constraints == [["a", "b"], ["c"]]
+    assert translated(LambdaMART.from_xgboost, {"interaction_constraints": "[]"}) == {}
+    with pytest.raises(DataError, match=r"interaction_constraints must be lists of features such as \[0,1\],\[2,3\]"):
+        LambdaMART.from_lightgbm({"interaction_constraints": "[0,1"})
 
 
 def test_pairs_that_are_sampled_are_listed():
@@ -195,21 +277,21 @@ def test_pairs_that_are_sampled_are_listed():
 
 
 def test_what_has_no_translation_is_listed_with_reasons():
-    params = {"num_leaves": 7, "min_child_weight": 1e-2, "subsample": 0.5, "lambda_l1": 1, "max_bin": 1023, "x": 1,
-              "boosting": "dart", "metric": "auc"}  # fmt: skip
+    params = {"num_leaves": 7, "path_smooth": 1, "subsample": 0.5, "max_bin": 1023, "x": 1, "boosting": "dart",
+              "metric": "auc"}  # fmt: skip
     with pytest.warns(PodiumWarning) as caught:
         model = LambdaMART.from_lightgbm(params)
     (message,) = (str(warning.message) for warning in caught)
     assert message.startswith("not translated from LightGBM: ")
     expected = [
-        "min_child_weight (Podium counts documents", "subsample (has no effect in LightGBM without", "x (is no",
-        "lambda_l1 (Podium has no", "max_bin (Podium has at most 255", "boosting (", "metric auc (",
+        "subsample (has no effect in LightGBM without", "x (is no", "path_smooth (Podium has no",
+        "max_bin (Podium has at most 255", "boosting (", "metric auc (",
     ]  # fmt: skip
     assert all(words in message for words in expected)
     assert (model.n_leaves, model.max_bins, model.document_fraction) == (7, 255, 1.0)
-    with pytest.warns(PodiumWarning, match=r"gamma .*; grow_policy .*; lambdarank_pair_method "):
+    with pytest.warns(PodiumWarning, match=r"colsample_bylevel .*; grow_policy .*; lambdarank_pair_method "):
         LambdaMART.from_xgboost({
-            "gamma": 1, "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 2,
+            "colsample_bylevel": 0.5, "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 2,
             "max_depth": 9, "max_leaves": 8,
         })  # fmt: skip
 
@@ -288,7 +370,7 @@ def test_every_fit_says_what_has_the_place_of_group(name):
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("num_iteration", r"predict has no argument 'num_iteration': predict\(X, n_trees=…\)"),
+        ("num_iteration", r"predict has no argument 'num_iteration': use predict\(X, n_trees=…\)"),
         ("iteration_range", r"predict\(X, n_trees=…\)"),
         ("pred_contrib", r"explain\(X\)"),
         ("n_tree", "did you mean 'n_trees'"),
@@ -322,5 +404,6 @@ def test_a_submodel_that_clone_unfitted_is_named():
 @pytest.mark.parametrize("tool", translating.REST)
 def test_no_declared_parameter_is_listed_as_unknown(tool):
     listed = {name for names in translating.REST[tool] for name in names.split()}
-    settings_of_the_tool = {"verbosity", "enable_categorical"}  # they change nothing in a model, so they are dropped
+    verbose = {"verbosity", "verbose", "verbose_eval", "logging_level"}
+    settings_of_the_tool = {*verbose, "enable_categorical"}  # they change nothing in a model, so they are dropped
     assert listed & set(hyperparameters.by_name(tool)) <= settings_of_the_tool

@@ -25,6 +25,7 @@ from podium import (
 )  # fmt: skip
 from podium.boosting import Checkpoint, Gradient, Newton
 from podium.core.parameters import parameters
+from podium.estimators import AdaRank, RankBoost
 from podium.measures import NDCG, Ranking
 from podium.models import ClassEnsemble, Ensemble, LinearModel
 from podium.objectives import (
@@ -43,7 +44,8 @@ from podium.objectives import (
 ALL = [
     LambdaMART(n_trees=3), LambdaMART(n_trees=3, objective="local(ndcg@3)", step="gradient"), RankNetTrees(n_trees=3),
     MART(n_trees=3), McRank(n_trees=3), OrdinalMART(n_trees=3), LinearRanker(n_iterations=3), PRank(epochs=3),
-    AdditiveGroves(n_groves=2, n_trees_in_grove=2, alpha=0.2),
+    AdditiveGroves(n_groves=2, n_trees_in_grove=2, alpha=0.2), AdaRank(n_iterations=3), RankBoost(n_trees=3),
+    LinearRanker(n_iterations=3, objective="pairwise(hinge)", l2=0.1),
 ]  # fmt: skip
 
 
@@ -57,6 +59,7 @@ def valid():
     return podium.artificial(40, documents=20, features=8, seed=1, part="valid")
 
 
+@pytest.mark.filterwarnings("ignore:after . steps the cost may still be")
 @pytest.mark.parametrize("model", ALL, ids=lambda m: type(m).__name__)
 class TestEveryRanker:
     def test_conventions(self, model, data, valid, tmp_path):
@@ -86,7 +89,7 @@ class TestEveryRanker:
             assert other.history_ == first.history_
 
     def test_grid_search(self, model, data):
-        names = {LinearRanker: "n_iterations", PRank: "epochs", AdditiveGroves: "n_groves"}
+        names = {LinearRanker: "n_iterations", PRank: "epochs", AdditiveGroves: "n_groves", AdaRank: "n_iterations"}
         name = names.get(type(model), "n_trees")
         import sklearn
 
@@ -152,7 +155,7 @@ class TestMART:
         assert error(MARTClassifier(30, 4, balanced=True)) < error(MARTClassifier(30, 4)) - 0.1
 
     def test_three_classes_are_refused(self):
-        with pytest.raises(DataError, match="separates two classes, but there are 3"):
+        with pytest.raises(DataError, match="separates two classes, but the labels have 3 classes"):
             MARTClassifier().fit(np.eye(3), [0, 1, 2])
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import podium
 from podium import DataError, FileFormatError, LinearRanker, PodiumWarning, PRank, RankingData
@@ -16,7 +15,6 @@ from podium.linear.design import DesignMatrix
 from podium.linear.prank import Perceptron, learn_in_turn
 from podium.models import OrdinalModel
 from podium.models.archive import write_archive
-from tests.estimators.test_lambdamart import one_query
 
 
 def prank_slowly(z, labels, k):
@@ -120,19 +118,6 @@ class TestPerceptron:
         assert once.n_seen == often.n_seen == times.sum()
 
 
-class OneQuery(PRank):
-    """For scikit-learn's checks, which know of no query ids, and of classes for classifiers only."""
-
-    def fit(self, X, y=None, **others):
-        return super().fit(X, y, qid=one_query(X))
-
-    def partial_fit(self, X, y=None, **others):
-        return super().partial_fit(X, y, classes=None if hasattr(self, "_perceptron") else np.unique(y))
-
-    def score(self, X, y=None, **others):
-        return super().score(X, y, qid=one_query(X))
-
-
 class TestEstimator:
     def test_learns_and_saves_labels(self, data, valid, tmp_path):
         model = PRank().fit(data)
@@ -213,16 +198,6 @@ class TestEstimator:
         assert set(model.predict_label(data)) == {1.0}
         order_alone = PRank(epochs=2).fit(data.replace(labels={"relevance": data.relevance**2 - 7}))
         assert np.array_equal(order_alone.coef_, PRank(epochs=2).fit(data).coef_)
-
-    @pytest.mark.filterwarnings("ignore:the model gives all documents the same score")
-    def test_scikit_learns_checks(self):
-        excluded = {
-            "check_dtype_object": "objects that are no numbers are a DataError that names the cell, not a TypeError"
-        }
-        model = OneQuery("ndcg(gain=linear)@10", epochs=2)
-        results = check_estimator(model, expected_failed_checks=excluded, on_fail=None)
-        failed = [(r["check_name"], str(r["exception"])[:150]) for r in results if r["status"] == "failed"]
-        assert not failed, failed
 
 
 class TestPartialFit:

@@ -75,11 +75,11 @@ def test_names_and_messages():
     assert str(PreferenceAccuracy()) == "preferences"
     with pytest.raises(DataError, match="objective=Preferences"):
         LambdaMART(**TREES).fit(TRAIN, valid=VALID)
-    with pytest.raises(DataError, match="measured by 'preferences'"):
+    with pytest.raises(DataError, match="use the measure 'preferences'"):
         podium.evaluate(TRAIN, TRAIN.feature(0), "ndcg@10")
     with pytest.raises(DataError, match="no preferences"):
         podium.evaluate(RankingData(np.ones((2, 1)), [0, 1], qid=[1, 1]), np.ones(2), "preferences")
-    with pytest.raises(DataError, match="not a list of labels"):
+    with pytest.raises(DataError, match="cannot be computed from labels"):
         PreferenceAccuracy().value(np.ones(2))
     with_labels = TRAIN.replace(relevance=(TRAIN.feature(0) > 0).astype(float))
     assert list(RankNetTrees(n_trees=2).fit(with_labels, valid=with_labels).history_) == ["valid/ndcg@10"]

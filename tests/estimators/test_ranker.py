@@ -42,7 +42,7 @@ def test_with_validation_data_it_is_lambdamart_on_its_objective(data, valid):
 
 def test_its_objective_follows_the_measure(data):
     regression, lambdas = Ranker(measure="err(labels=clicks)@5")._objective(data).parts
-    assert lambdas.trained_measure() == podium.ERR(labels="clicks")
+    assert lambdas.trained_measure() == podium.ERR(20, labels="clicks")
     assert regression.labels == "clicks"
 
 
@@ -209,6 +209,9 @@ def test_validation_data_says_which_share_of_features_is_better(products):
 
 def test_gains_are_clear_by_their_standard_error():
     assert _is_clear(np.array([1.0, 1.1, 0.9, np.nan]))
+    gains = np.array([1.0, 1.1, 0.9, np.nan, -9.0])
+    assert not _is_clear(gains)
+    assert _is_clear(gains, np.array([1.0, 1.0, 1.0, 1.0, 0.001]))
     assert not _is_clear(np.array([1.0, -1.0, 0.5]))
     assert not _is_clear(np.array([0.0, 0.0]))
     assert not _is_clear(np.array([1.0]))

@@ -167,7 +167,7 @@ def test_a_classifier_is_watched_by_its_error_rate():
 def test_losses_are_no_measures_of_ranks():
     data = RankingData(np.ones((2, 1)), [0, 1], qid=[1, 1])
     assert str(LogLoss(sigma=2.0, balanced=True)) == "log_loss"
-    with pytest.raises(Exception, match="not of ranks"):
+    with pytest.raises(Exception, match="cannot be computed from labels by rank"):
         RMSE().value(np.ones(2))
     from podium.measures import Ranking
 
@@ -191,5 +191,5 @@ def test_folds_of_which_one_has_all_the_weight_are_refused_with_the_reason(fit, 
     of_queries = (np.arange(20) == 3).astype(float)
     weights = {"query_weights": of_queries, "document_weights": of_queries[data.query_of_row]}
     name = "query_weights" if weigh == "queries" else "document_weights"
-    with pytest.raises(DataError, match=r"only one query has a weight above 0, in one of the 5 folds.* valid"):
+    with pytest.raises(DataError, match=r"the only query with a positive weight is in one of the 5 folds.* valid"):
         fit(data.replace(**{name: weights[name]}))

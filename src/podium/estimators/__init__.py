@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from podium.estimators.many import fit_many
     from podium.estimators.net_rankers import LambdaRank, RankNet
     from podium.estimators.pointwise_trees import MART, AdditiveGroves, MARTClassifier, McRank, OrdinalMART
-    from podium.estimators.query_tools import QueryKFold, QueryNormalizer
+    from podium.estimators.query_tools import QueryKFold, QueryNormalizer, query_score
     from podium.estimators.ranker import Committee, Ranker
     from podium.estimators.saving import load
+    from podium.estimators.weak_rankers import AdaRank, RankBoost
 
 __all__ = [
-    "MART", "Adaptation", "AdditiveGroves", "Committee", "CrossValidation", "LambdaMART", "LambdaRank", "LinearRanker",
-    "MARTClassifier", "McRank", "OrdinalMART", "PRank", "QueryKFold", "QueryNormalizer", "RankNet", "RankNetTrees",
-    "Ranker", "adapt", "cross_validate", "fit_many", "load",
+    "MART", "AdaRank", "Adaptation", "AdditiveGroves", "Committee", "CrossValidation", "LambdaMART", "LambdaRank",
+    "LinearRanker", "MARTClassifier", "McRank", "OrdinalMART", "PRank", "QueryKFold", "QueryNormalizer", "RankBoost",
+    "RankNet", "RankNetTrees", "Ranker", "adapt", "cross_validate", "fit_many", "load", "query_score",
 ]  # fmt: skip
 
 _MODULES = {
@@ -32,9 +33,10 @@ _MODULES = {
     "many": ("fit_many",),
     "net_rankers": ("LambdaRank", "RankNet"),
     "pointwise_trees": ("MART", "AdditiveGroves", "MARTClassifier", "McRank", "OrdinalMART"),
-    "query_tools": ("QueryKFold", "QueryNormalizer"),
+    "query_tools": ("QueryKFold", "QueryNormalizer", "query_score"),
     "ranker": ("Committee", "Ranker"),
     "saving": ("load",),
+    "weak_rankers": ("AdaRank", "RankBoost"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Never, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from podium.boosting import Checkpoint, SharedBins
 from podium.boosting.checkpoints import require_checkpoint
 from podium.core.array_types import Floats
-from podium.core.hyperparameters import NORMALIZE, SIGMA, TRUNCATION, advice
+from podium.core.hyperparameters import NORMALIZE, PAIR_TRUNCATION, SIGMA, TRUNCATION, advice
 from podium.core.observing import Observer, require_observers
 from podium.core.parameters import check_parameters, parameters
 from podium.core.plotting import draw
@@ -21,11 +21,12 @@ from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError, ParameterError
 from podium.estimators.saving import to_entries
+from podium.estimators.split_queries import remember_queries, warn_if_split
 from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
 from podium.measures.losses import Loss
 from podium.models import Model, Scorer, save
 from podium.models.base import reading_of
-from podium.objectives import Lambda, Objective, describe, parse
+from podium.objectives import GBRank, Lambda, Objective, describe, parse
 from podium.objectives.pair_terms import measure_in_training
 
 if TYPE_CHECKING:
@@ -50,14 +51,21 @@ if TYPE_CHECKING:
     class ClassifierMixin:
         """See scikit-learn."""
 
+    def RegressorTags(**tags: Any) -> Any:  # noqa: N802
+        """See scikit-learn."""
+
     def check_is_fitted(estimator: object) -> None:
         """Raise `NotFittedError` if `fit` has not been called."""
 
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils import RegressorTags
     from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["BaseEstimator", "BaseRanker", "ClassifierMixin", "RegressorMixin", "check_is_fitted", "lambda_objective"]
+__all__ = [
+    "BaseEstimator", "BaseRanker", "ClassifierMixin", "Published", "RegressorMixin", "check_is_fitted",
+    "lambda_objective",
+]  # fmt: skip
 
 # Arguments that `fit` of other tools takes, and what to use instead.
 ARGUMENTS_OF_OTHERS = {
@@ -66,8 +74,24 @@ ARGUMENTS_OF_OTHERS = {
     "group_id": "give the query of each row as qid",
     "eval_group": "eval_set takes (X, y, qid)",
     "eval_qid": "eval_set takes (X, y, qid)",
-    "callbacks": "observers are called after each round, and patience, a parameter of the estimator, stops early",
+    "callbacks": "observers are called after each round; parameters of the estimator stop early (patience, min_delta) "
+    "and change the learning rate (a list or function as learning_rate)",
 }
+
+
+# Called after each fit with the estimator, the training data and the validation sets, for experiment trackers.
+AFTER_FIT: list[Callable[[Any, RankingData, dict[str, RankingData]], None]] = []
+
+
+class Published:
+    """An estimator of a published method."""
+
+    _published: ClassVar[Mapping[str, Any]] = {}  # the settings of the paper that are not the defaults
+
+    @classmethod
+    def as_published(cls, **overrides: Any) -> Self:
+        """Return the estimator with the settings of its paper; `overrides` are other parameters."""
+        return cls(**{**cls._published, **overrides})
 
 
 class BaseRanker(BaseEstimator):
@@ -146,8 +170,11 @@ class BaseRanker(BaseEstimator):
         self._refuse_arguments([*unknown, *(name for name, value in given.items() if value)])
         check_parameters(self)
         self._is_plain = self._has_no_queries(X, qid)
-        train = self._data(X, y, qid, sample_weight, query_weight)
-        self._train(train, self._validation(valid, eval_set), **options)
+        train, sets = self._data(X, y, qid, sample_weight, query_weight), self._validation(valid, eval_set)
+        self._train(train, sets, **options)
+        remember_queries(self, train)
+        for hear in AFTER_FIT:
+            hear(self, train, sets)
         return self
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
@@ -276,12 +303,13 @@ class BaseRanker(BaseEstimator):
         qid: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the mean of the measure over the queries.
+        """Return the mean of the measure over the queries; warn if a fold has cut through queries.
 
         `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
         """
         check_is_fitted(self)
         data = self.model_.schema.matched(self._data(X, y, qid))
+        warn_if_split(self, data)
         ranking = Ranking(data, self._predict(data))
         measure = selection_for(self.measure, data).measures[0].fixed_like(self.model_.info.get("measures", ()))
         return measure.mean(ranking)
@@ -356,6 +384,9 @@ class BaseRanker(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         tags.target_tags.required = True
+        tags.target_tags.positive_only = self._needs_queries  # gains need labels from 0 on
+        tags.estimator_type = "regressor"  # predictions are numbers, which `sklearn.inspection` must know
+        tags.regressor_tags = RegressorTags(poor_score=True)  # scores only rank, so R² means nothing
         return tags
 
 
@@ -367,10 +398,18 @@ def lambda_objective(ranker: Any) -> Objective:
     objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
     if objective is None:
         measure = measure_in_training(as_selection(ranker.measure).measures[0], ranker.truncation)
-        return Lambda(measure, sigma=ranker.sigma, normalize=ranker.normalize)
+        return Lambda(
+            measure, sigma=ranker.sigma, normalize=ranker.normalize, pair_truncation=ranker.pair_truncation
+        )  # fmt: skip
     if not isinstance(objective, Objective):
         raise DataError(f"objective must be an Objective or its text, not {objective!r}")
-    for name, declared in (("truncation", TRUNCATION), ("sigma", SIGMA), ("normalize", NORMALIZE)):
+    if isinstance(objective, GBRank) and not hasattr(ranker, "n_leaves"):
+        raise DataError(
+            f"GBRank adds up regression trees; for {type(ranker).__name__} use its cost alone, "
+            "objective='pairwise(squared_hinge)', or LambdaMART"
+        )
+    for declared in (TRUNCATION, PAIR_TRUNCATION, SIGMA, NORMALIZE):
+        name = declared.name
         if getattr(ranker, name) != declared.default:
             raise DataError(
                 f"{name} is for the objective that follows from the measure; say it in the objective: "

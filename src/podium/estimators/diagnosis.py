@@ -44,7 +44,10 @@ def warn_if_constant(
     if constant is None and reason is None:
         return
     if reason is None and min_documents_in_leaf is not None:
-        reason = "no split of any feature lowers the cost: lower min_documents_in_leaf or l2, or look at the features"
+        reason = (
+            "no split of any feature lowers the cost: lower min_documents_in_leaf, min_hessian_in_leaf, "
+            "min_gain_to_split, l1 or l2, or look at the features"
+        )
         if on_top:
             reason += "; if the submodel's scores lie far apart, no gradient or hessian is left: submodel_scale='fit'"
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"

@@ -12,7 +12,7 @@ from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.estimators import translating
-from podium.estimators.base_ranker import check_is_fitted, lambda_objective, n_rows
+from podium.estimators.base_ranker import Published, check_is_fitted, lambda_objective, n_rows
 from podium.estimators.diagnosis import warn_if_unused
 from podium.estimators.parameters import LambdaMARTParameters, RankNetTreesParameters
 from podium.estimators.tree_ranker import TreeRanker
@@ -24,7 +24,7 @@ from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise, Pre
 from podium.objectives.debiased import BoundBiases
 
 
-class LambdaMART(LambdaMARTParameters, TreeRanker):
+class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     """Boosted regression trees on LambdaRank's gradients, for any measure ([B] §7, [W] §3).
 
     A tree is grown on λ_i = Σ_j λ_ij of each document; each leaf takes the Newton step γ = Σλ / (Σw + l2).
@@ -52,6 +52,10 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
 
     """
 
+    _published = {  # noqa: RUF012, [B] §7, [W] §3
+        "split": "least-squares", "split_fraction": 1.0, "normalize": False, "l2": 0.0, "submodel_scale": 1.0,
+    }  # fmt: skip
+
     @classmethod
     def from_lightgbm(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
         """Return a ranker with the parameters of `LGBMRanker` or `lightgbm.train`, by any of their names.
@@ -72,16 +76,13 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         return ranker
 
     @classmethod
-    def as_published(cls, **overrides: Any) -> Self:
-        """Return LambdaMART as published ([B] §7, [W] §3); `overrides` are other parameters.
+    def from_catboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
+        """Return a ranker with the parameters of `CatBoostRanker` or `catboost.train`, see `from_lightgbm`.
 
-        Splits are least-squares, on all documents; λ are not normalised; leaf values have no L2; a submodel's scores
-        are F_0 unscaled.
+        A depth becomes all leaves that fit into it; Podium's trees are not symmetric.
         """
-        published = {
-            "split": "least-squares", "split_fraction": 1.0, "normalize": False, "l2": 0.0, "submodel_scale": 1.0,
-        }  # fmt: skip
-        return cls(**{**published, **overrides})
+        ranker: Self = translating.from_catboost(cls, params, overrides)
+        return ranker
 
     def _objective(self, train: RankingData) -> Objective:
         objective = lambda_objective(self)
@@ -96,12 +97,15 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
             others["submodel"] = lambda data: scores_of(submodel, data, self.n_threads)
         return super()._settings(train, **others)
 
+    def _fitted_settings(self) -> dict[str, Any]:
+        return {"submodel_scale": self.submodel_scale_} if self.submodel is not None else {}
+
     def _step(self) -> Step:
-        step = as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step)
+        step = as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step, self.l1)
         if isinstance(self.step, Step):
             warn_if_unused(self, ("max_delta_step",), f"give it to the step: {type(step).__name__}(max_delta_step=…)")
         elif not step.uses_hessians:
-            unused = ("max_delta_step", "l2") if self.l2 else ("max_delta_step",)
+            unused = ("max_delta_step", "l1", "l2") if self.l2 else ("max_delta_step", "l1")
             warn_if_unused(self, unused, f"step={self.step!r} takes means of λ, without a hessian")
         return step
 
@@ -151,7 +155,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         return {"base_scores": scores_of(submodel, data, self.n_threads)}
 
 
-class RankNetTrees(RankNetTreesParameters, TreeRanker):
+class RankNetTrees(Published, RankNetTreesParameters, TreeRanker):
     """Boosted trees on RankNet's cost: every pair with different labels weighs 1 ([B] §2).
 
     On data with preferences and no labels, the pairs are those preferences (`podium.objectives.Preferences`),
@@ -163,6 +167,8 @@ class RankNetTrees(RankNetTreesParameters, TreeRanker):
         3
 
     """
+
+    _published = {"split": "least-squares", "l2": 0.0}  # noqa: RUF012, [B] §5
 
     def _objective(self, train: RankingData) -> Objective:
         if not has_preferences_alone(train):

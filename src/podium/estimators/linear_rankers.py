@@ -12,20 +12,24 @@ from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData, frames
 from podium.data.schema import Schema
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, check_is_fitted, lambda_objective, n_rows
+from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, lambda_objective, n_rows
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LinearRankerParameters, PRankParameters
-from podium.linear import Ascent, Descent, PRankTraining
+from podium.linear import Ascent, CuttingPlanes, Descent, PRankTraining
 from podium.linear.design import DesignMatrix
 from podium.linear.prank import Perceptron, ShownDocuments
 from podium.measures import as_selection, as_watched
 from podium.models.base import checked_sets
 from podium.objectives import Lambda, Regression
+from podium.objectives.hinges import is_hinge
 from podium.objectives.pair_terms import measure_in_training
 
 
 class LinearRanker(LinearRankerParameters, BaseRanker):
     """A weighted sum of features, trained on λ ([B] §4: LambdaRank with the simplest of nets).
+
+    With `objective="pairwise(hinge)"` it is RankSVM, with `"svm_map"` SVM-MAP: hinge losses are trained by
+    cutting planes, to the optimum (`podium.linear.CuttingPlanes`).
 
     Attributes:
         model_: the `LinearModel`.
@@ -47,14 +51,16 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
             self._ascend(train, sets, **options)
             return
         objective = lambda_objective(self)
-        descent = from_parameters(
-            Descent,
+        if is_hinge(objective):
+            warn_if_unused(self, ("learning_rate",), "a hinge loss is trained by cutting planes, not by Newton steps")
+        training = from_parameters(
+            CuttingPlanes if is_hinge(objective) else Descent,
             self,
             objective=objective,
             selection=self._selection(train),
             watched=as_watched(self.metrics),
         )
-        result = descent.fit(train, sets, **options)
+        result = training.fit(train, sets, **options)
         warn_if_constant(train, objective, not result.model.weights.any())
         self._set_fitted(train, result.model, result.history, result.best_iteration)
 
@@ -62,7 +68,7 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         """Train by coordinate ascent on the measure itself."""
         if self.objective is not None or sets:
             raise DataError("method='ascent' raises the measure on the training data: no objective, no validation")
-        unused = ("learning_rate", "l2", "truncation", "sigma", "normalize", "patience")
+        unused = ("learning_rate", "l2", "truncation", "pair_truncation", "sigma", "normalize", "patience")
         warn_if_unused(self, unused, "method='ascent' sets each weight by the exact sweep on the measure")
         selection = as_selection(self.measure)
         result = from_parameters(Ascent, self, measure=selection, watched=as_watched(self.metrics)).fit(
@@ -84,7 +90,7 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         return weights
 
 
-class PRank(PRankParameters, BaseRanker):
+class PRank(Published, PRankParameters, BaseRanker):
     """A weighted sum of features and a threshold between each label and the next, learnt one document at a time.
 
     Crammer and Singer, "Pranking with Ranking", 2001; [Q]. A document gets the rank min {r : w·z < b_r}. If that is not
@@ -114,6 +120,7 @@ class PRank(PRankParameters, BaseRanker):
 
     measures_training_data = True
     _fit_options = ("observers",)
+    _published = {"averaged": False}  # noqa: RUF012
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         training = from_parameters(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from podium.core.array_types import Floats
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
-from podium.estimators.base_ranker import BaseRanker, lambda_objective
+from podium.estimators.base_ranker import BaseRanker, Published, lambda_objective
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LambdaRankParameters, NetParameters, RankNetParameters
 from podium.measures import as_watched, has_preferences_alone
@@ -51,7 +51,7 @@ class NetRanker(NetParameters, BaseRanker):
         return self._predict(X if qid is None else RankingData(X, qid=qid), **options)
 
 
-class RankNet(RankNetParameters, NetRanker):
+class RankNet(Published, RankNetParameters, NetRanker):
     """A net trained on pairs: the cross-entropy of which document is better ([B] §2).
 
     Each batch of queries takes one backward pass, from the sum of each document's λ. The learning rate is halved after
@@ -72,12 +72,14 @@ class RankNet(RankNetParameters, NetRanker):
 
     """
 
+    _published = {"optimizer": "sgd", "batch_queries": 1}  # noqa: RUF012, [B] §2.1
+
     def _objective(self, train: RankingData) -> Objective:
         link = CrossEntropy(self.sigma)
         return Preferences(link) if has_preferences_alone(train) else Pairwise(link)
 
 
-class LambdaRank(LambdaRankParameters, NetRanker):
+class LambdaRank(Published, LambdaRankParameters, NetRanker):
     """A net trained on λ of a measure: RankNet's times the change of the measure when two documents swap ([B] §4).
 
     `objective` may be any of `podium.objectives` with one score for each document.
@@ -92,6 +94,9 @@ class LambdaRank(LambdaRankParameters, NetRanker):
         (1000,)
 
     """
+
+    # [B] §4, [W] §5.2
+    _published = {"optimizer": "sgd", "batch_queries": 1, "learning_rate": 1e-4, "normalize": False}  # noqa: RUF012
 
     def _objective(self, train: RankingData) -> Objective:
         return lambda_objective(self)

@@ -23,25 +23,32 @@ class TreeParameters(Parameterized):
 
     n_trees: int = h.N_TREES()
     n_leaves: int = h.N_LEAVES()
-    learning_rate: float = h.LEARNING_RATE()
+    learning_rate: h.ByRound = h.LEARNING_RATE()
     measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY
     min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF()
+    min_hessian_in_leaf: float = h.MIN_HESSIAN_IN_LEAF()
+    min_gain_to_split: float = h.MIN_GAIN_TO_SPLIT()
     max_depth: int | None = h.MAX_DEPTH()
+    symmetric: bool = h.SYMMETRIC()
+    l1: float = h.L1()
     l2: float = h.L2()
     max_delta_step: float | None = h.MAX_DELTA_STEP()
     split: str = h.SPLIT()
     document_fraction: float = h.DOCUMENT_FRACTION()
     query_fraction: float = h.QUERY_FRACTION()
     feature_fraction: float = h.FEATURE_FRACTION()
+    feature_fraction_per_node: float = h.FEATURE_FRACTION_PER_NODE()
     split_fraction: float | None = h.SPLIT_FRACTION()
     max_bins: int = h.MAX_BINS()
     categorical: Sequence[int | str] = h.CATEGORICAL()
     monotone: Mapping[int | str, int] | Sequence[int] | None = h.MONOTONE()
+    interaction_constraints: Sequence[Sequence[int | str]] | None = h.INTERACTION_CONSTRAINTS()
     patience: int | None = h.PATIENCE()
+    min_delta: float = h.MIN_DELTA()
     random_state: int = h.RANDOM_STATE()
     n_threads: int | None = h.N_THREADS()
-    metrics: Sequence[Measure | str] = h.METRICS()
+    metrics: Sequence[Measure | str] = h.TREE_METRICS()
     verbose: int | None = h.VERBOSE()
 
 
@@ -51,6 +58,7 @@ class LambdaMARTParameters(TreeParameters):
     _: KW_ONLY
     split_fraction: float | None = h.SPLIT_FRACTION(None)  # pairs weigh documents unequally: a sample serves as well
     truncation: int | None = h.TRUNCATION()
+    pair_truncation: int | None = h.PAIR_TRUNCATION()
     sigma: float = h.SIGMA()
     normalize: bool = h.NORMALIZE()
     objective: Objective | str | None = h.OBJECTIVE()
@@ -64,7 +72,7 @@ class RankerParameters(TreeParameters):
 
     n_trees: int = h.ROUNDS_OF_RANKER()
     n_leaves: int | None = h.RANKER_LEAVES(None)  # type: ignore[assignment]
-    learning_rate: float | None = h.RANKER_RATE(None)  # type: ignore[assignment]
+    learning_rate: h.ByRound | None = h.RANKER_RATE(None)  # type: ignore[assignment]
     _: KW_ONLY
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
     feature_fraction: float | None = h.HALF_OR_ALL_FEATURES(None)  # type: ignore[assignment]
@@ -117,9 +125,10 @@ class McRankParameters(PointwiseParameters):
     """Ranking by classification: a tree for each label and round."""
 
     n_leaves: int = h.N_LEAVES(10)
-    learning_rate: float = h.LEARNING_RATE(0.05)
+    learning_rate: h.ByRound = h.LEARNING_RATE(0.05)
     _: KW_ONLY
     expects: str = h.EXPECTS()
+    form: str = h.FORM()
 
 
 class OrdinalMARTParameters(TreeParameters):
@@ -137,6 +146,7 @@ class LinearRankerParameters(Parameterized):
     learning_rate: float = h.LINEAR_RATE()
     l2: float = h.LINEAR_L2()
     truncation: int | None = h.TRUNCATION()
+    pair_truncation: int | None = h.PAIR_TRUNCATION()
     sigma: float = h.SIGMA()
     normalize: bool = h.NORMALIZE()
     method: str = h.METHOD()
@@ -156,6 +166,33 @@ class PRankParameters(Parameterized):
     averaged: bool = h.AVERAGED()
     patience: int | None = h.PATIENCE()
     random_state: int = h.RANDOM_STATE()
+    n_threads: int | None = h.N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
+
+
+class AdaRankParameters(Parameterized):
+    """A weighted sum of features by boosting on a measure."""
+
+    measure: Measure | Graded | str = h.MEASURE()
+    _: KW_ONLY
+    n_iterations: int = h.BOOSTED_FEATURES()
+    repeats: bool = h.REPEATS()
+    patience: int | None = h.PATIENCE()
+    n_threads: int | None = h.N_THREADS()
+    metrics: Sequence[Measure | str] = h.METRICS()
+    verbose: int | None = h.VERBOSE()
+
+
+class RankBoostParameters(Parameterized):
+    """A weighted sum of thresholds on features by boosting on pairs."""
+
+    n_trees: int = h.N_TREES()
+    measure: Measure | Graded | str = h.STOPPING_MEASURE()
+    _: KW_ONLY
+    max_bins: int = h.MAX_BINS()
+    categorical: Sequence[int | str] = h.CATEGORICAL()
+    patience: int | None = h.PATIENCE()
     n_threads: int | None = h.N_THREADS()
     metrics: Sequence[Measure | str] = h.METRICS()
     verbose: int | None = h.VERBOSE()
@@ -187,7 +224,7 @@ class CommitteeParameters(Parameterized):
     members: Sequence[tuple[Objective | str, int]] | None = h.MEMBERS()
     n_trees: int = h.N_TREES(2000)
     n_leaves: int = h.N_LEAVES()
-    learning_rate: float = h.LEARNING_RATE(0.05)
+    learning_rate: h.ByRound = h.LEARNING_RATE(0.05)
     min_documents_in_leaf: int = h.MIN_DOCUMENTS_IN_LEAF()
     l2: float = h.L2()
     document_fraction: float = h.DOCUMENT_FRACTION(0.7)
@@ -238,6 +275,7 @@ class LambdaRankParameters(NetParameters):
     _: KW_ONLY
     objective: Objective | str | None = h.OBJECTIVE()
     truncation: int | None = h.TRUNCATION()
+    pair_truncation: int | None = h.PAIR_TRUNCATION()
     normalize: bool = h.NORMALIZE()
 
 
@@ -261,6 +299,8 @@ MODELS: dict[str, TrainableModel] = {
     "additive-groves": TrainableModel(
         "AdditiveGroves", AdditiveGrovesParameters, has_checkpoints=False, has_rounds=False
     ),
+    "rankboost": TrainableModel("RankBoost", RankBoostParameters),
+    "adarank": TrainableModel("AdaRank", AdaRankParameters, has_checkpoints=False),
     "prank": TrainableModel("PRank", PRankParameters, has_checkpoints=False),
     "linear": TrainableModel("LinearRanker", LinearRankerParameters, has_checkpoints=False),
     "committee": TrainableModel("Committee", CommitteeParameters, has_checkpoints=False, has_rounds=False),

@@ -14,7 +14,7 @@ from podium.core.parameters import from_parameters
 from podium.core.team import Team
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, ClassifierMixin, RegressorMixin, check_is_fitted
+from podium.estimators.base_ranker import BaseRanker, ClassifierMixin, Published, RegressorMixin, check_is_fitted
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import (
     AdditiveGrovesParameters,
@@ -26,8 +26,8 @@ from podium.estimators.parameters import (
 from podium.estimators.tree_ranker import TreeRanker, categorical_features
 from podium.measures import as_watched
 from podium.measures.losses import RMSE, LogLoss, Loss
-from podium.models import ClassEnsemble, Model
-from podium.objectives import Logistic, Multiclass, Objective, Ordinal, Regression
+from podium.models import BoundaryEnsemble, ClassEnsemble, Model
+from podium.objectives import Cumulative, Logistic, Multiclass, Objective, Ordinal, Regression
 from podium.objectives.ordinal import BoundOrdinal, class_probabilities
 from podium.objectives.pointwise import BoundMulticlass
 
@@ -47,7 +47,7 @@ class RegressorRanker(RegressorMixin, BaseRanker):
         return float(RegressorMixin.score(self, X, y, sample_weight))
 
 
-class MART(MARTParameters, RegressorRanker, TreeRanker):
+class MART(Published, MARTParameters, RegressorRanker, TreeRanker):
     """Least-squares regression on the labels by boosted trees ([B] §5, [Q]): the pointwise baseline.
 
     Without queries it is a plain regressor: `fit(X, y)`, and `score` is R²; the root mean square error picks the number
@@ -67,7 +67,7 @@ class MART(MARTParameters, RegressorRanker, TreeRanker):
         return Regression()
 
 
-class MARTClassifier(MARTClassifierParameters, ClassifierMixin, TreeRanker):
+class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeRanker):
     """Two classes by boosted trees ([B] §6): log loss with slope σ, balanced on request (eq. 15).
 
     Without queries the log loss picks the number of trees. A document of weight d counts as d equal ones.
@@ -98,8 +98,8 @@ class MARTClassifier(MARTClassifierParameters, ClassifierMixin, TreeRanker):
         classes = np.unique(labels[~_is_missing(labels)])
         if len(classes) != 2:
             raise DataError(
-                f"MARTClassifier separates two classes, but there are {len(classes)} different labels "
-                "(only binary classification is supported)"
+                f"MARTClassifier separates two classes, but the labels have {len(classes)} "
+                f"class{'es' * (len(classes) != 1)}. Only binary classification is supported."
             )
         self.classes_ = classes
         return super().fit(X, y, **others)
@@ -166,14 +166,14 @@ def _is_missing(labels: NDArray[Any]) -> Bools:
     return np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), bool)
 
 
-class McRank(McRankParameters, TreeRanker):
+class McRank(Published, McRankParameters, TreeRanker):
     """Ranking by classification (Li, Burges and Wu 2007; [W]): a tree for each label and round, scores by expectation.
 
-    `n_trees` counts rounds; each grows a tree for each label that occurs. [W] ran it with 10 leaves, 0.05 and 1000
-    rounds.
+    `n_trees` counts rounds; each grows a tree for each label that occurs, or for each boundary between two of them
+    (`form="ordinal"`). [W] ran it with 10 leaves, 0.05 and 1000 rounds.
 
     Attributes:
-        model_: the `ClassEnsemble`.
+        model_: the `ClassEnsemble`, or for boundaries the `BoundaryEnsemble`.
         classes_: the labels that occur, ascending: the columns of `predict_proba`.
 
     Example:
@@ -185,13 +185,16 @@ class McRank(McRankParameters, TreeRanker):
 
     """
 
+    _published = {"n_trees": 1000}  # noqa: RUF012, [W] §5.2
+
     def _objective(self, train: RankingData) -> Objective:
-        return Multiclass(self.expects)
+        return Multiclass(self.expects) if self.form == "multiclass" else Cumulative(self.expects)
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
         bound = result.objective
         assert isinstance(bound, BoundMulticlass)
-        super()._set_model(result, train, ClassEnsemble(result.ensemble, bound.classes, bound.worth))
+        kind = ClassEnsemble if self.form == "multiclass" else BoundaryEnsemble
+        super()._set_model(result, train, kind(result.ensemble, bound.classes, bound.worth))
 
     def staged_predict(self, X: Any) -> Iterator[Floats]:
         """Return the scores after the first round, the second, …"""
@@ -266,7 +269,7 @@ class OrdinalMART(OrdinalMARTParameters, TreeRanker):
         return class_probabilities(self._predict(X), self.thresholds_)
 
 
-class AdditiveGroves(AdditiveGrovesParameters, RegressorRanker):
+class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker):
     """Least-squares regression on the labels by averaged groves, sums of few large trees ([Q]).
 
     Sorokina, Caruana and Riedewald, "Additive Groves of Regression Trees", 2007. The trees of a grove are fitted in
@@ -302,6 +305,8 @@ class AdditiveGroves(AdditiveGrovesParameters, RegressorRanker):
         (6, True)
 
     """
+
+    _published = {"training": "slow"}  # noqa: RUF012, algorithm 3
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         training = from_parameters(

@@ -17,6 +17,36 @@ from podium.data.columns import group_rows, to_query_ids
 from podium.data.normalizing import METHODS
 from podium.data.subsets import fold_of_queries
 from podium.errors import DataError
+from podium.measures import Measure, Ranking, as_selection
+
+
+def query_score(y_true: ArrayLike, y_score: ArrayLike, *, qid: ArrayLike, measure: Measure | str = "ndcg@10") -> float:
+    """Return the mean of a measure over the queries, in the form of scikit-learn's metrics.
+
+    `sklearn.metrics.make_scorer(query_score, qid=qid)` is a scorer for any estimator on all rows of some data, for
+    example in `sklearn.inspection.permutation_importance`. Searches and cross-validation score parts of the data:
+    enable metadata routing for them, and use `make_scorer(query_score).set_score_request(qid=True)`.
+
+    Args:
+        y_true: the labels.
+        y_score: the scores, higher is better.
+        qid: the query of each row.
+        measure: what to measure.
+
+    Example:
+        >>> from podium.estimators import query_score
+        >>> query_score([0, 1, 2, 0], [0.1, 0.9, 0.3, 0.2], qid=[1, 1, 2, 2], measure="rr")
+        1.0
+
+    """
+    labels, scores = np.asarray(y_true), np.asarray(y_score, np.float64)
+    if len(labels) != len(np.asarray(qid)):
+        raise DataError(
+            f"there are {len(labels)} labels, but qid has {len(np.asarray(qid))} rows: where scikit-learn scores parts "
+            "of the data, enable metadata routing and use make_scorer(query_score).set_score_request(qid=True)"
+        )
+    data = RankingData(np.zeros((len(labels), 1), np.float32), labels, qid=qid)
+    return as_selection(measure).measures[0].mean(Ranking(data, scores))
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]

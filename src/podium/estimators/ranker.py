@@ -29,10 +29,10 @@ class Ranker(RankerParameters, TreeRanker):
     """Boosted trees on two objectives, averaged: the model to begin with.
 
     Each round grows two trees. One learns from all documents how labels differ (query regression, CatBoost's
-    QueryRMSE), the other follows λ of the measure, which puts the top of the lists in order. Documents are ranked by
-    the mean of both scores, standardised (`podium.objectives.Average`). Every round sees 70% of the documents and half
-    of the features, or all features if unseen queries show clearly that half are too few. For any other objective, see
-    `LambdaMART`. docs/ranker.md says how the defaults were chosen.
+    QueryRMSE), the other follows λ of the measure, which puts the top 20 documents in order. Documents are ranked by
+    the mean of both scores, standardised (`podium.objectives.default_objective`). Every round sees 70% of the documents
+    and half of the features, or all features if unseen queries show clearly that half are too few. For any other
+    objective, see `LambdaMART`. docs/ranker.md says how the defaults were chosen.
 
     With validation data, training stops at its best measure. Without, nothing is held back: a cross-validation chooses
     the number of rounds, and the model is trained on all data. With more than 100,000 documents in 3,000 queries or
@@ -45,6 +45,7 @@ class Ranker(RankerParameters, TreeRanker):
         history_: means of the measure after each round, by `set/measure`; `folds/measure` is the mean over the queries
             that the models of cross-validation have not seen.
         feature_fraction_: the share of features that each round was grown on.
+        learning_rate_: the learning rate.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     Example:
@@ -67,12 +68,15 @@ class Ranker(RankerParameters, TreeRanker):
         vars(filled).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
         return filled
 
+    def _fitted_settings(self) -> dict[str, Any]:
+        return {"learning_rate": self.learning_rate_}
+
     def _boost(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], **options: Any
     ) -> TrainingResult:
         """Choose the share of features and the number of rounds by validation data or cross-validation, and train."""
         tries_all_features = self.feature_fraction is None
-        self.feature_fraction_ = settings.sampling.feature_fraction
+        self.feature_fraction_, self.learning_rate_ = settings.sampling.feature_fraction, settings.learning_rate
         is_large = train.n_documents > MANY_DOCUMENTS and folds_needed(train.n_queries, self.n_folds) == 1
         if is_large and not sets and self.patience is not None:
             fold = folds_by_content(train, self.n_folds, self.random_state)

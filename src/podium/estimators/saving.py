@@ -53,8 +53,8 @@ def to_entries(ranker: Any) -> dict[str, Any]:
     try:
         return {
             "class": name,
-            "parameters": {one: _encode(value, one) for one, value in values.items()},
-            "fitted": {one: _encode(value, one) for one, value in fitted.items()},
+            "parameters": {one: encode(value, one) for one, value in values.items()},
+            "fitted": {one: encode(value, one) for one, value in fitted.items()},
         }
     except DataError as error:
         return {"class": name, MISSING: str(error)}
@@ -114,10 +114,10 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
 def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
     """Return the estimator; raise if the entries are not those that `to_entries` writes."""
     values = {
-        name: module if name == "net" and isinstance(value, dict) else _decode(value, model)
+        name: module if name == "net" and isinstance(value, dict) else decode(value, model)
         for name, value in entries["parameters"].items()
     }
-    fitted = {name: _decode(value, model) for name, value in entries["fitted"].items()}
+    fitted = {name: decode(value, model) for name, value in entries["fitted"].items()}
     ranker = getattr(import_module("podium.estimators"), entries["class"])(**values)
     check_parameters(ranker)
     for name, value in fitted.items():
@@ -131,18 +131,18 @@ def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
     return ranker
 
 
-def _encode(value: Any, name: str) -> Any:
+def encode(value: Any, name: str) -> Any:
     """Return a value for JSON: plain values and lists unchanged, others as {kind: content}."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if type(value) is list:
-        return [_encode(one, name) for one in value]
+        return [encode(one, name) for one in value]
     if type(value) is tuple:
-        return {"tuple": [_encode(one, name) for one in value]}
+        return {"tuple": [encode(one, name) for one in value]}
     if isinstance(value, Mapping):
-        return {"mapping": [[_encode(key, name), _encode(one, name)] for key, one in value.items()]}
+        return {"mapping": [[encode(key, name), encode(one, name)] for key, one in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
         return {"array": value.tolist(), "type": value.dtype.str}
     if isinstance(value, Model):
@@ -150,7 +150,7 @@ def _encode(value: Any, name: str) -> Any:
     if name == "net":
         return {"module": type(value).__name__}
     if type(value).__name__ in STEPS and is_dataclass(value):
-        settings = {field.name: _encode(getattr(value, field.name), name) for field in fields(value) if field.init}
+        settings = {field.name: encode(getattr(value, field.name), name) for field in fields(value) if field.init}
         return {"step": type(value).__name__, "settings": settings}
     return _encode_text(value, name)
 
@@ -170,18 +170,18 @@ def _encode_text(value: Any, name: str) -> dict[str, str]:
     raise DataError(f"its {name} ({type(value).__name__}) cannot be written as text")
 
 
-def _decode(value: Any, model: Model) -> Any:
-    """Return the value that `_encode` was given."""
+def decode(value: Any, model: Model | None = None) -> Any:
+    """Return the value that `encode` was given."""
     if isinstance(value, list):
-        return [_decode(one, model) for one in value]
+        return [decode(one, model) for one in value]
     if not isinstance(value, dict):
         return value
     content: Any
     kind, content = next(iter(value.items()), ("nothing", None))
     if kind == "tuple":
-        return tuple(_decode(content, model))
+        return tuple(decode(content, model))
     if kind == "mapping":
-        return {_decode(key, model): _decode(one, model) for key, one in content}
+        return {decode(key, model): decode(one, model) for key, one in content}
     if kind == "array":
         dtype = np.dtype(value["type"])
         if dtype.kind not in ARRAY_KINDS:
@@ -190,7 +190,7 @@ def _decode(value: Any, model: Model) -> Any:
     if kind == "submodel" and isinstance(model, Combined):
         return model.parts[0]
     if kind == "step" and content in STEPS:
-        settings = {name: _decode(one, model) for name, one in value["settings"].items()}
+        settings = {name: decode(one, model) for name, one in value["settings"].items()}
         return getattr(import_module("podium.boosting"), content)(**settings)
     if kind == "objective":
         return import_module("podium.objectives").parse(content)

@@ -1,7 +1,8 @@
-"""Translation of LightGBM and XGBoost parameters; their names come from the declarations of Podium's."""
+"""Translation of LightGBM, XGBoost and CatBoost parameters; their names come from the declarations of Podium's."""
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -24,11 +25,6 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "boosting boosting_type boost": (("gbdt", "gbrt"), "Podium has gradient boosted trees only"),
         "data_sample_strategy": (("bagging",), "Podium has split_fraction instead"),
         "other_rate": ((), "Podium has split_fraction instead"),
-        "min_sum_hessian_in_leaf min_child_weight min_sum_hessian_per_leaf min_sum_hessian min_hessian":
-            ((0, 1e-3), "Podium counts documents: use min_documents_in_leaf"),  # 1e-3 is get_params() of LGBMRanker()
-        "lambda_l1 reg_alpha l1_regularization": ((0,), NO_COUNTERPART),
-        "min_gain_to_split min_split_gain": ((0,), NO_COUNTERPART),
-        "feature_fraction_bynode sub_feature_bynode colsample_bynode": ((1,), "Podium samples features for each tree"),
         "extra_trees extra_tree": ((False,), NO_COUNTERPART),
         "linear_tree linear_trees": ((False,), NO_COUNTERPART),
         "path_smooth": ((0,), NO_COUNTERPART),
@@ -46,10 +42,7 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
     },
     "xgboost": {
         "booster": (("gbtree",), "Podium has gradient boosted trees only"),
-        "alpha reg_alpha": ((0,), NO_COUNTERPART),
-        "gamma min_split_loss": ((0,), NO_COUNTERPART),
-        "min_child_weight": ((0,), "Podium counts documents: use min_documents_in_leaf"),
-        "colsample_bylevel colsample_bynode": ((1,), "Podium samples features for each tree"),
+        "colsample_bylevel": ((1,), "Podium samples features for each tree or node: use feature_fraction_per_node"),
         "num_parallel_tree": ((1,), NO_COUNTERPART),
         "lambdarank_unbiased": ((False,), "give positions and objective='debiased(lambda(ndcg))'"),
         "lambdarank_bias_norm": ((), "give positions and objective='debiased(lambda(ndcg))'"),
@@ -59,6 +52,28 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "device": (("cpu",), "Podium runs on CPUs"),
         "verbosity silent validate_parameters disable_default_eval_metric importance_type missing enable_categorical "
         "max_cat_to_onehot max_cat_threshold": (HARMLESS, ""),
+    },
+    "catboost": {
+        "boosting_type": (("Plain",), "Podium has gradient boosted trees without ordering"),
+        "bagging_temperature mvs_reg": ((), "Podium has document_fraction and split_fraction instead"),
+        "random_strength": ((0,), NO_COUNTERPART),
+        "leaf_estimation_iterations": ((1,), "Podium takes one step for each tree"),
+        "leaf_estimation_method": (("Newton",), "Podium has step='newton' or 'gradient'"),
+        "score_function": (("NewtonL2",), "Podium has split='newton' or 'least-squares'"),
+        "sampling_frequency": (("PerTree",), "Podium samples anew for every tree"),
+        "nan_mode": ((), "Podium learns at each split where missing values go"),
+        "model_shrink_rate diffusion_temperature": ((0,), NO_COUNTERPART),
+        "langevin posterior_sampling boost_from_average": ((False,), NO_COUNTERPART),
+        "feature_weights first_feature_use_penalties per_object_feature_penalties penalties_coefficient":
+            ((), NO_COUNTERPART),
+        "ignored_features": ((), "leave the columns out of the data"),
+        "text_features embedding_features": ((), "Podium takes numbers and categories; see podium.features"),
+        "od_pval": ((0,), "Podium has patience instead"),
+        "use_best_model": ((True,), "Podium keeps the best round if there is validation data"),
+        "task_type": (("CPU",), "Podium runs on CPUs"),
+        "verbose verbose_eval logging_level silent metric_period name train_dir allow_writing_files save_snapshot "
+        "snapshot_file snapshot_interval used_ram_limit od_type feature_border_type model_size_reg "
+        "one_hot_max_size max_ctr_complexity has_time metadata": (HARMLESS, ""),
     },
 }  # fmt: skip
 XENDCG = ("rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart")
@@ -150,6 +165,7 @@ SEPARATE = {
     | {"subsample_freq": "bagging_freq"}
     | dict.fromkeys(("ndcg_eval_at", "ndcg_at", "map_eval_at", "map_at"), "eval_at"),
     "xgboost": {name: name for name in ("grow_policy", "lambdarank_pair_method", "feature_types", "sampling_method")},
+    "catboost": {name: name for name in ("grow_policy", "bootstrap_type", "sampling_unit", "custom_metric")},
 }
 
 
@@ -160,7 +176,7 @@ def converted(parameter: Parameter[Any], name: str, value: Any) -> Any:
         if is_off:
             return None
     parameter.check(value, name)
-    return parameter.kind(value)
+    return parameter.kind(value) if np.isscalar(value) else value  # a rate for each round is a list
 
 
 def flag(name: str, value: Any) -> bool:
@@ -190,6 +206,17 @@ def monotone(name: str, value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else numbers(name, value)
 
 
+def groups_of_features(name: str, value: Any) -> list[list[int | str]] | None:
+    """Return groups of features from lists or JSON; LightGBM's config files have no brackets around all groups."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(f"[{value}]")
+        except ValueError:
+            raise DataError(f"{name} must be lists of features such as [0,1],[2,3], but is {value!r}") from None
+        value = value[0] if value and value[0] and isinstance(value[0][0], list) else value
+    return [list(several(name, group)) for group in value if group] or None
+
+
 def categorical(name: str, value: Any) -> list[int | str]:
     """Return numbers or names of features; `auto` leaves it to the types of columns."""
     if isinstance(value, str):
@@ -200,13 +227,14 @@ def categorical(name: str, value: Any) -> list[int | str]:
     return list(several(name, value))
 
 
-def _translate_shared(translation: Translation) -> None:
-    """Translate what both tools have."""
+def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None:
+    """Translate what all tools have; `n_bins` is the name of the number of bins."""
     translation.translate("monotone_constraints", "monotone", monotone)
-    bins = translation.values.get("max_bin")
+    translation.translate("interaction_constraints", "interaction_constraints", groups_of_features)
+    bins = translation.values.get(n_bins)
     if bins is not None and isinstance(bins[1], int) and bins[1] > 255:
-        translation.untranslated["max_bin"] = "Podium has at most 255 bins"
-        translation.values["max_bin"] = bins[0], 255
+        translation.untranslated[n_bins] = "Podium has at most 255 bins"
+        translation.values[n_bins] = bins[0], 255
     translation.translate_declared()
 
 
@@ -256,8 +284,13 @@ def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, A
         translation.settings["categorical"] = [k for k, kind in enumerate(kinds) if kind == "c"]
     if translation.take("lambdarank_pair_method", "topk") != "topk":
         translation.take("lambdarank_num_pair_per_sample")
-        translation.untranslated["lambdarank_pair_method"] = "Podium takes all pairs, or those at the top (truncation)"
+        reason = "Podium takes all pairs, or those at the top (pair_truncation)"
+        translation.untranslated["lambdarank_pair_method"] = reason
     _translate_shared(translation)
+    if translation.settings.get("interaction_constraints"):
+        translation.untranslated["interaction_constraints"] = (
+            "Podium does not use features in no group; XGBoost uses each of them alone: add a group for each"
+        )
     gain = "" if flag("ndcg_exp_gain", translation.take("ndcg_exp_gain", True)) else "linear"
     metrics: list[tuple[str, int | None]] = []
     for entry in reversed(several("eval_metric", translation.take("eval_metric", ()))):  # XGBoost stops by the last one
@@ -269,11 +302,11 @@ def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, A
     return translation.ranker(cls, overrides)
 
 
-def _translate_depth(translation: Translation) -> None:
-    """Translate depth and leaves: XGBoost's trees grow level by level to all leaves of a depth, unless limited."""
-    by_leaf = translation.take("grow_policy", "depthwise") == "lossguide"
-    has_depth = "max_depth" in translation.values
-    depth = converted(h.MAX_DEPTH, "max_depth", translation.take("max_depth", 0))
+def _translate_depth(translation: Translation, name: str = "max_depth") -> None:
+    """Translate depth and leaves: these trees grow level by level to all leaves of a depth, unless limited."""
+    by_leaf = str(translation.take("grow_policy", "")).lower() == "lossguide"
+    has_depth = name in translation.values
+    depth = converted(h.MAX_DEPTH, name, translation.take(name, 0))
     leaves = converted(optional(h.N_LEAVES), "max_leaves", translation.take("max_leaves", 0))
     if has_depth:
         translation.settings["max_depth"] = depth
@@ -283,6 +316,91 @@ def _translate_depth(translation: Translation) -> None:
             translation.untranslated["grow_policy"] = "Podium splits the best leaf first, at any depth"
     elif depth is not None:
         translation.settings["n_leaves"] = 2 ** min(depth, 16)
+
+
+CATBOOST_MEASURES = {
+    "NDCG": "ndcg", "DCG": "dcg", "MAP": "ap", "MRR": "rr", "PrecisionAt": "precision", "RecallAt": "recall",
+    "PFound": "pfound",
+}  # fmt: skip
+CATBOOST_OBJECTIVES = {"QueryRMSE": "query_regression()", "PairLogit": "pairwise()", "RMSE": "regression()"}
+RANDOM = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # CatBoost's losses of a measure, apart from LambdaMart
+
+
+def from_catboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
+    """See `LambdaMART.from_catboost`."""
+    translation = Translation("catboost", params)
+    _translate_bootstrap(translation)
+    _translate_depth(translation, "depth")
+    translation.translate("cat_features", "categorical", categorical)
+    _translate_shared(translation, "border_count")
+    stops, watched = translation.take("eval_metric"), several("custom_metric", translation.take("custom_metric", ()))
+    measures = [_catboost_measure(translation, text) for text in (*([stops] if stops else ()), *watched)]
+    measures = list(dict.fromkeys(measure for measure in measures if measure))
+    stopping = measures.pop(0) if stops and measures else ""
+    _translate_loss(translation, str(translation.take("loss_function", "")), stopping)
+    if measures:
+        translation.settings["metrics"] = measures
+    return translation.ranker(cls, overrides)
+
+
+def _translate_bootstrap(translation: Translation) -> None:
+    """Translate samples: only Bernoulli's are a share of the documents, or of the queries."""
+    kind, unit = translation.take("bootstrap_type", ""), translation.take("sampling_unit", "Object")
+    parameter = h.QUERY_FRACTION if unit == "Group" else h.DOCUMENT_FRACTION
+    if kind == "Bernoulli":
+        translation.translate("subsample", parameter.name, partial(converted, parameter))
+    elif (kind and kind != "No") or translation.take("subsample", 1) != 1:
+        name = "bootstrap_type" if kind else "subsample"
+        translation.untranslated[name] = "Podium has document_fraction, which is bootstrap_type='Bernoulli'"
+        translation.take("subsample")
+
+
+def _options(text: str) -> tuple[str, dict[str, str]]:
+    """Return the name and the options of a loss or metric such as `NDCG:top=10;type=Exp`."""
+    name, _, rest = text.partition(":")
+    return name, {key: value for key, _, value in (part.partition("=") for part in rest.split(";")) if key}
+
+
+def _catboost_measure(translation: Translation, text: str) -> str:
+    """Return Podium's name of a metric, empty if it has none."""
+    name, options = _options(str(text))
+    options.pop("hints", None)
+    cutoff, inner = options.pop("top", "-1"), []
+    if name in ("NDCG", "DCG", "PFound") and options.pop("type", "Base") == "Base":
+        inner.append("gain=linear")  # CatBoost's gain is the label itself
+    if name in ("NDCG", "DCG") and options.pop("denominator", "LogPosition") == "Position":
+        inner.append("discount=reciprocal")
+    if name == "MAP" and cutoff != "-1":
+        inner.append("norm=reachable")
+    if name not in CATBOOST_MEASURES or options:
+        reason = f"Podium does not know {', '.join(options) or 'it'}{did_you_mean(name, CATBOOST_MEASURES)}"
+        translation.untranslated[f"metric {text}"] = reason
+        return ""
+    return CATBOOST_MEASURES[name] + (f"({','.join(inner)})" if inner else "") + f"@{cutoff}" * (cutoff != "-1")
+
+
+def _translate_loss(translation: Translation, text: str, stopping: str) -> None:
+    """Translate the loss, and the measure that stops training."""
+    name, options = _options(text)
+    if stopping:
+        translation.settings["measure"] = stopping
+    if name in CATBOOST_OBJECTIVES:
+        translation.settings["objective"] = CATBOOST_OBJECTIVES[name]
+    elif name not in ("", "LambdaMart", *RANDOM):
+        near = did_you_mean(name, ("LambdaMart", *RANDOM, *CATBOOST_OBJECTIVES))
+        raise DataError(f"CatBoost's loss {name!r} has no counterpart in Podium{near}; see docs/coming-from.md")
+    if name in RANDOM:
+        translation.untranslated[name] = "Podium trains on λ of the measure instead"
+    metric = options.pop("metric", options.pop("mode", "Classic"))
+    if metric != "Classic":
+        inner = ";".join(f"{key.removeprefix('dcg_')}={value}" for key, value in options.items())
+        trained = _catboost_measure(translation, f"{metric}:{inner}")
+        if trained and stopping not in ("", trained):
+            translation.settings["objective"] = describe(Lambda(trained))
+        elif trained:
+            translation.settings["measure"] = trained
+    elif options:
+        translation.untranslated[text] = f"Podium does not know {', '.join(options)}"
 
 
 def _label_gain(value: Any) -> str:
@@ -313,7 +431,7 @@ def _translate_objective(translation: Translation, name: str, metrics: list[tupl
         return
     pairs = {
         key: translation.settings.pop(key)
-        for key in ("truncation", "normalize", "sigma")
+        for key in ("pair_truncation", "normalize", "sigma")
         if key in translation.settings
     }
     normalize = str(pairs.get("normalize", True)).lower()
@@ -321,7 +439,7 @@ def _translate_objective(translation: Translation, name: str, metrics: list[tupl
         measure = f"ndcg(gain={gain})" if gain and trained == "ndcg" else trained
         translation.settings["objective"] = describe(Lambda(measure, **pairs))
     elif name == "rank:pairwise":
-        if "truncation" in pairs:
+        if "pair_truncation" in pairs:
             translation.untranslated["lambdarank_num_pair_per_sample"] = "Podium's pairwise objective takes all pairs"
         translation.settings["objective"] = f"pairwise(cross_entropy({pairs.get('sigma', 1.0)}), normalize={normalize})"
     elif name in XENDCG:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice
-from typing import Any
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
 
 from podium.boosting import Boosting, Newton, Sampling, TrainingResult
 from podium.core.array_types import Floats, Int32s
-from podium.core.parameters import from_parameters
+from podium.core.parameters import check_parameters, from_parameters
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
@@ -34,14 +37,18 @@ class TreeRanker(TreeParameters, BaseRanker):
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training: those that the parameters say, and `others`."""
         filled = self._filled(train.n_documents)
+        measures, watches_loss = _without_loss(self.metrics)
         settings = {
             "objective": self._objective(train),
             "step": from_parameters(Newton, filled),
-            "growth": from_parameters(GrowthParameters, filled, monotone=self._monotone(train)),
+            "growth": from_parameters(
+                GrowthParameters, filled, monotone=self._monotone(train), interaction_constraints=self._groups(train)
+            ),
             "sampling": from_parameters(Sampling, filled),
             "categorical": categorical_features(train, self.categorical),
             "selection": self._selection(train),
-            "watched": as_watched(self.metrics),
+            "watched": as_watched(measures),
+            "watches_loss": watches_loss,
         }
         return from_parameters(Boosting, filled, **settings | others)
 
@@ -53,6 +60,16 @@ class TreeRanker(TreeParameters, BaseRanker):
         for feature, direction in self.monotone.items():
             directions[_number(train, feature, "monotone")] = direction
         return tuple(directions)
+
+    def _groups(self, train: RankingData) -> tuple[tuple[int, ...], ...] | None:
+        """Return the groups of features that may be on one path, by number."""
+        name, groups = "interaction_constraints", self.interaction_constraints
+        if groups is None:
+            return None
+        is_list = isinstance(groups, Sequence) and not isinstance(groups, str) and len(groups) > 0
+        if not is_list or any(isinstance(group, str) or not isinstance(group, Sequence) for group in groups):
+            raise DataError(f'{name} must be a list of groups, such as [["bm25", "age"], [2, 3]], but is {groups!r}')
+        return tuple(tuple(_number(train, feature, name) for feature in group) for group in groups)
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         settings = self._settings(train)
@@ -75,6 +92,46 @@ class TreeRanker(TreeParameters, BaseRanker):
         info = {name: of_trees[name] for name in kept if name in of_trees}
         model = result.ensemble if model is None else model
         self._set_fitted(train, model, result.history, result.best_iteration, **info)
+
+    def refit(
+        self,
+        X: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: Any = None,
+        decay_rate: float = 0.9,
+    ) -> Self:
+        """Return a copy whose trees have the same splits and new leaf values, from other documents.
+
+        A leaf gets decay_rate × old + (1 − decay_rate) × new, as in LightGBM's `Booster.refit`. The new value is what
+        training would give it: the step of its documents, at the scores of the refitted trees before it, times the
+        learning rate. The value of a leaf without documents decays. `history_` of the copy is empty.
+
+        Args:
+            X, y, qid, sample_weight, query_weight: the documents, as in `fit`.
+            decay_rate: 1 keeps the old values, 0 takes the new ones alone.
+
+        Example:
+            >>> import podium
+            >>> model = podium.LambdaMART(n_trees=5, n_leaves=4).fit(podium.artificial(20, features=4))
+            >>> newer = model.refit(podium.artificial(20, features=4, seed=1), decay_rate=0.5)
+            >>> newer.n_trees_, newer.digest() == model.digest()
+            (5, False)
+
+        """
+        check_is_fitted(self)
+        check_parameters(self)
+        data = self.model_.schema.matched(self._data(X, y, qid, sample_weight, query_weight))
+        settings = self._settings(data, **self._fitted_settings())
+        refitted = copy(self)
+        refitted._set_model(settings.refit(self.trees_, data, decay_rate), data)
+        return refitted
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        """Return the settings that `fit` chose by the data; `refit` uses the same."""
+        return {}
 
     @property
     def trees_(self) -> Ensemble:
@@ -110,6 +167,15 @@ class TreeRanker(TreeParameters, BaseRanker):
         """Return the leaf of each tree (column) that each row falls into; trees of several outputs are in turn."""
         check_is_fitted(self)
         return self.trees_.leaves(X, self.n_threads)
+
+
+def _without_loss(metrics: Any) -> tuple[Any, bool]:
+    """Return the measures among the metrics, and whether `"loss"` was among them."""
+    several = [metrics] if isinstance(metrics, str) else metrics
+    if not isinstance(several, Sequence):
+        return metrics, False  # one measure, or what is refused as such
+    measures = [one for one in several if not (isinstance(one, str) and one == "loss")]
+    return measures, len(measures) < len(several)
 
 
 def categorical_features(train: RankingData, named: Sequence[int | str]) -> tuple[int, ...]:
