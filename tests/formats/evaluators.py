@@ -135,6 +135,31 @@ def plugin(content, rows, names):
     return np.array([score(row) for row in rows])
 
 
+def raw_plugin(content, rows):
+    """XGBoostRawJsonParser of the plugins: split_indices count the set's features; leaves are in base_weights."""
+    model = json.loads(content)["model"]["model"]
+    assert model["type"] == "model/xgboost+json+raw"
+    document = json.loads(model["definition"], parse_constant=lambda text: 1 / 0)  # Infinity and NaN are not JSON
+    learner = document["learner"]
+    assert learner["feature_types"] == ["float"] * len(learner["feature_names"])
+    assert learner["objective"]["name"] in {"binary:logitraw", "rank:pairwise", "reg:linear"}
+    missing_as_zero = document.get("missing_as_zero", False)
+
+    def score(row):
+        total = f32(0)
+        for tree in learner["gradient_booster"]["model"]["trees"]:
+            k = 0
+            while tree["left_children"][k] != -1:
+                x = f32(row[tree["split_indices"][k]])
+                x = f32(0) if np.isnan(x) and missing_as_zero else x
+                left = tree["default_left"][k] == 1 if np.isnan(x) else f32(tree["split_conditions"][k]) > x
+                k = tree["left_children" if left else "right_children"][k]
+            total = f32(total + f32(tree["base_weights"][k]))
+        return total
+
+    return np.array([score(row) for row in rows])
+
+
 def vespa(content, rows, categories=None):
     """LightGBMParser of Vespa: x < threshold, double, whatever LightGBM means; NaN by default_left; sets of strings.
 

@@ -99,7 +99,8 @@ FORMATS = [
     ("lightgbm", {}), ("lightgbm-json", {}), ("xgboost", {}), ("xgboost-dump", {}), ("catboost", {}),
     ("ranklib", {"missing": "zero"}), ("solr", {}), ("solr", {"missing": "zero"}), ("onnx", {"version": 5}),
     ("onnx", {"version": 3}), ("elasticsearch", {}), ("elasticsearch-plugin", {}), ("opensearch", {}),
-    ("opensearch", {"missing": "zero"}), ("vespa", {}),
+    ("opensearch", {"missing": "zero"}), ("vespa", {}), ("elasticsearch-plugin", {"definition": "xgboost+json+raw"}),
+    ("opensearch", {"definition": "ranklib", "missing": "zero"}),
 ]  # fmt: skip
 examples = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 

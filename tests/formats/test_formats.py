@@ -1,11 +1,13 @@
 """Models go out and come in with the same scores: against the real libraries, and independent evaluators."""
 
 import json
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -67,13 +69,15 @@ class TestOut:
         )
         assert np.allclose(booster.predict(matrix), model.predict(rows), rtol=1e-5, atol=1e-6)
 
-    def test_catboost(self, kind, models, tmp_path):
+    @pytest.mark.parametrize("suffix", ["json", "cbm"])
+    def test_catboost(self, kind, suffix, models, tmp_path):
         catboost = pytest.importorskip("catboost")
         model, rows = models[kind], rows_for(models[kind], infinite=False)
         if kind == "no trees":
             return
-        export_model(model, tmp_path / "m.json", format="catboost")
-        scores = catboost.CatBoost().load_model(str(tmp_path / "m.json"), format="json").predict(rows)
+        path = tmp_path / f"m.{suffix}"
+        export_model(model, path, format="catboost")
+        scores = catboost.CatBoost().load_model(str(path), format=suffix).predict(rows)
         assert np.allclose(scores, model.predict(rows), rtol=1e-12, atol=1e-12)
 
     @pytest.mark.parametrize(("version", "dtype", "tolerance"), [(5, np.float64, 1e-12), (3, np.float32, 1e-6)])
@@ -133,6 +137,24 @@ class TestOut:
         names = [f"f{k}" for k in range(N_FEATURES)]
         scores = evaluators.plugin((tmp_path / "m").read_bytes(), rows, names)
         assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("definition", ["xgboost+json+raw", "ranklib"])
+    @pytest.mark.parametrize("name", ["elasticsearch-plugin", "opensearch"])
+    def test_other_definitions_of_plugins(self, kind, name, definition, models, tmp_path):
+        model, is_text = models[kind], definition == "ranklib"
+        rows = rows_for(model, infinite=False, missing=not is_text)[:600]
+        written = export_model(
+            model, tmp_path / "m", format=name, definition=definition, **{"missing": "zero"} if is_text else {}
+        )
+        content = (tmp_path / "m").read_bytes()
+        text = json.loads(content)["model"]["model"]["definition"]
+        scores = evaluators.ranklib(text.encode(), rows) if is_text else evaluators.raw_plugin(content, rows)
+        assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)
+        n_features = N_FEATURES if is_text else None  # which RankLib's text does not state
+        again = import_model(tmp_path / "m", format=name, n_features=n_features)
+        assert np.allclose(again.predict(rows), scores, rtol=1e-6, atol=1e-6)
+        assert any("in the model's order" in note or "name them in this order" in note for note in written.notes)
+        assert any("features are called" in note for note in written.notes) != is_text
 
     def test_vespa(self, kind, models, tmp_path):
         model, rows = models[kind], rows_for(models[kind])[:600]
@@ -218,19 +240,60 @@ class TestIn:
         assert (model.arrays["category"] >= 0).any() == categorical
 
     @pytest.mark.parametrize("settings", [{}, {"grow_policy": "Lossguide"}, {"nan_mode": "Max"}], ids=str)
-    def test_catboost(self, settings):
+    def test_catboost(self, settings, tmp_path):
         catboost = pytest.importorskip("catboost")
         ranker = catboost.CatBoost(
             {"loss_function": "QueryRMSE", "iterations": 10, "depth": 4, "verbose": 0, "thread_count": 1,
              "allow_writing_files": False, **settings}
         )  # fmt: skip
         ranker.fit(catboost.Pool(X, Y, group_id=QID))
+        ranker.save_model(str(tmp_path / "m.cbm"))
         model = import_model(ranker)
         rows = hard_rows(model, infinite=False)
-        assert np.allclose(model.predict(rows), ranker.predict(rows), rtol=1e-12, atol=1e-12)
+        export_model(model, tmp_path / "n.cbm")
+        for one in (model, import_model(tmp_path / "m.cbm"), import_model(tmp_path / "n.cbm")):
+            assert np.allclose(one.predict(rows), ranker.predict(rows), rtol=1e-12, atol=1e-12)
+
+    def test_borders_at_infinity_do_not_come_back_from_binary_models(self, models, tmp_path):
+        pytest.importorskip("catboost")
+        export_model(models["numeric"], tmp_path / "m.cbm")
+        with pytest.raises(FileFormatError, match=r"CatBoost cannot turn it into JSON.*inf"):
+            import_model(tmp_path / "m.cbm")
+
+    def test_catboosts_binary_models_need_it(self, models, tmp_path, monkeypatch):
+        (tmp_path / "m.cbm").write_bytes(b"CBM1 and no more")
+        with pytest.raises(FileFormatError, match=r"m\.cbm: CatBoost cannot turn it into JSON"):
+            import_model(tmp_path / "m.cbm")
+        monkeypatch.setitem(sys.modules, "catboost", None)
+        with pytest.raises(podium.errors.MissingExtraError, match=r"binary format needs catboost"):
+            import_model(tmp_path / "m.cbm")
+        with pytest.raises(podium.errors.MissingExtraError, match=r"binary format needs catboost"):
+            export_model(models["stumps"], tmp_path / "n.cbm")
+
+    def test_linear_models_of_scikit_learn(self):
+        from sklearn import linear_model, svm
+
+        rows, above = np.nan_to_num(X).astype(np.float64), Y > 0
+        for estimator in (linear_model.Ridge(), linear_model.Lasso(0.01), linear_model.LinearRegression(),
+                          svm.SVR(kernel="linear")):  # fmt: skip
+            model = import_model(estimator.fit(rows, Y))
+            assert np.allclose(model.predict(rows), estimator.predict(rows), rtol=1e-9, atol=1e-9)
+        classifier = linear_model.LogisticRegression().fit(pd.DataFrame(rows).add_prefix("x"), above)
+        model = import_model(classifier)  # scores before the sigmoid
+        assert model.feature_names[0] == "x0"
+        assert np.allclose(model.predict(rows), classifier.decision_function(pd.DataFrame(rows).add_prefix("x")))
+        sparse = import_model(linear_model.SGDClassifier().fit(rows, above).sparsify())
+        assert sparse.weights.shape == (N_FEATURES,)
+        for wrong, problem in (
+            (linear_model.LogisticRegression().fit(rows, Y), "LogisticRegression has several outputs"),
+            (linear_model.Ridge(), "Ridge is not fitted"),
+            (svm.SVR().fit(rows, Y), "SVR has no weights of features"),
+        ):
+            with pytest.raises(DataError, match=problem):
+                import_model(wrong)
 
     def test_scikit_learn(self):
-        from sklearn import ensemble
+        from sklearn import ensemble, tree
 
         filled = np.nan_to_num(X)
         for estimator, features in (
@@ -238,6 +301,8 @@ class TestIn:
             (ensemble.HistGradientBoostingRegressor(max_iter=10), X),
             (ensemble.RandomForestRegressor(10, max_depth=5), X),
             (ensemble.ExtraTreesRegressor(10, max_depth=5), filled),
+            (tree.DecisionTreeRegressor(max_depth=5), X),
+            (tree.ExtraTreeRegressor(max_depth=5), filled),
         ):
             estimator.fit(features, Y)
             model = import_model(estimator)
@@ -547,6 +612,34 @@ class TestNothingIsLostSilently:
         (tmp_path / "m").write_text(json.dumps(document))
         scores = import_model(tmp_path / "m").predict(X)
         assert np.allclose(scores, 2 * models["stumps"].predict(X))
+
+    def test_definitions_that_plugins_do_not_have(self, models, tmp_path):
+        linear = podium.models.LinearModel(np.ones(2), np.zeros(2))
+        with pytest.raises(DataError, match="definition must be 'xgboost\\+json', 'xgboost\\+json\\+raw' or 'ranklib'"):
+            export_model(models["stumps"], tmp_path / "m", format="opensearch", definition="xgboost")
+        with pytest.raises(DataError, match="only in a definition='ranklib'"):
+            export_model(models["stumps"], tmp_path / "m", format="elasticsearch-plugin", missing="zero")
+        with pytest.raises(DataError, match="holds trees, and LinearModel"):
+            export_model(linear, tmp_path / "m", format="opensearch", definition="xgboost+json+raw")
+        export_model(linear, tmp_path / "m", format="opensearch", definition="ranklib")
+        again = import_model(tmp_path / "m", format="opensearch")
+        assert again.predict([[1.0, 2.0]]) == [3.0]
+
+    def test_plugins_read_no_base_score_and_leaves_from_base_weights(self, tmp_path):
+        xgboost = pytest.importorskip("xgboost")
+        data = xgboost.DMatrix(X, Y, feature_names=[f"f{k}" for k in range(N_FEATURES)])
+        settings = {"objective": "reg:logistic", "base_score": 0.7, "nthread": 1}
+        booster = xgboost.train(
+            settings | {"max_depth": 2}, xgboost.DMatrix(X, Y > 0, feature_names=data.feature_names), 3
+        )
+        document = json.loads(booster.save_raw("json"))
+        for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+            tree["base_weights"] = [2 * weight for weight in tree["base_weights"]]
+        model = {"type": "model/xgboost+json+raw", "definition": json.dumps(document)}
+        (tmp_path / "m").write_text(json.dumps({"model": {"name": "m", "model": model}}))
+        scores = import_model(tmp_path / "m", format="opensearch").predict(X)
+        expected = 2 * (booster.predict(data, output_margin=True) - np.log(0.7 / 0.3))
+        assert np.allclose(scores, expected, rtol=1e-5, atol=1e-5)
 
     def test_missing_as_zero_is_read(self, models, tmp_path):
         export_model(models["numeric"], tmp_path / "m", format="opensearch", missing="zero")

@@ -430,7 +430,7 @@ class TestWidth:
     def test_the_error_says_what_to_do(self, imported, tmp_path):
         model = imported(RANKLIB, suffix=".ranklib")
         for one in (model, podium.load(saved(model, tmp_path / "m.podium"))):
-            with pytest.raises(DataError, match=r"does not say how many.*n_features=6"):
+            with pytest.raises(DataError, match=r"does not state the number.*n_features=6"):
                 one.predict(X)
 
     @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ class TestWidth:
         narrow, wide = imported(content, name), imported(content, name, n_features=N_FEATURES)
         assert wide.n_features == N_FEATURES
         assert np.array_equal(wide.predict(X), narrow.predict(X[:, : narrow.n_features]))
-        with pytest.raises(DataError, match="those that the model was trained on"):
+        with pytest.raises(DataError, match="the features that the model was trained on"):
             wide.predict(X[:, :3])
         with pytest.raises(FileFormatError, match=r"so n_features cannot be 0"):
             imported(content, name, n_features=0)

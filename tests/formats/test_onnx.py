@@ -2,11 +2,13 @@
 
 import copy
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import podium
+from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError
 from podium.formats import export_model, import_model
 from tests.formats.data import N_FEATURES, QID, UNUSED, X, Y, random_rows
@@ -104,15 +106,62 @@ class TestNets:
             with pytest.raises(DataError, match="holds trees, and"):
                 export_model(net, tmp_path / "m", format=name)
 
-    def test_linear_models_and_nets_do_not_come_in(self, tmp_path):
-        for model in (net_of(seeded(neural.Layers, N_FEATURES), "log"), linear()):
-            export_model(model, tmp_path / "m.onnx")
-            with pytest.raises(FileFormatError, match="they do not come in"):
-                import_model(tmp_path / "m.onnx")
+    def test_nets_do_not_come_in(self, tmp_path):
+        export_model(net_of(seeded(neural.Layers, N_FEATURES), "log"), tmp_path / "m.onnx")
+        with pytest.raises(FileFormatError, match="they do not come in"):
+            import_model(tmp_path / "m.onnx")
 
 
 def linear():
     return podium.models.LinearModel(np.arange(1.0, N_FEATURES + 1), np.linspace(-1, 1, N_FEATURES), 0.3)
+
+
+class TestLinear:
+    @pytest.mark.parametrize("shifts", [{}, {1: 1e9}])
+    def test_podiums_come_back_in(self, shifts, tmp_path):
+        model = replace(linear(), encoding=Encoding(shifts=shifts))
+        export_model(model, tmp_path / "m.onnx")
+        again = import_model(tmp_path / "m.onnx")
+        assert again.digest() == model.digest()
+        assert np.allclose(
+            scores_of(tmp_path / "m.onnx", X), again.predict(X.astype(np.float64)), rtol=1e-12, atol=1e-12
+        )
+
+    @pytest.mark.parametrize("change", ["Sub", "Where", "a constant", "external"])
+    def test_graphs_that_only_look_like_podiums_are_refused(self, change, tmp_path):
+        export_model(linear(), tmp_path / "m.onnx")
+        model = onnx.load(tmp_path / "m.onnx")
+        node = {one.op_type: one for one in model.graph.node}.get(change)
+        if node is not None:
+            node.input[0], node.input[1] = node.input[1], node.input[0]
+        elif change == "a constant":  # what missing values count as
+            model.graph.initializer[1].CopyFrom(onnx.numpy_helper.from_array(np.array(1.0), "constant_1"))
+        else:
+            model.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        with pytest.raises(FileFormatError, match="other files are not read" if change == "external" else "0 tree ens"):
+            import_model(tmp_path / "m.onnx")
+
+    def test_linear_regressors(self, tmp_path):
+        helper, rows = onnx.helper, np.nan_to_num(X)
+
+        def write(**attributes):
+            node = helper.make_node("LinearRegressor", ["X"], ["y"], domain="ai.onnx.ml", **attributes)
+            graph = helper.make_graph(
+                [node], "g", [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, N_FEATURES])],
+                [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, 1])],
+            )  # fmt: skip
+            opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 1)]
+            onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "m.onnx")
+
+        weights = np.linspace(-1, 2, N_FEATURES).tolist()
+        write(coefficients=weights, intercepts=[0.5])
+        scores = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"X": rows})[0].ravel()
+        assert np.allclose(import_model(tmp_path / "m.onnx").predict(rows), scores, rtol=1e-5, atol=1e-5)
+        for wrong in ({"targets": 2}, {"post_transform": "LOGISTIC"}):
+            write(coefficients=weights, **wrong)
+            with pytest.raises(FileFormatError, match="several outputs, or transforms"):
+                import_model(tmp_path / "m.onnx")
 
 
 def trees():

@@ -112,9 +112,9 @@ def test_an_ensemble_is_not_built_of_arrays_that_cannot_be_walked(what):
     arrays = {name: array.copy() for name, array in model.arrays.items()}
     assert Ensemble(6, arrays, model.feature_names, model.info, model.encoding).digest() == model.digest()
     tree_changes()[what](arrays)
-    with pytest.raises(DataError, match="the trees are not valid"):
+    with pytest.raises(DataError, match="the trees are invalid"):
         Ensemble(6, arrays)
-    with pytest.raises(DataError, match="the trees are not valid"):
+    with pytest.raises(DataError, match="the trees are invalid"):
         replace(model, arrays=arrays)
 
 
@@ -130,14 +130,14 @@ def test_copies_and_pickles_are_checked_too():
     model = model_of("lambdamart")
     assert pickle.loads(pickle.dumps(model)).digest() == copy.deepcopy(model).digest() == model.digest()
     model.arrays["left"][0] = 10**6
-    with pytest.raises(DataError, match="the trees are not valid"):
+    with pytest.raises(DataError, match="the trees are invalid"):
         pickle.loads(pickle.dumps(model))
-    with pytest.raises(DataError, match="the trees are not valid"):
+    with pytest.raises(DataError, match="the trees are invalid"):
         copy.deepcopy(model)
 
 
 def test_names_must_be_as_many_as_features():
-    with pytest.raises(DataError, match="1 names for 6 features"):
+    with pytest.raises(DataError, match="1 names, but there are 6 features"):
         replace(model_of("lambdamart"), feature_names=("a",))
 
 
@@ -266,7 +266,7 @@ def test_what_memory_does_not_suffice_for_is_no_bare_error(tmp_path, monkeypatch
         raise MemoryError
 
     monkeypatch.setattr(archive._ArchiveReader, "_fill", exhausted)
-    with pytest.raises(FileFormatError, match="needs more memory than there is"):
+    with pytest.raises(FileFormatError, match="does not fit into memory"):
         load(path)
 
 
@@ -276,26 +276,26 @@ def test_information_that_no_file_can_hold_is_refused_by_name(kind, tmp_path):
     circle = []
     circle.append(circle)
     for value in (object(), np.zeros(2), {1, 2}, {"inner": [object()]}, b"bytes", circle, {("a", 1): 2}):
-        with pytest.raises(DataError, match="info 'note' cannot be kept in a model file"):
+        with pytest.raises(DataError, match="a model file cannot store info 'note'"):
             model.with_info(history=[1.0], note=value)
     model.info["note"] = object()  # past `with_info`
-    with pytest.raises(DataError, match="info 'note' cannot be kept in a model file"):
+    with pytest.raises(DataError, match="a model file cannot store info 'note'"):
         save(model, tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_model_that_could_not_be_read_again_is_not_written(tmp_path):
     model = model_of("linear")
-    with pytest.raises(DataError, match=r"a header of 16 MB .* at most"):
+    with pytest.raises(DataError, match=r"at most a header of 16 MB"):
         save(model.with_info(text="a" * (17 << 20)), tmp_path / "m")
     with pytest.raises(DataError, match="1024 combined parts"):
         save(Combined((model,) * 1025, (1.0,) * 1025), tmp_path / "m")
     deep = model
     for _ in range(70):
         deep = Combined((deep,), (1.0,))
-    with pytest.raises(DataError, match="64 deep, at most"):
+    with pytest.raises(DataError, match="64 levels of nesting"):
         save(deep, tmp_path / "m")
-    with pytest.raises(DataError, match="features at most"):
+    with pytest.raises(DataError, match=r"at most .* features"):
         save(LinearModel(*np.zeros((2, (1 << 24) + 1))), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
     save(deep.parts[0].parts[0].parts[0].parts[0].parts[0].parts[0], tmp_path / "m")
@@ -309,7 +309,7 @@ def test_a_member_twice_is_refused(tmp_path):
     path = changed(tmp_path, "linear", lambda header, arrays: None)
     with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(path, "a") as file:
         file.writestr("weights.npy", b"")
-    with pytest.raises(FileFormatError, match="a member twice"):
+    with pytest.raises(FileFormatError, match="duplicate members"):
         load(path)
 
 
@@ -347,7 +347,7 @@ def test_tensors_without_end_are_refused(tmp_path):
     entries = {f"{k}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for k in range(20_000)}
     text = json.dumps(entries).encode()
     weights = len(text).to_bytes(8, "little") + text
-    with pytest.raises(FileFormatError, match="more than a net has"):
+    with pytest.raises(FileFormatError, match="too many tensors"):
         load(changed(tmp_path, "ranknet", lambda header, arrays: arrays.update({"weights.safetensors": weights})))
 
 

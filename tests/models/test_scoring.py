@@ -188,7 +188,7 @@ def test_a_scorer_refuses_what_predict_refuses(trained):
         for names in (("a", "b"), ("b", "a"))
     )
     combined = podium.models.Combined((one, two), (1.0, 1.0))
-    with pytest.raises(podium.DataError, match="give X with names"):
+    with pytest.raises(podium.DataError, match="pass X with names"):
         combined.scorer()(np.ones((3, 2), np.float32))
     model, features = trained
     with pytest.raises(podium.DataError, match="136"):

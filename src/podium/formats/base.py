@@ -77,6 +77,7 @@ class Written:
     notes: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
     named: Collection[int] = frozenset()  # features whose categories the consumer knows by name
+    by_number: bool = False  # whether this file knows features by number, in a format that finds them by name
 
 
 # What most formats carry; a format says where it differs.
@@ -299,7 +300,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     for difference in written.differences:
         warn(difference, stacklevel=3)
     notes = [*written.notes, *map(_note_of_categories, numbered.items())]
-    if chosen.finds_by_name and has_made_up_names(model):
+    if chosen.finds_by_name and not written.by_number and has_made_up_names(model):
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
         notes.append(f"features are called {shown}: the engine must call them so, or train with feature names")
     if method := model.reading.get("normalize"):

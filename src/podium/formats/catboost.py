@@ -1,4 +1,4 @@
-"""CatBoost's JSON model, symmetric trees or not.
+"""CatBoost's JSON model, symmetric trees or not; and its binary model, which CatBoost turns into JSON and back.
 
 Source: catboost/catboost, catboost/libs/model/model_export/json_model_helpers.cpp. A split is true, and goes right,
 where `float32(x) > border`. Only `split_index` counts: it numbers the borders of all features, in order.
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from podium.data.encoding import listed
-from podium.errors import DataError
+from podium.errors import DataError, MissingExtraError
 from podium.formats.base import CARRIES, Format, Written, whole_number
 from podium.formats.trees import (
     BEYOND,
@@ -38,33 +38,34 @@ from podium.formats.trees import (
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
+BINARY = b"CBM1"  # the first bytes of a binary model
 MAX_DEPTH = 16  # of a symmetric tree: CatBoost's own limit
 LARGEST = float(np.finfo(np.float32).max)
 NAN_LEFT = {"AsFalse": True, "AsIs": True, "AsTrue": False}  # where NaN goes, by how a feature treats it
 
 
 class CatBoost(Format):
-    """What `save_model(format="json")` writes."""
+    """What `save_model` writes, in the format "json" or "cbm"."""
 
     name = "catboost"
-    title = "CatBoost's JSON model"
+    title = "CatBoost's model, JSON or binary by suffix"
+    suffixes = (".cbm",)
     carries = CARRIES | {"missing directions": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        return content.lstrip()[:1] == b"{" and b'"features_info"' in content
+        is_json = content.lstrip()[:1] == b"{" and b'"features_info"' in content
+        return is_json or content.startswith(BINARY)
 
     def read(self, content: bytes, source: str) -> Model:
-        """A model file."""
+        """JSON, or a binary model, which CatBoost itself reads."""
+        if content.startswith(BINARY):
+            return _from_document(json.loads(_converted(content, "cbm", "json")))
         return _from_document(json.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
-        """A CatBoost model; it is written to a file for a moment, CatBoost's only way to show its trees."""
         if type(value).__module__.split(".")[0] != "catboost" or not hasattr(value, "save_model"):
             return None
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            value.save_model(str(path), format="json")
-            return _from_document(json.loads(path.read_bytes()))
+        return _from_document(json.loads(_saved(value, "json")))
 
     def write(self, model: Model, suffix: str = "") -> Written:
         """The model's trees, not symmetric. NaN has one side for each feature there; see `_with_one_side`."""
@@ -74,11 +75,38 @@ class CatBoost(Format):
         document = _document(
             [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)], ensemble, is_left
         )
+        content = json.dumps(document, ensure_ascii=False).encode()
         return Written(
-            json.dumps(document, ensure_ascii=False).encode(),
+            _converted(content, "json", "cbm") if suffix == ".cbm" else content,
             "NaN goes to the side that was learnt for it: below or above all borders, by feature",
             differences=_differences(ensemble, is_left),
         )
+
+
+# --- CatBoost's own reader and writer
+
+
+def _saved(model: Any, kind: str) -> bytes:
+    """The content of a file of one of CatBoost's formats; CatBoost writes to paths alone."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save_model(str(path), format=kind)
+        return path.read_bytes()
+
+
+def _converted(content: bytes, kind: str, wanted: str) -> bytes:
+    """The content of a file in another of CatBoost's formats."""
+    try:
+        import catboost  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingExtraError("catboost", "catboost", "CatBoost's binary format") from None
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        try:
+            return _saved(catboost.CatBoost().load_model(str(path), format=kind), wanted)
+        except catboost.CatBoostError as error:
+            raise DataError(f"CatBoost cannot turn it into {wanted.upper()}: {error!s:.200}") from None
 
 
 # --- reading

@@ -68,7 +68,7 @@ def _xgboost(path: Path) -> Scores:
 def _catboost(path: Path) -> Scores:
     import catboost  # type: ignore[import-untyped]
 
-    model = catboost.CatBoost().load_model(str(path), format="json")
+    model = catboost.CatBoost().load_model(str(path), format="cbm" if path.suffix.lower() == ".cbm" else "json")
     return lambda rows: np.asarray(model.predict(rows))
 
 
@@ -228,14 +228,18 @@ def _vespa(file: File) -> Rules:
 def _xgboost_model(file: File) -> Rules:
     """Return the rules of src/predictor: float32, `x < split_condition`; listed categories go right."""
     content = file.content
-    document = json.loads(content) if content[:2] == b'{"' else ubjson.loads(content)
+    return _model_rules(json.loads(content) if content[:2] == b'{"' else ubjson.loads(content), "split_conditions")
+
+
+def _model_rules(document: Mapping[str, Any], leaves: str) -> Rules:
+    """Return the rules of XGBoost's model; its leaves have their values in the array of the name `leaves`."""
     trees = document["learner"]["gradient_booster"]["model"]["trees"]
 
     def ask(key: tuple[Mapping[str, Any], int]) -> Question | float:
         tree, k = key
-        value = np.float32(tree["split_conditions"][k])
         if tree["left_children"][k] < 0:
-            return float(value)
+            return float(tree[leaves][k])
+        value = _single(np.array(tree["split_conditions"][k]))
         goes_left = _below(value, tree["default_left"][k])
         if tree["split_type"][k]:
             number = list(tree["categories_nodes"]).index(k)
@@ -265,8 +269,14 @@ def _dump_rules(trees: Sequence[Any], file: File, *, zero: bool = False) -> Rule
 
 
 def _plugin(file: File) -> Rules:
-    definition = json.loads(json.loads(file.content)["model"]["model"]["definition"])
-    return _dump_rules(definition["splits"], file, zero=definition.get("missing_as_zero", False))
+    model = json.loads(file.content)["model"]["model"]
+    if model["type"] == "model/ranklib":
+        return _ranklib(file._replace(content=model["definition"].encode()))
+    definition = json.loads(model["definition"])
+    zero = definition.get("missing_as_zero", False)
+    if "splits" in definition:
+        return _dump_rules(definition["splits"], file, zero=zero)
+    return _model_rules(definition, "base_weights")._replace(zero=zero)
 
 
 def _catboost_model(file: File) -> Rules:

@@ -5,8 +5,9 @@ elastic/elasticsearch, …/inference/trainedmodel/tree/TreeNode. Doubles; `decis
 feature follows `default_left`.
 
 The plugins: bodies for `POST _ltr/_featureset/<set>/_createmodel`. Sources: o19s/elasticsearch-learning-to-rank,
-opensearch-project/opensearch-learning-to-rank-base, ranker/parser. Trees go in as XGBoost's dump: `x < threshold` goes
-left, float32, NaN to the node's missing side. No base score is read.
+opensearch-project/opensearch-learning-to-rank-base, ranker/parser. Trees go in as XGBoost's dump, XGBoost's model or
+RankLib's text. In XGBoost's forms `x < threshold` goes left, float32, NaN to the node's missing side, and no base score
+is read. The model form takes leaves from `base_weights`, and numbers features by their place in the feature set.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.errors import DataError
 from podium.formats.base import CARRIES, Format, Written, truth_value, whole_number
-from podium.formats.ranklib import linear_constant
+from podium.formats.ranklib import RankLib, linear_constant
 from podium.formats.trees import (
+    BEYOND,
     CATEGORIES,
     Leaf,
     SplitNode,
@@ -41,7 +44,7 @@ from podium.formats.trees import (
     root_of,
     scaled,
 )
-from podium.formats.xgboost import ROUNDING, dump, from_dump
+from podium.formats.xgboost import ROUNDING, document_of, dump, from_document, from_dump
 from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
@@ -215,6 +218,8 @@ def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
 
 
 OBJECTIVE = "rank:pairwise"  # scores as they are; older plugins refuse rank:ndcg, which means the same
+Definition = Literal["xgboost+json", "xgboost+json+raw", "ranklib"]
+ORDER = "the feature set must list the features in the model's order: this definition knows them by number"
 
 
 class Plugin(Format):
@@ -226,30 +231,45 @@ class Plugin(Format):
     def read(self, content: bytes, source: str) -> Model:
         """The trees or weights of a request body."""
         model = json.loads(content)["model"]["model"]
-        definition = json.loads(model["definition"])
-        if model["type"] == "model/linear":
+        kind, text = model["type"], model["definition"]
+        if kind == "model/ranklib":
+            return RankLib().read(text.encode(), source)
+        definition = json.loads(text)
+        if kind == "model/linear":
             weights = np.array([float(weight) for weight in definition.values()])
             return LinearModel(weights, np.zeros(len(weights)), 0.0, tuple(definition))
-        if model["type"] != "model/xgboost+json":
-            raise DataError(f"definitions of the type {model['type']} are not read")
-        if isinstance(definition, list):
-            return from_dump(definition)
-        ensemble = from_dump(definition["splits"])
-        if not definition.get("missing_as_zero"):
+        if kind == "model/xgboost+json+raw":
+            ensemble = from_document(_as_plugins_read(definition))
+        elif kind == "model/xgboost+json":
+            ensemble = from_dump(definition if isinstance(definition, list) else definition["splits"])
+        else:
+            raise DataError(f"definitions of the type {kind} are not read")
+        if isinstance(definition, list) or not definition.get("missing_as_zero"):
             return ensemble
         zero_left = ensemble.arrays["threshold"] >= 0
         return replace(ensemble, arrays=ensemble.arrays | {"missing_left": zero_left})
 
-    def _written(self, model: Model, name: str, missing: str | None) -> Written:
-        """The request body; `missing` says where missing values go, None that they count as 0."""
-        if isinstance(model, LinearModel):
+    def _written(
+        self, model: Model, name: str, definition: Definition | None, missing: str, *, zero: bool = False
+    ) -> Written:
+        """Return the request body; `missing` says where missing values go, `zero` that they are to count as 0."""
+        if definition == "ranklib":
+            written = RankLib().write(model, missing="zero" if zero else "keep")
+            return replace(written, content=_body(name, "ranklib", written.content.decode()), by_number=True)
+        if isinstance(model, LinearModel) and definition is None:
             return _linear(model, name, self.name)
-        ensemble = as_ensemble(model, self.name, single=True)
-        definition: dict[str, Any] = {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
-        if missing is None:
-            definition = {"missing_as_zero": True, **definition}
-        text = missing_as_zero(ensemble) if missing is None else missing
-        return Written(_body(name, "model/xgboost+json", definition), text, (ROUNDING,))
+        if definition not in (None, "xgboost+json", "xgboost+json+raw"):
+            raise DataError(f"definition must be 'xgboost+json', 'xgboost+json+raw' or 'ranklib', not {definition!r}")
+        ensemble, notes = as_ensemble(model, self.name, single=True), [ROUNDING]
+        document: dict[str, Any] = {"missing_as_zero": True} if zero else {}
+        if definition == "xgboost+json+raw":
+            document |= document_of(ensemble, OBJECTIVE, plain=True)
+            notes.append(ORDER)
+        else:
+            document |= {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
+        content = json.dumps(document, ensure_ascii=False, default=_finite)
+        text = missing_as_zero(ensemble) if zero else missing
+        return Written(_body(name, definition or "xgboost+json", content), text, tuple(notes))
 
 
 class ElasticsearchPlugin(Plugin):
@@ -258,18 +278,31 @@ class ElasticsearchPlugin(Plugin):
     name = "elasticsearch-plugin"
     title = "the learning-to-rank plugin of Elasticsearch"
 
-    def write(self, model: Model, suffix: str = "", *, name: str = "podium") -> Written:
+    def write(
+        self,
+        model: Model,
+        suffix: str = "",
+        *,
+        name: str = "podium",
+        definition: Definition | None = None,
+        missing: Literal["keep", "zero"] = "keep",
+    ) -> Written:
         """The request body.
 
         Args:
             model: trees, a combination of them, or a linear model.
             suffix: not needed.
             name: of the model.
+            definition: the type of the definition. By default `"xgboost+json"` for trees, and weights for a linear
+                model; `"xgboost+json+raw"` is XGBoost's model, `"ranklib"` RankLib's text.
+            missing: `"zero"` says that no value will be missing, or only where 0 was meant; for RankLib's text alone.
 
         """
-        return self._written(
-            model, name, "a feature that does not match is NaN and goes to its side (plugins since January 2024)"
-        )
+        if missing == "zero" and definition != "ranklib":
+            raise DataError("Elasticsearch's plugin reads missing values as 0 only in a definition='ranklib'")
+        since = "October 2025" if definition == "xgboost+json+raw" else "January 2024"
+        text = f"a feature that does not match is NaN and goes to its side (plugins since {since})"
+        return self._written(model, name, definition, text, zero=missing == "zero")
 
 
 class OpenSearch(Plugin):
@@ -279,7 +312,13 @@ class OpenSearch(Plugin):
     title = "the learning-to-rank plugin of OpenSearch"
 
     def write(
-        self, model: Model, suffix: str = "", *, name: str = "podium", missing: Literal["keep", "zero"] = "keep"
+        self,
+        model: Model,
+        suffix: str = "",
+        *,
+        name: str = "podium",
+        definition: Definition | None = None,
+        missing: Literal["keep", "zero"] = "keep",
     ) -> Written:
         """The request body.
 
@@ -287,6 +326,7 @@ class OpenSearch(Plugin):
             model: trees, a combination of them, or a linear model.
             suffix: not needed.
             name: of the model.
+            definition: as for the plugin of Elasticsearch.
             missing: `"keep"` for OpenSearch 3.8 and later; `"zero"` adds `missing_as_zero`, for models that were
                 trained with 0 for what is missing.
 
@@ -295,18 +335,43 @@ class OpenSearch(Plugin):
             "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
             "right at every split, and up to 3.1 it is 0"
         )
-        return self._written(model, name, None if missing == "zero" else text)
+        return self._written(model, name, definition, text, zero=missing == "zero")
 
 
-def _body(name: str, kind: str, definition: Any) -> bytes:
-    """The request body: the definition is text within it."""
-    inner = json.dumps(definition, ensure_ascii=False)
-    body = {"model": {"name": name, "model": {"type": kind, "definition": inner}}}
+def _as_plugins_read(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return XGBoost's model with `base_weights` in the leaves and without a base score."""
+    learner = document["learner"]
+    booster = learner["gradient_booster"]
+    trees = [
+        tree | {"split_conditions": [
+            weight if left == -1 else condition
+            for left, weight, condition in zip(
+                tree["left_children"], tree["base_weights"], tree["split_conditions"], strict=True
+            )
+        ]}
+        for tree in booster["model"]["trees"]
+    ]  # fmt: skip
+    return {"learner": learner | {
+        "objective": {"name": OBJECTIVE},
+        "learner_model_param": learner["learner_model_param"] | {"base_score": "0"},
+        "gradient_booster": booster | {"model": booster["model"] | {"trees": trees}},
+    }}  # fmt: skip
+
+
+def _finite(array: NDArray[Any]) -> list[Any]:
+    """Return an array for JSON: the plugins' reader knows no infinity, and rounds this number to it."""
+    values = np.clip(array.astype(np.float64), -BEYOND, BEYOND) if array.dtype == np.float32 else array
+    return list(values.tolist())
+
+
+def _body(name: str, kind: str, definition: str) -> bytes:
+    """Return the request body; the definition is text within it."""
+    body = {"model": {"name": name, "model": {"type": f"model/{kind}", "definition": definition}}}
     return json.dumps(body, ensure_ascii=False).encode()
 
 
 def _linear(model: LinearModel, name: str, format_name: str) -> Written:
     labels = feature_labels(model)
     note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin knows no constant"
-    weights = dict(zip(labels, model.weights.tolist(), strict=True))
-    return Written(_body(name, "model/linear", weights), "a feature that does not match counts as 0", (note,))
+    weights = json.dumps(dict(zip(labels, model.weights.tolist(), strict=True)), ensure_ascii=False)
+    return Written(_body(name, "linear", weights), "a feature that does not match counts as 0", (note,))

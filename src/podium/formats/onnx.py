@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from podium.data.encoding import Encoding
 from podium.errors import DataError
 from podium.formats.base import CARRIES, Format, Written
-from podium.formats.onnx_graph import ML_DOMAIN, READERS, Graph, add_double_trees, add_single_trees, load_onnx, trees_of
+from podium.formats.onnx_graph import (
+    ML_DOMAIN,
+    READERS,
+    Graph,
+    add_double_trees,
+    add_single_trees,
+    array_of,
+    attributes_of,
+    load_onnx,
+    trees_of,
+)
 from podium.formats.trees import (
     as_ensemble,
     categories_text,
@@ -27,6 +38,7 @@ if TYPE_CHECKING:
 
 TREES_MISSING = "NaN goes to the side that was learnt for it, as in Podium"
 LINEAR_MISSING = "NaN and infinities count as the mean of their feature, as in Podium"
+LINEAR = "LinearRegressor"
 SINGLE_VERSIONS, SINGLE_IR = {"": 18, ML_DOMAIN: 3}, 9
 
 
@@ -43,23 +55,27 @@ class Onnx(Format):
         return suffix == ".onnx"
 
     def read(self, content: bytes, source: str) -> Model:
-        """A graph whose only operation is a tree ensemble, of version 3 or 5."""
+        """A graph whose only operation is a tree ensemble, of version 3 or 5, or a linear model."""
         onnx = load_onnx()
         try:
             model = onnx.load_model_from_string(content)
         except Exception as error:
             raise DataError(f"this is not an ONNX model: {error}") from None
-        ensembles = [node for node in model.graph.node if node.op_type in READERS]
-        if len(ensembles) != 1:
+        dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim]
+        stated = int(dims[1]) if len(dims) > 1 else 0  # columns of the input; 0 if it may have any number
+        if (linear := _podium_linear(model.graph)) is not None:
+            return linear
+        scored = [node for node in model.graph.node if node.op_type in (*READERS, LINEAR)]
+        if len(scored) != 1:
             raise DataError(
-                f"the graph has {len(ensembles)} tree ensembles, and one is expected: linear models and nets go out by "
+                f"the graph has {len(scored)} tree ensembles or linear models, and one is expected: nets go out by "
                 "ONNX, they do not come in"
             )
         _require_nothing_else(model.graph.node)
-        trees = trees_of(ensembles[0])
+        if scored[0].op_type == LINEAR:
+            return _linear(attributes_of(scored[0]))
+        trees = trees_of(scored[0])
         needed = 1 + max((int(tree.feature.max(initial=-1)) for tree in trees), default=-1)
-        dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim]
-        stated = int(dims[1]) if len(dims) > 1 else 0  # columns of the input; 0 if it may have any number
         return Ensemble.of_trees(trees, max(needed, stated), info={"imported": "onnx", INFERRED: not stated})
 
     def write(self, model: Model, suffix: str = "", *, version: int = 5) -> Written:
@@ -152,9 +168,39 @@ def _leaves(model: Model) -> Sequence[Model]:
 # --- reading
 
 
+def _linear(attributes: Mapping[str, Any]) -> LinearModel:
+    """Return the model of a LinearRegressor; a missing value counts as 0, where ONNX Runtime gives no number."""
+    weights, intercepts = (np.array(attributes.get(key, ()), np.float64) for key in ("coefficients", "intercepts"))
+    if attributes.get("targets", 1) != 1 or len(intercepts) > 1 or attributes.get("post_transform", b"NONE") != b"NONE":
+        raise DataError("the model has several outputs, or transforms its scores")
+    return LinearModel(weights, np.zeros(len(weights)), float(intercepts.sum()), info={"imported": Onnx.name})
+
+
+def _podium_linear(written: Any) -> LinearModel | None:
+    """Return the linear model of a graph that Podium wrote: its constants, in the order of `_add_linear`.
+
+    The graph is written again and must be the same: a similar one may mean something else.
+    """
+    if len(written.initializer) not in (4, 5):
+        return None
+    arrays = [np.asarray(array_of(constant), np.float64).ravel() for constant in written.initializer]
+    means, _, weights, intercept = arrays[-4:]
+    if len(means) != len(weights) or len(intercept) != 1 or not len(arrays[0]) == len(means):
+        return None
+    shifts = {k: float(shift) for k, shift in enumerate(arrays[0]) if shift} if len(arrays) == 5 else {}
+    linear = LinearModel(
+        weights, means, float(intercept[0]), info={"imported": Onnx.name}, encoding=Encoding(shifts=shifts)
+    )
+    graph = Graph(len(weights))
+    _add_linear(graph, linear)
+    graph.nodes[-1].output[0] = "score"
+    is_same = graph.nodes == list(written.node) and graph.constants == list(written.initializer)
+    return linear if is_same else None
+
+
 def _require_nothing_else(nodes: Sequence[Any]) -> None:
-    """Raise if other operations than the trees may change a score."""
-    others = {node.op_type for node in nodes} - set(READERS) - {"Cast", "Identity", "Reshape", "Squeeze"}
+    """Raise if other operations than the trees or weights may change a score."""
+    others = {node.op_type for node in nodes} - {*READERS, LINEAR} - {"Cast", "Identity", "Reshape", "Squeeze"}
     if others:
         raise DataError(f"the graph also has {', '.join(sorted(others))}, whose part in the score is not known")
     proto = load_onnx().TensorProto

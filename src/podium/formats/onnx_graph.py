@@ -178,16 +178,28 @@ def add_single_trees(graph: Graph, trees: Sequence[Tree]) -> str:
 
 def trees_of(node: Any) -> list[Tree]:
     """The trees of a TreeEnsembleRegressor or a TreeEnsemble."""
+    return READERS[node.op_type](attributes_of(node))
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """Return the attributes of an operation by name, tensors as arrays."""
     onnx = load_onnx()
     values: dict[str, Any] = {}
     for one in node.attribute:
         value = onnx.helper.get_attribute_value(one)
         if isinstance(value, onnx.TensorProto):
-            if value.data_location == onnx.TensorProto.EXTERNAL or value.external_data:
-                raise DataError(f"{one.name} is in a file of its own, and other files are not read")
-            value = onnx.numpy_helper.to_array(value)
+            value = array_of(value, one.name)
         values[one.name] = whole_numbers(value, one.name) if one.name.endswith(("ids", "_roots")) else value
-    return READERS[node.op_type](values)
+    return values
+
+
+def array_of(tensor: Any, name: str = "a constant") -> NDArray[Any]:
+    """Return the values of a tensor; raise if they are in another file."""
+    onnx = load_onnx()
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+        raise DataError(f"{name} is in a file of its own, and other files are not read")
+    values: NDArray[Any] = onnx.numpy_helper.to_array(tensor)
+    return values
 
 
 def _compared(mode: str, threshold: float, single: bool) -> tuple[float, bool]:

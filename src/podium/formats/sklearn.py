@@ -1,4 +1,4 @@
-"""scikit-learn's gradient boosting and forests, from estimators in memory.
+"""scikit-learn's gradient boosting, forests, single trees and linear models, from estimators in memory.
 
 Sources: scikit-learn, sklearn/tree/_tree.pyx, sklearn/ensemble/_hist_gradient_boosting. A node goes left where
 `x <= threshold`, x float32 (in histogram-based boosting x double). Pickles are code, and are not read.
@@ -13,41 +13,58 @@ import numpy as np
 from podium.errors import DataError
 from podium.formats.base import Format
 from podium.formats.trees import Leaf, SplitNode, floor32, make_tree, scaled, shifted
-from podium.models import Ensemble, Model
+from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
 BOOSTED = ("GradientBoostingRegressor",)
 HISTOGRAMS = ("HistGradientBoostingRegressor",)
 FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
+SINGLE = ("DecisionTreeRegressor", "ExtraTreeRegressor")
+LINEAR = ("sklearn.linear_model", "sklearn.svm")  # modules whose estimators with weights are linear
 
 
 class Sklearn(Format):
-    """Regressors of `sklearn.ensemble`; classifiers have outputs that are not scores of one ranking."""
+    """Regressors of `sklearn.ensemble` and `sklearn.tree`, and linear models.
+
+    Classifiers of trees have outputs that are not scores of one ranking. A linear classifier of two classes has one.
+    """
 
     name = "sklearn"
-    title = "scikit-learn's boosted and bagged regressors, in memory"
+    title = "scikit-learn's trees and linear models, in memory"
     carries = {}  # noqa: RUF012
 
     def read_object(self, value: Any) -> Model | None:
-        kind = type(value).__name__
-        if not type(value).__module__.startswith("sklearn.") or kind not in (*BOOSTED, *HISTOGRAMS, *FORESTS):
+        kind, module = type(value).__name__, type(value).__module__
+        of_trees = module.startswith("sklearn.") and kind in (*BOOSTED, *HISTOGRAMS, *FORESTS, *SINGLE)
+        if not of_trees and not module.startswith(LINEAR):
             return None
         if not hasattr(value, "n_features_in_"):
             raise DataError(f"{kind} is not fitted")
         names = getattr(value, "feature_names_in_", None)
-        trees = _histogram_trees(value) if kind in HISTOGRAMS else _trees(value, kind in FORESTS)
-        return Ensemble.of_trees(
-            trees, int(value.n_features_in_), feature_names=None if names is None else tuple(map(str, names)),
-            info={"imported": "sklearn"},
-        )  # fmt: skip
+        known = None if names is None else tuple(map(str, names))
+        if not of_trees:
+            return _linear(value, known)
+        trees = _histogram_trees(value) if kind in HISTOGRAMS else _trees(value, kind)
+        return Ensemble.of_trees(trees, int(value.n_features_in_), feature_names=known, info={"imported": "sklearn"})
 
 
-def _trees(value: Any, is_forest: bool) -> list[Tree]:
+def _linear(value: Any, names: tuple[str, ...] | None) -> LinearModel:
+    """The weights and the constant of the score before any link function: `coef_` and `intercept_`."""
+    if not hasattr(value, "coef_") or not hasattr(value, "intercept_"):
+        raise DataError(f"{type(value).__name__} has no weights of features (coef_ and intercept_)")
+    weights = value.coef_.toarray() if hasattr(value.coef_, "toarray") else np.asarray(value.coef_, np.float64)
+    if weights.size != value.n_features_in_ or np.size(value.intercept_) != 1:
+        raise DataError(f"{type(value).__name__} has several outputs for each document, and a ranker has one")
+    weights, intercept = weights.astype(np.float64).ravel(), float(np.ravel(value.intercept_)[0])
+    return LinearModel(weights, np.zeros(len(weights)), intercept, names, {"imported": "sklearn"})
+
+
+def _trees(value: Any, kind: str) -> list[Tree]:
     """The trees of boosting, times the learning rate, on the initial prediction; of a forest their mean."""
-    estimators = [tree for row in np.atleast_1d(value.estimators_) for tree in np.atleast_1d(row)]
-    if is_forest:
+    estimators = [value] if kind in SINGLE else [tree for row in value.estimators_ for tree in np.atleast_1d(row)]
+    if kind in (*FORESTS, *SINGLE):
         if value.n_outputs_ != 1:
-            raise DataError("the forest has several outputs, and a ranker has one")
+            raise DataError(f"{kind} has several outputs for each document, and a ranker has one")
         return [scaled(_tree(one.tree_, k), 1.0 / len(estimators)) for k, one in enumerate(estimators)]
     initial = 0.0
     if value.init_ == "zero":

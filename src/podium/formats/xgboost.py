@@ -282,7 +282,7 @@ class XGBoost(Format):
 
         """
         ensemble = as_ensemble(model, self.name, single=True)
-        document = _document(ensemble, objective)
+        document = document_of(ensemble, objective)
         if suffix == ".ubj":
             return Written(ubjson.dumps(document), MISSING, (ROUNDING,))
         text = json.dumps(document, ensure_ascii=False, default=lambda array: array.tolist())
@@ -309,15 +309,18 @@ class XGBoostDump(Format):
         return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), MISSING, (ROUNDING,))
 
 
-def _document(ensemble: Ensemble, objective: str) -> dict[str, Any]:
-    """The model as XGBoost reads it: parameters are strings, numbers of arrays are floats, siblings are adjacent."""
-    trees = plain_trees(ensemble, XGBoost.name, named=range(ensemble.n_features))
+def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> dict[str, Any]:
+    """Return the model as XGBoost reads it: parameters are strings, arrays hold floats, siblings are adjacent.
+
+    With `plain`, all features are numbers and have names, as the search plugins ask for.
+    """
+    trees = plain_trees(ensemble, XGBoost.name, named=() if plain else range(ensemble.n_features))
     n = str(ensemble.n_features)
     types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
     return {
         "learner": {
             "attributes": categories_text(ensemble),
-            "feature_names": [] if has_made_up_names(ensemble) else feature_labels(ensemble),
+            "feature_names": [] if has_made_up_names(ensemble) and not plain else feature_labels(ensemble),
             "feature_types": types,
             "learner_model_param": {
                 "base_score": "[0E0]", "num_class": "0", "num_feature": n, "num_target": "1", "boost_from_average": "0",

@@ -1,6 +1,6 @@
 """Models that score documents, their combinations, and the model file.
 
-Names that need measures are loaded when they are first used: a service that only scores does without them.
+Names that need measures are imported on first use, because a service that only scores does not need them.
 """
 
 import warnings
@@ -12,7 +12,7 @@ from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.file import load_model, save
 from podium.models.linear import LinearModel, OrdinalModel
-from podium.models.over_trees import ClassEnsemble, TreesOnBaseScores
+from podium.models.over_trees import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
 
 if TYPE_CHECKING:
     from podium.models.combination import Combination, combine, combine_all
@@ -24,14 +24,14 @@ _LATER = {"Combination": "combination", "combine": "combination", "combine_all":
           "refit_weights": "refitting"}  # fmt: skip
 
 __all__ = [
-    "ClassEnsemble", "Combination", "Combined", "Ensemble", "LinearModel", "Model", "OrdinalModel", "Scorer",
-    "TreesOnBaseScores", "combine", "combine_all", "load", "load_model", "refit_weights", "save",
+    "BoundaryEnsemble", "ClassEnsemble", "Combination", "Combined", "Ensemble", "LinearModel", "Model", "OrdinalModel",
+    "Scorer", "TreesOnBaseScores", "combine", "combine_all", "load", "load_model", "refit_weights", "save",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name == "Blend":
-        warnings.warn("Blend will be removed in the next release: it is Combination now", FutureWarning, stacklevel=2)
+        warnings.warn("Blend will be removed in the next release: use Combination", FutureWarning, stacklevel=2)
         name = "Combination"
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

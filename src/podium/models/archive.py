@@ -1,6 +1,6 @@
-"""The zip of a model file, read with limits: what a file claims is checked before memory is taken for it.
+"""The zip of a model file, read with limits: the sizes that a file claims are checked before memory is allocated.
 
-`Parts` is what a model writes, `StoredModel` what it is read from: entries of the header, arrays, and further models.
+A model writes `Parts` and is read from a `StoredModel`: entries of the header, arrays, and further models.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError, PodiumError
 
 HEADER = "header.json"
-LARGEST_HEADER = 16 << 20  # bytes; as Python's objects they may take 25 times as much
-ROOM_FOR_NAMES = LARGEST_HEADER // 2  # bytes: a model on top of another has its names twice
+LARGEST_HEADER = 16 << 20  # bytes; as Python objects they may take 25 times as much
+ROOM_FOR_NAMES = LARGEST_HEADER // 2  # bytes: a model on top of another stores its names twice
 MOST_FEATURES = 1 << 24
 SMALL_HEADER = 1 << 20  # bytes, and …
-SMALL_TOTAL = 64 << 20  # … of all members: up to here compression may be as good as it gets, as of zeros, and …
-BEST_RATIO = 100  # … beyond, unpacked bytes for each byte of the file: honest models have 2 to 10
+SMALL_TOTAL = 64 << 20  # … of all members: up to here any compression ratio is accepted, as for zeros; beyond it, …
+BEST_RATIO = 100  # … at most this many unpacked bytes per byte of the file: real models have 2 to 10
 MOST_MEMBERS = 1 << 16
 AT_ONCE = 1 << 20  # bytes
-_STAMP = (2000, 1, 1, 0, 0, 0)  # the same content gives the same bytes
+_STAMP = (2000, 1, 1, 0, 0, 0)  # a fixed time, so that the same content gives the same bytes
 
-Arrays = Callable[[str, Any], Any]  # an array by its name and type, or bytes
+Arrays = Callable[[str, Any], Any]  # returns an array, or bytes, by name and type
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a zip does."""
+    """Return whether a file begins like a zip file."""
     try:
         with Path(path).open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
@@ -48,14 +48,14 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
 
 
 def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a header, arrays and bytes; what was there under that name is replaced only once all is written."""
+    """Write a header, arrays and bytes; an existing file is replaced only once everything is written."""
     contents = {_member_of(name, type(array)): _packed(array) for name, array in arrays.items()}
     header = header | {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
     text = header_text(header)
     if len(text) > LARGEST_HEADER or len(contents) >= MOST_MEMBERS:
         raise DataError(
-            f"a model file takes a header of {LARGEST_HEADER >> 20} MB and {MOST_MEMBERS} arrays at most, but here are "
-            f"{len(text) / (1 << 20):.1f} MB and {len(contents)}: use fewer parts, or shorter names and less in `info`"
+            f"a model file has at most a header of {LARGEST_HEADER >> 20} MB and {MOST_MEMBERS} arrays, but this model "
+            f"has {len(text) / (1 << 20):.1f} MB and {len(contents)}: use fewer parts, shorter names or less in `info`"
         )
     members = {HEADER: text, **contents}
     total = sum(map(len, members.values()))
@@ -64,17 +64,17 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
             with zipfile.ZipFile(temporary, "w", compression) as archive:
                 for name, content in members.items():
                     archive.writestr(zipfile.ZipInfo(name, _STAMP), content, compression)
-            if _is_bounded(len(text), total, temporary.stat().st_size):  # else it would not be read
+            if _is_bounded(len(text), total, temporary.stat().st_size):  # otherwise it could not be read
                 break
 
 
 def header_text(content: dict[str, Any]) -> bytes:
-    """Return content as the header of a file holds it."""
+    """Return content as the text of a file's header."""
     return json.dumps(content, indent=1).encode()
 
 
 def _is_bounded(header: int, total: int, size: int) -> bool:
-    """Whether a file of this size may hold a header and members of these sizes; they are bytes."""
+    """Return whether a file of this size may have a header and members of these sizes, all in bytes."""
     allowed = BEST_RATIO * size
     return header <= min(LARGEST_HEADER, max(SMALL_HEADER, allowed)) and total <= max(SMALL_TOTAL, allowed)
 
@@ -93,30 +93,30 @@ def _packed(array: Any) -> bytes:
 
 @contextmanager
 def open_archive(path: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
-    """The header of a file and its arrays by name; anything wrong with the file raises a FileFormatError."""
+    """Yield the header of a file and its arrays by name; raise a FileFormatError if anything is wrong with it."""
     try:
         with zipfile.ZipFile(path) as archive:
             reader = _ArchiveReader(archive, path)
             yield reader.header, reader.array
-    except (PodiumError, ImportError):  # the latter: torch for a net
+    except (PodiumError, ImportError):  # ImportError: a net needs torch
         raise
     except OSError as error:
         raise FileFormatError(path, f"cannot be opened: {error.strerror or error}") from error
     except MemoryError as error:
-        raise FileFormatError(path, "needs more memory than there is") from error
-    except Exception as error:  # zipfile, zlib, struct and json raise many kinds for damaged bytes
+        raise FileFormatError(path, "does not fit into memory") from error
+    except Exception as error:  # zipfile, zlib, struct and json raise many kinds of errors for damaged bytes
         raise FileFormatError(
             path,
-            f"is not a model file, or it is damaged ({error}); models of other tools come in by podium.import_model, "
-            "or podium import",
+            f"is not a Podium model, or it is damaged ({error}); to read another tool's model, use "
+            "podium.import_model or podium import",
         ) from error
 
 
 class _ArchiveReader:
     """The members of a zip.
 
-    The sizes in its directory bound what is read: a stream ends at the size that the directory has for it, whatever it
-    goes on to, and one that ends before is refused. So bounding their sum bounds the memory.
+    The sizes in its directory limit what is read: reading a member stops at the size in the directory, and a shorter
+    member is refused. So a limit on the sum of these sizes limits the memory.
     """
 
     def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
@@ -126,9 +126,9 @@ class _ArchiveReader:
         if HEADER not in self.members:
             raise self.error("is not a model file: it has no header")
         if len(self.members) != len(members) or len(members) > MOST_MEMBERS:
-            raise self.error(f"has a member twice, or more than {MOST_MEMBERS}")
+            raise self.error(f"has duplicate members, or more than {MOST_MEMBERS}")
         if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
-            raise self.error("is compressed in a way that Podium does not use")
+            raise self.error("uses a compression that Podium does not write")
         header, total = self.members[HEADER].file_size, sum(member.file_size for member in members)
         if not _is_bounded(header, total, Path(path).stat().st_size):
             raise self.error(
@@ -145,11 +145,11 @@ class _ArchiveReader:
         except (ValueError, RecursionError) as error:
             raise self.error("its header is damaged") from error
         if not isinstance(header, dict):
-            raise self.error("is not a Podium model, or it is from a newer Podium")
+            raise self.error("is not a Podium model, or it was written by a newer version of Podium")
         return header
 
     def array(self, name: str, dtype: Any) -> Any:
-        """An array, or bytes, whose checksum is right."""
+        """Return an array or bytes; raise if the checksum is wrong."""
         member = _member_of(name, dtype)
         content, checksum = self._bytes(member) if dtype is bytes else self._column(member, np.dtype(dtype))
         sums = self.header.get("sha256")
@@ -171,28 +171,28 @@ class _ArchiveReader:
         return content.tobytes(), checksum.hexdigest()
 
     def _column(self, member: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], str]:
-        """A one-dimensional array in NumPy's format, and the member's checksum."""
+        """Return a one-dimensional array in NumPy's format, and the member's checksum."""
         info = self._info(member)
         with self.archive.open(info) as stream:
             start = stream.read(10)  # the magic number, the version, and the length of what follows
             described = stream.read(int.from_bytes(start[8:], "little"))
             try:
                 if start[:8] != b"\x93NUMPY\x01\x00":
-                    raise ValueError("it does not begin as one of version 1.0")
+                    raise ValueError("it is not in version 1.0 of NumPy's format")
                 shape, _, claimed = np.lib.format.read_array_header_1_0(io.BytesIO(start[8:] + described))
-            except Exception as error:  # NumPy raises many kinds for a crafted header
+            except Exception as error:  # NumPy raises many kinds of errors for a crafted header
                 raise self.error(f"{member} is not an array: {type(error).__name__} {error}") from error
             if claimed != dtype or len(shape) != 1:
                 raise self.error(f"{member} must be a column of {dtype}")
             if shape[0] * dtype.itemsize != info.file_size - len(start) - len(described):
-                raise self.error(f"{member} is not an array of the size that it claims, {shape[0]}")
+                raise self.error(f"{member} does not have the size that it claims, {shape[0]}")
             array = np.empty(shape[0], dtype)
             checksum = hashlib.sha256(start + described)
             self._fill(stream, array.view(np.uint8), checksum, member)
         return array, checksum.hexdigest()
 
     def _fill(self, stream: Any, content: Bytes, checksum: Any, member: str) -> None:
-        """Read exactly as many bytes as there is room for, some at once."""
+        """Read exactly as many bytes as `content` has, in pieces."""
         for first in range(0, len(content), AT_ONCE):
             part = content[first : first + AT_ONCE]
             if stream.readinto(part.data) != len(part):
@@ -206,20 +206,20 @@ class _ArchiveReader:
 class Parts(NamedTuple):
     """What `Model.to_parts` returns."""
 
-    entries: dict[str, Any]  # of the header, as JSON types
+    entries: dict[str, Any]  # entries of the header, in JSON types
     arrays: dict[str, Any]  # one-dimensional arrays, or bytes, by name
-    children: tuple[Any, ...] = ()  # the models that this one is made of; the file describes each in the same way
+    children: tuple[Any, ...] = ()  # the models that this one consists of, which the file describes in the same way
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What `Model.from_parts` reads: an unchecked header, and arrays whose checksums are right."""
+    """The input of `Model.from_parts`: an unchecked header, and arrays with valid checksums."""
 
     path: str  # the file, for errors
     header: dict[str, Any]  # the entries
     array: Arrays  # returns an array, or bytes, by name and type
-    children: tuple[Any, ...] = ()  # the models that this one is made of
-    module: Any = None  # the torch module to put weights in, if the file holds a net of the user's
+    children: tuple[Any, ...] = ()  # the models that this one consists of
+    module: Any = None  # the torch module to load weights into, if the file has a custom net
 
     def error(self, problem: str) -> FileFormatError:
         """Return an error that names the file."""
@@ -230,13 +230,13 @@ class StoredModel:
         return {name: self.array(name, dtype) for name, dtype in types.items()}
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """Return an entry that is a mapping; an empty one if it is missing or something else."""
+        """Return an entry that is a mapping, or an empty mapping if it is missing or invalid."""
         entry = self.header.get(key)
         return entry if isinstance(entry, dict) else {}
 
     @property
     def info(self) -> dict[str, Any]:
-        """Parameters, history and the like."""
+        """Facts about training, such as parameters and history."""
         return self.mapping("info")
 
     @property
@@ -244,7 +244,7 @@ class StoredModel:
         """The number of features."""
         n_features = self.header.get("n_features")
         if type(n_features) is not int or not 0 <= n_features <= MOST_FEATURES:
-            raise self.error("the number of features is not valid")
+            raise self.error("the number of features is invalid")
         return n_features
 
     @property
@@ -252,7 +252,7 @@ class StoredModel:
         """The names of the features, or None."""
         names = self.header.get("feature_names")
         if names is not None and not _are_names(names, self.n_features):
-            raise self.error("the names of the features are not valid")
+            raise self.error("the names of the features are invalid")
         return None if names is None else tuple(names)
 
     @property
@@ -265,7 +265,7 @@ class StoredModel:
 
 
 def _are_names(names: Any, n_features: int) -> bool:
-    """Return whether there is a name for each feature, all different and without halves of surrogate pairs."""
+    """Return whether there is a distinct name for each feature, without lone surrogates."""
     if not isinstance(names, list) or len(names) != n_features or not all(isinstance(n, str) for n in names):
         return False
     return len(set(names)) == len(names) and not any("\ud800" <= c <= "\udfff" for c in set("".join(names)))

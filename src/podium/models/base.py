@@ -1,4 +1,4 @@
-"""What all models have."""
+"""The class `Model`, the base of all models."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, Parts, StoredMo
 if TYPE_CHECKING:
     from podium.trees import BinnedFeatures, Bins
 
-ROWS_OF_BINS = 1 << 14  # whose bins become values at a time
-INFERRED = "inferred_width"  # key of `info`: whether n_features is only what an imported model asks for
-# What `predict` of other tools takes, and what takes its place.
+ROWS_OF_BINS = 1 << 14  # rows whose bins are converted to values at a time
+INFERRED = "inferred_width"  # key of `info`: whether n_features is only the number that an imported model uses
+# Arguments of `predict` in other tools, and what to use instead.
 OPTIONS_OF_OTHERS = {
     **dict.fromkeys(
         ("num_iteration", "best_iteration", "iteration_range", "ntree_limit", "ntree_end", "end_iteration"),
-        "predict(X, n_trees=…) scores with the first trees",
+        "use predict(X, n_trees=…) to score with the first trees",
     ),
-    **dict.fromkeys(("start_iteration", "ntree_start"), "scores begin with the first tree"),
-    **dict.fromkeys(("pred_contrib", "pred_contribs"), "explain(X) gives what each feature adds to each score"),
-    "pred_leaf": "apply(X) of an estimator, or leaves(X) of a model, gives the leaves",
-    **dict.fromkeys(("raw_score", "output_margin", "prediction_type"), "scores are raw: leave it out"),
+    **dict.fromkeys(("start_iteration", "ntree_start"), "scoring always begins with the first tree"),
+    **dict.fromkeys(("pred_contrib", "pred_contribs"), "use explain(X) for the contributions of features"),
+    "pred_leaf": "use apply(X) of an estimator, or leaves(X) of a model",
+    **dict.fromkeys(("raw_score", "output_margin", "prediction_type"), "omit it, because scores are always raw"),
 }
 
 
 class Model(ABC):
-    """A model that scores documents: data, never code.
+    """A model that scores documents. Models are data, never code.
 
     Attributes:
         n_features: the number of features.
         feature_names: names of the features, or None.
         encoding: how the features of the training data were encoded: names of categories, shifts.
-        info: parameters, history and the like, as JSON types.
-        sees_lists: whether a document's score depends on the others of its query.
-        has_one_schema: whether `schema` says all that the model expects: it may be made of models that differ.
+        info: facts about training, such as parameters and history, in JSON types.
+        sees_lists: whether a document's score depends on the other documents of its query.
+        has_one_schema: whether `schema` describes all features; a combination of models may have several schemas.
         file_kind: the name of its kind in model files; None if it cannot be saved.
 
     Example:
@@ -72,28 +72,28 @@ class Model(ABC):
 
     @property
     def schema(self) -> Schema:
-        """What the model expects of its input."""
+        """The features that the model expects."""
         return Schema(self.n_features, self.feature_names, self.encoding, bool(self.info.get(INFERRED)))
 
     def label_of_feature(self, feature: int) -> str:
-        """What to call a feature before people: its name, a number of LETOR text, or a column counted from 0."""
+        """Return the name of a feature for display; a feature without a name is a number or a column from 0."""
         return shown_name(feature if self.feature_names is None else self.feature_names[feature])
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The options with which the training data was read, as far as they are known."""
+        """The options that the training data was read with, as far as they are known."""
         reading = self.info.get("reading")
         return reading if isinstance(reading, dict) else {}
 
     def predict(self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any) -> Floats:
-        """The score of each row, higher is better.
+        """Return the score of each row; higher is better.
 
         Args:
             X: an array, a sparse matrix, a frame (pandas, polars, pyarrow) or `RankingData`. Columns are matched by
-                name where both the model and X have names.
-            extra: `"ignore"` columns that the model does not know, or `"refuse"` them.
-            n_threads: all cores by default; the scores are the same.
-            **options: of the kind of model, such as `n_trees` where there are trees.
+                name if both the model and X have names.
+            extra: `"ignore"` or `"refuse"` columns that the model does not have.
+            n_threads: the number of threads; all cores by default. The scores are the same.
+            **options: options of the kind of model, such as `n_trees` for models of trees.
 
         """
         if options:
@@ -113,7 +113,7 @@ class Model(ABC):
         return scores
 
     def _require_options(self, options: Mapping[str, Any]) -> None:
-        """Raise if `predict` has no such option, and say what takes its place."""
+        """Raise if `predict` has no such option, and say what to use instead."""
         known = [p.name for p in inspect.signature(self._predict_rows).parameters.values() if p.kind is p.KEYWORD_ONLY]
         for name in options:
             if name not in known:
@@ -122,15 +122,15 @@ class Model(ABC):
                 raise ParameterError(f"{type(self).__name__}.predict has no argument {name!r}{hint}")
 
     def splits_at(self, bins: Bins) -> bool:
-        """Whether documents of the same bins have the same score: all trees split between bins."""
+        """Return whether documents with the same bins have the same score, because all trees split between bins."""
         return False
 
     def fits(self, data: RankingData) -> bool:
-        """Whether data has the features of the model, in the same order and encoding."""
+        """Return whether data has the features of the model, in the same order and encoding."""
         return self.schema == Schema.of(data)
 
     def _predict_bins(self, binned: BinnedFeatures, **options: Any) -> Floats:
-        """The score of each row from its bins, a value of each standing for all of its values."""
+        """Return the score of each row from its bins, representing each bin by one of its values."""
         scores = np.empty(binned.n_rows)
         for first in range(0, binned.n_rows, ROWS_OF_BINS):
             last = min(first + ROWS_OF_BINS, binned.n_rows)
@@ -138,67 +138,67 @@ class Model(ABC):
         return scores
 
     def scorer(self, n_threads: int | None = None) -> Scorer:
-        """The model made ready to score, for servers: `scorer(X)`.
+        """Return a `Scorer`, the model prepared for fast scoring in services.
 
         Args:
-            n_threads: for each call; all cores by default, which is right for batches. Where several queries are scored
-                at the same time, 1.
+            n_threads: the number of threads for each call; all cores by default, which suits batches. Use 1 if several
+                queries are scored concurrently.
 
         """
         return Scorer(self, n_threads)
 
     def prepare(self) -> None:  # noqa: B027, most models have nothing to prepare
-        """Do now what scoring would do when it is first worth it; models without such things do nothing."""
+        """Prepare now what scoring would otherwise prepare once it pays off; for most models, this does nothing."""
 
     def _require_same_reading(self, data: RankingData) -> None:
-        """Refuse data whose values were made in another way than those of the training data."""
+        """Raise if the data was normalized or read differently than the training data."""
         if "reading" in self.info:
             require_same_reading(self.reading, data)
 
     def to_parts(self) -> Parts:
-        """Return what the model file holds of the model, apart from its schema and `info`."""
+        """Return the content of the model for a file, without its schema and `info`."""
         raise NotImplementedError
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Model:
-        """Return the model of a file; raise if its parts are not valid."""
+        """Return the model of a file; raise if its parts are invalid."""
         raise NotImplementedError
 
     @abstractmethod
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
-        """The score of each row of float32 features in the model's own order and encoding.
+        """Return the score of each row of float32 features in the model's order and encoding.
 
-        `offsets` are for models that look at whole lists: query q has the rows offsets[q] to offsets[q + 1].
+        `offsets` are for models that see whole lists: query q has the rows offsets[q] to offsets[q + 1].
         """
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file; `podium.load` reads it."""
+        """Write the model to a file for `podium.load`."""
         from podium.models.file import save
 
         save(self, path)
 
     def export(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Any:  # noqa: A002
-        """Write the model for another system, see `podium.formats.export_model`.
+        """Export the model to another system, see `podium.formats.export_model`.
 
         Args:
-            path: the file.
-            format: one of `podium formats`; by default by the suffix, where only one format has it.
-            **options: of the format.
+            path: the file to write.
+            format: a format that `podium formats` lists; by default determined by the suffix, if it is unique.
+            **options: options of the format.
 
         Returns:
-            What was written, with the convention for missing values: a `podium.formats.Export`.
+            A `podium.formats.Export`, with the convention for missing values.
 
         """
         return import_module("podium.formats").export_model(self, path, format, **options)
 
     def explain(self, data: Any, background: Any = None, *, n_threads: int | None = None, **options: Any) -> Any:
-        """What each feature adds to each score, see `podium.explain.explain`.
+        """Return the contribution of each feature to each score, see `podium.explain.explain`.
 
         Args:
-            data: as for `predict`.
-            background: documents to compare with; by default the training documents, as the model knows them.
-            n_threads: all cores by default; the result is the same.
-            **options: `base_scores`, where the model goes on from other scores.
+            data: the documents, as for `predict`.
+            background: documents to compare with; by default the training documents, as far as the model stores them.
+            n_threads: the number of threads; all cores by default. The result is the same.
+            **options: `base_scores`, if the model continues from other scores.
 
         Returns:
             A `podium.explain.Explanation`.
@@ -207,7 +207,7 @@ class Model(ABC):
         return import_module("podium.explain").explain(self, data, background, n_threads=n_threads, **options)
 
     def _repr_html_(self) -> str:
-        """The parameters and the most important features, for notebooks."""
+        """Return the parameters and the most important features as HTML, for notebooks."""
         parameters, weights = self.info.get("parameters"), self.importance()
         facts = [[name, str(value)] for name, value in parameters.items()] if isinstance(parameters, dict) else []
         facts = [*facts, ["digest", self.digest()]]
@@ -219,20 +219,20 @@ class Model(ABC):
 
     @abstractmethod
     def importance(self, kind: Any = "gain") -> Floats:
-        """How much each feature counts in the model."""
+        """Return the importance of each feature."""
 
     def digest(self) -> str:
-        """Return a hash of everything that decides scores: models with one digest score any input alike, to the bit."""
+        """Return a hash of everything that determines scores: models with equal digests give the same scores."""
         options = {name: self.reading.get(name) for name in ("absent", "first_index", "normalize")}
         reading = {name: value for name, value in options.items() if isinstance(value, str | int)}
         return content_hash([type(self).__name__, self.schema, reading, self._parameters()])
 
     @abstractmethod
     def _parameters(self) -> Any:
-        """Return everything but the schema that decides scores, for the digest."""
+        """Return everything that determines scores except the schema, for the digest."""
 
     def with_info(self, **info: Any) -> Self:
-        """Return the same model with further information; raise if a model file cannot hold it."""
+        """Return the same model with further entries of `info`; raise if a model file cannot store them."""
         require_info(info)
         return replace(self, info=self.info | info)  # type: ignore[type-var]
 
@@ -243,14 +243,14 @@ class Model(ABC):
 
 
 class Scorer:
-    """A model with all that scoring needs prepared: `scorer(X)` gives the scores of rows, as `model.predict` does.
+    """A model prepared for scoring: `scorer(X)` returns the same scores as `model.predict(X)`.
 
-    Made by `model.scorer()`. What `predict` does for trees only when many documents have come is done at once, so that
-    the first query is as fast as all others. Threads may share a scorer.
+    Create it with `model.scorer()`. For trees, it makes the preparations that `predict` only makes after many
+    documents, so that the first query is as fast as all others. Threads may share a scorer.
 
     Attributes:
         model: the model.
-        n_threads: for each call.
+        n_threads: the number of threads for each call.
 
     Example:
         >>> import podium
@@ -270,7 +270,7 @@ class Scorer:
         self._takes_arrays = model.has_one_schema and not encoding.shifts and not encoding.categories
 
     def __call__(self, X: Any) -> Floats:
-        """The score of each row of an array, a sparse matrix, a frame or `RankingData`; see `Model.predict`."""
+        """Return the score of each row of an array, a sparse matrix, a frame or `RankingData`; see `Model.predict`."""
         if (
             type(X) is np.ndarray
             and X.dtype == np.float32
@@ -287,7 +287,7 @@ class Scorer:
 
 
 def shown_name(feature: str | int) -> str:
-    """What to call a feature before people, given its name or its number.
+    """Return the name of a feature for display, given its name or number.
 
     >>> shown_name("bm25"), shown_name("7"), shown_name(7)
     ('bm25', 'feature 7', 'column 7')
@@ -298,7 +298,7 @@ def shown_name(feature: str | int) -> str:
 
 
 def model_of(ranker: Any) -> Any:
-    """The model inside a fitted estimator; anything else is returned as it is.
+    """Return the model of a fitted estimator; any other object is returned unchanged.
 
     >>> import podium
     >>> ranker = podium.LambdaMART(n_trees=2).fit(podium.artificial(20, features=4))
@@ -309,32 +309,32 @@ def model_of(ranker: Any) -> Any:
 
 
 def require_numbers(train: RankingData, model: str) -> None:
-    """Refuse categories for a model that weighs features."""
+    """Raise if the data has categorical features, for a model that multiplies features by weights."""
     if train.encoding.categories:
         feature = min(train.encoding.categories)
         shown = repr(train.feature_names[feature]) if train.feature_names is not None else str(feature)
         raise DataError(
-            f"feature {shown} holds categories, which {model} cannot weigh: leave it out, or give a column of 0 and 1 "
-            "for each category"
+            f"feature {shown} is categorical, but {model} needs numbers: omit it, or use a column of 0 and 1 for each "
+            "category"
         )
 
 
 def reading_of(train: RankingData) -> dict[str, Any]:
-    """How training data was read, for the model's file, and whether its text was sparse."""
+    """Return how training data was read, for the model's file, including whether its text was sparse."""
     return dict(train.reading) | ({"sparse": True} if train.absent_value is not None else {})
 
 
 def require_same_reading(trained: Mapping[str, Any], data: RankingData) -> None:
-    """Refuse data whose values were made in another way than those of the training data."""
+    """Raise if the data was normalized or read differently than the training data."""
     scale, other = trained.get("normalize"), data.reading.get("normalize")
     if scale != other:
-        remedy = f"data.normalized({scale!r})" if other is None else "give the features as they were read"
+        remedy = f"use data.normalized({scale!r})" if other is None else "pass features that are not normalized"
         trained_on, these = _as_normalized(scale), _as_normalized(other)
-        raise DataError(f"the model was trained on features {trained_on}, and these are {these}: {remedy}")
+        raise DataError(f"the model was trained on features {trained_on}, but these are {these}: {remedy}")
     absent, other = trained.get("absent"), data.reading.get("absent")
     if trained.get("sparse") and data.absent_value is not None and absent != other:
         raise DataError(
-            f"the model was trained on sparse text read with absent={absent!r}, and this one was read with "
+            f"the model was trained on sparse text read with absent={absent!r}, but this data was read with "
             f"absent={other!r}: read(…, absent={absent!r})"
         )
 
@@ -344,24 +344,24 @@ def _as_normalized(way: str | None) -> str:
 
 
 def require_weight(n_documents: int) -> None:
-    """Raise if this number of documents with a weight above 0 is 0."""
+    """Raise if the number of documents with a positive weight is 0."""
     if n_documents == 0:
-        raise DataError("all weights are zero: some documents and their queries need a weight above 0")
+        raise DataError("all weights are zero: some documents and their queries must have a positive weight")
 
 
 def require_info(info: Mapping[str, Any]) -> None:
-    """Raise if an entry of `info` is not what JSON holds: text, numbers, true, false, null, lists, dictionaries."""
+    """Raise if an entry of `info` is not a JSON value: text, numbers, true, false, null, lists, dictionaries."""
     for name, value in info.items():
         try:
             header_text({name: value})
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(
-                f"info {name!r} cannot be kept in a model file ({error}): give text, numbers, lists or dictionaries"
+                f"a model file cannot store info {name!r} ({error}): use text, numbers, lists or dictionaries"
             ) from None
 
 
 def require_room(schema: Schema) -> None:
-    """Raise if the names of features and categories do not fit into a model file: training would be for nothing."""
+    """Raise before training if the names of features and categories would not fit into a model file."""
     size = len(header_text({"names": schema.names, **schema.encoding.to_json()}))
     if schema.n_features <= MOST_FEATURES and size <= ROOM_FOR_NAMES:
         return
@@ -370,18 +370,18 @@ def require_room(schema: Schema) -> None:
         widest = max(categories, key=lambda feature: len(categories[feature]))
         advice = (
             f"feature {schema.shown(widest)} has {len(categories[widest])} categories; drop it, merge rare categories, "
-            "or give it as numbers"
+            "or use numbers"
         )
     raise DataError(
-        f"a model file takes at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of names of features and "
+        f"a model file has at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of names of features and "
         f"categories, but this data has {schema.n_features} and {size / (1 << 20):.1f} MB: {advice}"
     )
 
 
 def checked_sets(train: RankingData, valid: Mapping[str, RankingData] | None) -> dict[str, RankingData]:
-    """Evaluation sets with their features in the order of the training data's; what cannot be trained on is refused."""
+    """Return evaluation sets with features in the training data's order; raise if the data cannot be trained on."""
     if train.n_documents == 0:
-        raise DataError("there are no documents to train on")
+        raise DataError("the training data has no documents")
     if train.n_features == 0:
         shape = train.features.shape
         raise DataError(f"there is nothing to train on: 0 feature(s) (shape={shape}) while a minimum of 1 is required.")

@@ -1,4 +1,4 @@
-"""The best combination of rankers: two exactly ([B] 7.1, [W] §4), several in turn."""
+"""The best combination of rankers: exact for two ([B] 7.1, [W] §4), by coordinate ascent for several."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ METHODS = ("cycles", "powell")
 
 @dataclass(frozen=True)
 class Combination:
-    """The best combination of rankers on some data: the scores Σ_k weights_k · scores_k.
+    """The best combination Σ_k weights_k · scores_k of rankers on data.
 
-    Of two rankers a and b it is (1 − α) a + α b; `alpha`, `interval` and `path` are None for more.
+    For two rankers a and b it is (1 − α) a + α b; `alpha`, `interval` and `path` are None for more than two.
 
     Attributes:
-        weights: one for each ranker's scores as they come. Of two they are 1 − α and α where α can represent them. If
-            the scores of one ranker are far larger, no α may do, such as 1 − 1e-20; the weights then are (1e-20, 1).
+        weights: the weight of each ranker's scores. For two rankers they are 1 − α and α, unless the scores of one are
+            so much larger that floating point cannot represent α, such as 1 − 1e-20. The weights then are (1e-20, 1).
             If even that is out of range, their sum is a power of two instead of 1.
         value: the mean of the measure for these weights.
         values: the mean of the measure for each ranker alone.
-        measure: its name.
+        measure: the name of the measure.
         model: the combined model, if all rankers are models or estimators and not just scores.
-        alpha: α, the nearest number there is.
-        interval: the open interval of α on which the value holds; both ends are `alpha` if it holds there alone.
-        path: the measure along all α.
+        alpha: α, rounded to the nearest number.
+        interval: the open interval of α with this value; both ends are `alpha` if only that has it.
+        path: the measure as a function of α.
 
     Example:
         >>> import podium
@@ -69,9 +69,9 @@ class Combination:
         return f"{alpha}: {self.measure} {self.value:.4f} (a {first:.4f}, b {second:.4f})"
 
     def plot(self) -> Any:
-        """The measure along all α of two rankers, with the best of them, as a chart (extra `report`)."""
+        """Return a chart of the measure by α for two rankers, with the best α marked (extra `report`)."""
         if self.path is None:
-            raise DataError(f"a chart shows α of two rankers, but this combines {len(self.weights)}")
+            raise DataError(f"only a combination of two rankers can be plotted, but this has {len(self.weights)}")
         return draw("path", self)
 
 
@@ -85,35 +85,35 @@ def combine(
     method: str | None = None,
     n_threads: int | None = None,
 ) -> Combination:
-    """Return the weights of rankers whose weighted sum has the best mean of a measure.
+    """Find the weights of rankers whose weighted sum has the best mean of a measure.
 
-    Two rankers: the exact best α of (1 − α) a + α b. Every α at which two documents of a query change places is
-    visited. With expected ties the crossing itself counts as well, where these documents are tied. The optimum is
+    For two rankers, it finds the exact best α of (1 − α) a + α b by visiting every α at which two documents of a query
+    swap ranks. With expected ties, the crossing itself, where these documents are tied, counts as well. The optimum is
     exact for rankers of any scale.
 
-    Three or more: each weight in turn is the exact best while the others are held. Scores are standardised first, so
-    that weights of 1 count alike. The starts are equal weights and each ranker alone; the best end is taken. This is
-    not always the global optimum: a coordinate at a time may stop short of it.
+    For three or more, it sets each weight in turn to the exact best while the others are fixed. Scores are standardised
+    first, so that equal weights mean equal influence. It starts from equal weights and from each ranker alone, and
+    takes the best result. Coordinate ascent may miss the global optimum.
 
     On the data that it is fitted to, a combination is never worse than any of its rankers.
 
     Args:
-        *rankers: two or more: models, estimators, any object with `predict`, functions of the data; or their scores of
-            its rows. Data and measure may follow by position: `combine(a, b, data, "ndcg@10")`.
-        data: the queries whose mean counts, as `RankingData` or as a frame.
+        *rankers: two or more models, estimators, objects with `predict`, functions of the data, or arrays of scores.
+            Data and measure may follow as positional arguments: `combine(a, b, data, "ndcg@10")`.
+        data: the queries to maximize the mean on, as `RankingData` or a frame.
         measure: any measure with swap deltas.
-        bounds: of α, (0, 1) by default; of three or more rankers the bounds of each weight of standardised scores,
-            (0, 2) by default.
-        ties: how documents are ordered that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature
-            by name or number.
-        cycles: over the weights of three or more rankers, from each start, at most; 5 by default.
-        method: for three or more rankers: `"cycles"` over the weights (the default), or `"powell"`, which also
-            searches along the direction in which a cycle moved.
-        n_threads: all cores by default; the result is the same.
+        bounds: the bounds of α, (0, 1) by default; for three or more rankers, the bounds of each weight of standardised
+            scores, (0, 2) by default.
+        ties: how to order documents that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature by
+            name or number.
+        cycles: the maximum number of cycles over the weights of three or more rankers from each start; 5 by default.
+        method: for three or more rankers, `"cycles"` over the weights (the default), or `"powell"`, which also searches
+            along the direction in which a cycle moved.
+        n_threads: the number of threads; all cores by default. The result is the same.
 
     Returns:
-        The weights, the value that they reach and the values of the rankers; for two rankers also α and the value at
-        all other α.
+        The weights, their value and the values of the rankers; for two rankers also α and the measure as a function
+        of α.
 
     Example:
         >>> import podium
@@ -129,12 +129,12 @@ def combine(
     if data is None:
         rankers, data, measure = _by_position(rankers, measure)
     if len(rankers) < 2:
-        raise DataError(f"combine takes two or more rankers, not {len(rankers)}")
+        raise DataError(f"pass at least two rankers to combine, but got {len(rankers)}")
     if len(rankers) > 2:
         return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)
     for name, value in (("cycles", cycles), ("method", method)):
         if value is not None:
-            raise DataError(f"{name} is for three or more rankers: the best of two is exact")
+            raise DataError(f"{name} only applies to three or more rankers, because the result for two is exact")
     scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
     low, high = bounds or (0.0, 1.0)
     best = best_mixture(sweep, scores[0], scores[1], low, high)
@@ -149,7 +149,7 @@ def _by_position(arguments: tuple[Any, ...], measure: Measure | str) -> tuple[tu
     if arguments and isinstance(arguments[-1], str | Measure):
         *arguments, measure = arguments  # type: ignore[assignment]
     if len(arguments) < 2:
-        raise DataError("combine takes rankers and the data to combine them on: combine(a, b, data, 'ndcg@10')")
+        raise DataError("pass rankers and the data to combine them on, as in combine(a, b, data, 'ndcg@10')")
     *rankers, data = arguments
     return tuple(rankers), data, measure
 
@@ -167,10 +167,10 @@ def _in_turn(
     rankers: Sequence[Any], data: Any, measure: Measure | str, bounds: tuple[float, float] | None, ties: str | int,
     cycles: int | None, method: str | None, n_threads: int | None,
 ) -> Combination:  # fmt: skip
-    """Return the best end of coordinate ascent from equal weights and from each ranker alone."""
+    """Return the best result of coordinate ascent from equal weights and from each ranker alone."""
     method = "cycles" if method is None else method
     if method not in METHODS:
-        raise DataError(f"method must be 'cycles' or 'powell', not {method!r}")
+        raise DataError(f"method must be 'cycles' or 'powell', but got {method!r}")
     scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
     sizes = [deviation(sweep.data, column) for column in scores]
     standardised = [column / size for column, size in zip(scores, sizes, strict=True)]
@@ -195,7 +195,7 @@ def combine_all(
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Combination:
-    """Return weights of several rankers, in turn; deprecated: `combine` takes several rankers.
+    """Find the weights of several rankers; deprecated in favour of `combine`.
 
     Example:
         >>> import podium, warnings
@@ -209,5 +209,5 @@ def combine_all(
     advice = "combine_all(rankers, data) will be removed in the next release: use combine(*rankers, data=data)"
     warnings.warn(advice, FutureWarning, stacklevel=2)
     if len(rankers) < 2:
-        raise DataError("combine_all takes two or more rankers")
+        raise DataError("pass at least two rankers to combine_all")
     return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)

@@ -28,8 +28,8 @@ class Combined(Model):
 
     Attributes:
         parts: the models; fitted estimators are replaced by their models.
-        weights: of each.
-        info: parameters and the like, as JSON types.
+        weights: the weight of each model.
+        info: facts about training, such as parameters, in JSON types.
 
     Example:
         >>> import numpy as np, podium
@@ -47,30 +47,33 @@ class Combined(Model):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(map(model_of, self.parts)))
         if not self.parts or not all(isinstance(part, Model) for part in self.parts):
-            raise DataError("Combined takes one or more models, or estimators that are fitted")
+            raise DataError("parts must be one or more models or fitted estimators")
         object.__setattr__(self, "weights", numbers_of("weights", self.weights))
         if len(self.weights) != len(self.parts) or not np.isfinite(self.weights).all():
-            raise DataError(f"there must be a finite weight for each of the {len(self.parts)} models")
+            raise DataError(f"weights must be a finite number for each of the {len(self.parts)} models")
         if any(part.feature_names is None for part in self.parts):
             for part in self.parts[1:]:
                 if part.n_features != self.parts[0].n_features:
-                    raise DataError(f"the models have {self.parts[0].n_features} and {part.n_features} features")
+                    raise DataError(
+                        "models without feature names must have the same number of features, but have "
+                        f"{self.parts[0].n_features} and {part.n_features}"
+                    )
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
-        """The number of features: of all the models together, where they name them."""
+        """The number of features, of all models together if their features have names."""
         return self.parts[0].n_features if self._unnamed else len(self._all_names)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features of all models, those of the first one first, or None."""
+        """The names of the features of all models, those of the first model first, or None."""
         if self._unnamed:
             return next((part.feature_names for part in self.parts if part.feature_names is not None), None)
         return self._all_names
 
     @property
     def encoding(self) -> Encoding:  # type: ignore[override]
-        """How the first model's features are encoded; each has its own, and predicts by it."""
+        """The encoding of the first model; each model predicts with its own."""
         return self.parts[0].encoding
 
     @property
@@ -90,7 +93,7 @@ class Combined(Model):
 
     @property
     def has_one_schema(self) -> bool:  # type: ignore[override]
-        """Whether all models expect the same of their input."""
+        """Whether all models have the same schema."""
         return self._alike and all(part.has_one_schema for part in self.parts)
 
     @property
@@ -99,7 +102,7 @@ class Combined(Model):
 
     @property
     def sees_lists(self) -> bool:  # type: ignore[override]
-        """Whether one of the models does."""
+        """Whether one of the models sees lists."""
         return any(part.sees_lists for part in self.parts)
 
     def splits_at(self, bins: Bins) -> bool:
@@ -110,12 +113,12 @@ class Combined(Model):
             part.prepare()
 
     def predict(self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any) -> Floats:
-        """The score of each row, see `Model.predict`; each model finds its own columns."""
+        """Return the score of each row, see `Model.predict`; each model selects its own columns."""
         if self._alike:
             return super().predict(X, extra=extra, n_threads=n_threads, **options)
         if not isinstance(X, RankingData) and not frames.is_frame(X):
             raise DataError(
-                "these models differ in their features, or in the order of them: give X with names, as a frame or "
+                "the combined models differ in their features or their order: pass X with names, as a frame or "
                 "RankingData"
             )
         if extra != "ignore":
@@ -141,14 +144,14 @@ class Combined(Model):
         return np.asarray(scores, np.float64)
 
     def truncate(self, n_trees: int) -> Combined:
-        """The last model's first trees on top of the others."""
+        """Return the combination with the last model truncated to its first trees."""
         last = self.parts[-1]
         if not hasattr(last, "truncate"):
-            raise DataError(f"{last!r} has no trees to be cut")
+            raise DataError(f"cannot truncate {last!r}: it has no trees")
         return replace(self, parts=(*self.parts[:-1], last.truncate(n_trees)))
 
     def importance(self, kind: Any = "gain") -> Floats:
-        """The parts' shares of each feature, by their weights."""
+        """Return the importance of each feature, as a weighted sum of the parts' shares."""
         total = np.zeros(self.n_features)
         for part, weight in zip(self.parts, self.weights, strict=True):
             shares = part.importance(kind)
@@ -169,11 +172,11 @@ class Combined(Model):
     def from_parts(cls, stored: StoredModel) -> Combined:
         weights = stored.header.get("weights")
         if not isinstance(weights, list) or len(weights) != len(stored.children):
-            raise stored.error("its parts are not valid")
+            raise stored.error("its parts are invalid")
         return cls(stored.children, tuple(weights), stored.info)
 
 
 def combined_if_models(rankers: Sequence[Any], weights: tuple[float, ...]) -> Combined | None:
-    """The weighted sum, where all rankers are models or estimators and not just scores."""
+    """Return the weighted sum if all rankers are models or estimators, else None."""
     parts = [model_of(ranker) for ranker in rankers]
     return Combined(tuple(parts), weights) if all(isinstance(part, Model) for part in parts) else None

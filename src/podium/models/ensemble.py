@@ -1,4 +1,4 @@
-"""An ensemble of trees on flat arrays."""
+"""The class `Ensemble`, trees in flat arrays."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, se
 if TYPE_CHECKING:
     from podium.trees import Bins, Tree
 
-# Version 0.1 kept the borders between bins, and its reader asks for them.
+# Version 0.1 stored the borders between bins, and its reader requires them.
 _UNUSED: dict[str, NDArray[Any]] = {"cut_counts": np.empty(0, np.int64), "cuts": np.empty(0, np.float32)}
 
 
 @dataclass(frozen=True)
 class Ensemble(Model):
-    """Trees one after the other; a score is the sum of a leaf of each, in their order.
+    """A sequence of trees; a score is the sum of one leaf of each tree, in order.
 
     Attributes:
         n_features: the number of features.
-        arrays: all trees, flat: tree t has the nodes from `node_offsets[t]` and the leaves from `leaf_offsets[t]` on,
-            its children counted from its own first node, a leaf k as ~k. See `podium.trees.Tree`.
+        arrays: all trees in flat arrays. Tree t has the nodes from `node_offsets[t]` and the leaves from
+            `leaf_offsets[t]` on. Children are counted from the tree's first node, and leaf k is ~k. See
+            `podium.trees.Tree`.
         feature_names: names of the features, or None.
-        info: parameters, history and the like, as JSON types.
+        info: facts about training, such as parameters and history, in JSON types.
         encoding: how the features of the training data were encoded: names of categories, shifts.
 
     Example:
@@ -60,19 +61,21 @@ class Ensemble(Model):
     file_kind: ClassVar[str | None] = "podium ensemble"
 
     def __post_init__(self) -> None:
-        """Arrays that scoring could not walk safely are refused."""
+        """Raise if the arrays are not safe to traverse."""
         check_trees(self.arrays, self.n_features)
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
-            raise DataError(f"there are {len(self.feature_names)} names for {self.n_features} features")
+            raise DataError(
+                f"feature_names has {len(self.feature_names)} names, but there are {self.n_features} features"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what was made of them can be made again."""
+        """Return the fields without cached values, which can be computed again."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copies and pickles are checked like all others.
+        """Validate copies and pickles like any other ensemble.
 
-        Arrays that come by network lie at any address; those that are not aligned are copied.
+        Arrays from the network may be at any address, so those that are not aligned are copied.
         """
         arrays = {name: np.require(values, requirements="A") for name, values in state["arrays"].items()}
         self.__dict__.update(state | {"arrays": arrays})
@@ -80,7 +83,7 @@ class Ensemble(Model):
 
     @classmethod
     def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
-        """Flat arrays from trees."""
+        """Return the ensemble of these trees."""
         columns: dict[str, NDArray[Any]] = {}
         for name in (*OF_NODES, *OF_LEAVES):
             columns[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
@@ -105,13 +108,13 @@ class Ensemble(Model):
 
     @property
     def trees_per_round(self) -> int:
-        """How many trees a round of training has grown: several if the ensemble is a sum of outputs."""
+        """The number of trees per round of training: more than one if the ensemble is a sum of outputs."""
         per_round = self.info.get("trees_per_round", 1)
         return per_round if isinstance(per_round, int) and 0 < per_round <= max(1, self.n_trees) else 1
 
     @property
     def features_with_missing(self) -> frozenset[int] | None:
-        """The numbers of the features that had missing values in training; None where that is not known."""
+        """The numbers of the features that had missing values in training; None if unknown."""
         found = self.info.get("features_with_missing")
         if not isinstance(found, list) or not all(isinstance(feature, int) for feature in found):
             return None
@@ -132,7 +135,7 @@ class Ensemble(Model):
         n_trees: int | None = None,
         n_threads: int | None = None,
     ) -> Floats:
-        """The score of each row, by the first `n_trees` trees or all; `offsets` of queries are not needed."""
+        """Return the score of each row by the first `n_trees` trees, or all; `offsets` of queries are ignored."""
         last = self._checked_count(n_trees)
         scores = np.zeros(self._checked_rows(features))
         self.add_scores(features, scores, 0, last, n_threads)
@@ -158,7 +161,7 @@ class Ensemble(Model):
         return True
 
     def staged_predict(self, X: Any, n_threads: int | None = None) -> Iterator[Floats]:
-        """The scores after the first tree, the second, …"""
+        """Yield the scores after the first tree, the second, …"""
         features = self.schema.rows(X)
         scores = np.zeros(self._checked_rows(features))
         for tree in range(self.n_trees):
@@ -173,7 +176,7 @@ class Ensemble(Model):
         self._scorer.add_scores(features, scores, first, last, n_threads)
 
     def prepare(self) -> None:
-        """Make the trees ready to score in blocks now, not when many documents have come."""
+        """Prepare scoring in blocks now, instead of after many documents."""
         self._scorer.prepare()
 
     @cached_property
@@ -181,20 +184,20 @@ class Ensemble(Model):
         return TreeScorer(self.arrays)
 
     def leaves(self, X: Any, n_threads: int | None = None) -> Int32s:
-        """The leaf of each tree (column) that each row falls into."""
+        """Return the leaf of each tree (column) that each row falls into."""
         features = self.schema.rows(X)
         self._checked_rows(features)
         return self._scorer.leaves(features, n_threads)
 
     def truncate(self, n_trees: int) -> Ensemble:
-        """The first trees alone: less accurate, faster."""
+        """Return the ensemble of the first trees, which is faster and less accurate."""
         numbers = np.arange(self._checked_count(n_trees))
         return replace(self, arrays=select_trees(self.arrays, numbers))
 
     def cut(self, *ends: int) -> tuple[Ensemble, ...]:
-        """Consecutive trees as separate ensembles: `cut(50)` gives the first 50 trees, and the others.
+        """Cut the trees into consecutive ensembles: `cut(50)` returns the first 50 trees and the others.
 
-        Their `add_scores` in turn give the same bits as this ensemble's.
+        Calling `add_scores` of each in turn gives the same bits as for the whole ensemble.
         """
         bounds = [0, *ends, self.n_trees]
         for low, high in pairwise(bounds):
@@ -203,8 +206,8 @@ class Ensemble(Model):
         return tuple(replace(self, arrays=select_trees(self.arrays, some), info={}) for some in numbers)
 
     def tree(self, number: int) -> Tree:
-        """One of the trees."""
-        from podium.trees import Tree  # loading a model does not import binning and growing
+        """Return one of the trees."""
+        from podium.trees import Tree  # here, so that loading a model does not import binning and growing
 
         a = self.arrays
         nodes = slice(a["node_offsets"][number], a["node_offsets"][number + 1])
@@ -221,16 +224,16 @@ class Ensemble(Model):
         )  # fmt: skip
 
     def outputs(self, n: int) -> tuple[Ensemble, ...]:
-        """The trees dealt out in turn to n ensembles: those of each output where a model has several."""
+        """Return n ensembles to which the trees are dealt in turn: one for each output of a model with several."""
         if n == 1:
             return (self,)
         turns = [np.arange(output, self.n_trees, n) for output in range(n)]
         return tuple(replace(self, arrays=select_trees(self.arrays, turn), info={}) for turn in turns)
 
     def weighted_sum(self, weights: Floats) -> Ensemble:
-        """Return one ensemble that adds up the outputs, whose trees are in turn, times their weights.
+        """Return an ensemble that is the weighted sum of the outputs, whose trees alternate.
 
-        Gains of different outputs are in different units: each becomes a share of the gains of its output.
+        Gains of different outputs have different units, so each is divided by the sum of the gains of its output.
         """
         outputs = np.arange(self.n_trees) % len(weights)
         of_leaves, of_nodes = (np.repeat(outputs, np.diff(self.arrays[f"{kind}_offsets"])) for kind in ("leaf", "node"))
@@ -239,12 +242,13 @@ class Ensemble(Model):
             "leaf_value": self.arrays["leaf_value"] * weights[of_leaves],
             "gain": self.arrays["gain"] / np.where(totals > 0, totals, 1.0)[of_nodes],
         }
-        return replace(self, arrays=arrays, info=self.info | {"trees_per_round": len(weights)})
+        info = {"trees_per_round": len(weights), "output_weights": weights.tolist()}
+        return replace(self, arrays=arrays, info=self.info | info)
 
     def importance(self, kind: Literal["gain", "count"] = "gain") -> Floats:
-        """For each feature the sum of the gains of its splits, or their number."""
+        """Return the sum of the gains of each feature's splits, or their number."""
         if kind not in ("gain", "count"):
-            raise DataError(f"importance is by 'gain' or 'count', not {kind!r}")
+            raise DataError(f"kind must be 'gain' or 'count', but got {kind!r}")
         weights = self.arrays["gain"] if kind == "gain" else None
         return np.bincount(self.arrays["feature"], weights, self.n_features).astype(np.float64)
 
@@ -252,7 +256,7 @@ class Ensemble(Model):
         return {name: self.arrays[name] for name in TreeArrays._fields}
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
-        """All trees, for people or for programs."""
+        """Return all trees as text or JSON."""
         try:
             return self._dumped(kind)
         except RecursionError:
@@ -263,12 +267,32 @@ class Ensemble(Model):
             trees = [self._described(self.tree(k)) for k in range(self.n_trees)]
             return json.dumps({"n_features": self.n_features, "trees": trees}, indent=1)
         if kind != "text":
-            raise DataError(f"an ensemble is dumped as 'text' or 'json', not {kind!r}")
+            raise DataError(f"kind must be 'text' or 'json', but got {kind!r}")
         lines: list[str] = []
         for k in range(self.n_trees):
             lines.append(f"tree {k}")
             self._lines(self._described(self.tree(k)), 1, lines)
         return "\n".join(lines)
+
+    def trees_to_dataframe(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return all nodes as a data frame, in the order and the columns of LightGBM's method of this name.
+
+        A split sends `x <= threshold` left, or the values listed in `categories`, separated by `||`. Shifted features
+        have thresholds of shifted values. Splits have no `value`.
+
+        Args:
+            library: what the frame belongs to.
+
+        Example:
+            >>> import podium
+            >>> model = podium.LambdaMART(n_trees=2, n_leaves=3).fit(podium.artificial(20, features=4)).model_
+            >>> model.trees_to_dataframe("polars")["node_index"].to_list()[:3]
+            ['0-S0', '0-L0', '0-S1']
+
+        """
+        from podium.models.tree_frames import frame_of_trees
+
+        return frame_of_trees(self, library)
 
     def _described(self, tree: Tree) -> dict[str, Any]:
         return self._node(tree, 0 if len(tree.feature) else -1)

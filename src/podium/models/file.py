@@ -1,11 +1,11 @@
-"""The model file: a zip of a JSON header, plain arrays and, for nets, weights as safetensors. Data, never code.
+"""The model file: a zip of a JSON header, arrays and, for nets, weights as safetensors. It never contains code.
 
-Each model class turns itself into parts and back (`to_parts`, `from_parts`); the header names its kind. A file that an
-estimator saved also holds the estimator's class and parameters, which `podium.load` reads.
+Each model class converts itself to parts and back (`to_parts`, `from_parts`), and the header names its kind. A file
+that an estimator saved also has the estimator's class and parameters, which `podium.load` reads.
 
-Compatibility: a file states its format version. Podium reads files of its own version and of all earlier ones, and
-refuses a newer file with the advice to upgrade. A new version is needed when a reader of the present one would
-misunderstand a file. Added header entries do not require one: readers ignore unknown entries.
+Compatibility: a file states its format version. Podium reads files of its own version and all earlier ones, and asks to
+upgrade for a newer file. The version must be raised when a reader of the current one would misunderstand a file. New
+header entries do not require that, because readers ignore unknown entries.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from podium.models.base import Model, require_info
 from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel, OrdinalModel
-from podium.models.over_trees import ClassEnsemble, TreesOnBaseScores
+from podium.models.over_trees import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
 
 VERSION = 1
 NET = "podium net"
-NETS = "podium.neural.model"  # defines nets; a layer above, loaded on use: it needs torch
+NETS = "podium.neural.model"  # defines nets; it is in a higher layer and needs torch, so it is imported on use
 KINDS: dict[Any, type[Model]] = {
     one.file_kind: one
-    for one in (Ensemble, ClassEnsemble, TreesOnBaseScores, Combined, LinearModel, OrdinalModel)
+    for one in (Ensemble, ClassEnsemble, BoundaryEnsemble, TreesOnBaseScores, Combined, LinearModel, OrdinalModel)
     if one.file_kind is not None
 }
 RETIRED = {"podium early exit": "an early-exit model, which Podium no longer has: save its trees with the old version"}
-MOST_PARTS, DEEPEST = 1024, 64  # of combined models, and of those within each other
+MOST_PARTS, DEEPEST = 1024, 64  # maximum number of combined models, and of levels of nesting
 
 
 def save(model: Model, path: str | os.PathLike[str], estimator: dict[str, Any] | None = None) -> None:
-    """Write a model; a file of that name is replaced only after everything is written.
+    """Write a model; an existing file is replaced only once everything is written.
 
     Args:
         model: the model.
         path: the file.
-        estimator: the estimator that trained the model, as JSON types; `podium.load` reads it.
+        estimator: the estimator that trained the model, in JSON types, for `podium.load`.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -57,16 +57,16 @@ def save(model: Model, path: str | os.PathLike[str], estimator: dict[str, Any] |
 
 
 def _header_and_arrays(model: Model, depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the header of a model and its arrays; names of a child's arrays begin with its number."""
+    """Return the header of a model and its arrays; the names of a child's arrays begin with its number."""
     if model.file_kind is None:
-        raise DataError(f"a {type(model).__name__} cannot be kept in a model file")
+        raise DataError(f"a {type(model).__name__} cannot be saved")
     parts: Parts = model.to_parts()
     require_info(model.info)
     header: dict[str, Any] = {"version": VERSION, "info": model.info}
     if not parts.children:
         return header | _schema_entries(model) | {"format": model.file_kind, **parts.entries}, parts.arrays
     if len(parts.children) > MOST_PARTS or depth > DEEPEST:
-        raise DataError(f"a model file takes {MOST_PARTS} combined parts, {DEEPEST} deep, at most")
+        raise DataError(f"a model file has at most {MOST_PARTS} combined parts and {DEEPEST} levels of nesting")
     children = [_header_and_arrays(child, depth + 1) for child in parts.children]
     arrays = {f"{k}/{name}": array for k, (_, child) in enumerate(children) for name, array in child.items()}
     header |= {"format": model.file_kind, "parts": [entries for entries, _ in children], **parts.entries}
@@ -75,23 +75,24 @@ def _header_and_arrays(model: Model, depth: int) -> tuple[dict[str, Any], dict[s
 
 def _schema_entries(model: Model) -> dict[str, Any]:
     if model.n_features > MOST_FEATURES:
-        raise DataError(f"a model file takes {MOST_FEATURES} features at most, not {model.n_features}")
+        raise DataError(f"a model file has at most {MOST_FEATURES} features, but the model has {model.n_features}")
     require_utf8("feature_names", model.feature_names or ())
     entries: dict[str, Any] = {"n_features": model.n_features, "feature_names": model.feature_names}
     return entries | ({"encoding": model.encoding.to_json()} if model.encoding else {})
 
 
 def load_model(path: str | os.PathLike[str], *, module: Any = None) -> Model:
-    """Read the model of a file, without the estimator that trained it; `podium.load` gives the estimator.
+    """Read a model without the estimator that trained it, which `podium.load` returns.
 
-    A damaged, hostile or newer file is refused with the reason. Loading needs neither scikit-learn nor the engine.
+    It raises an error with the reason for damaged, hostile or newer files. It imports neither scikit-learn nor the
+    training engine.
 
     Args:
         path: the file.
-        module: for a net of your own, which is code: the module to put the weights of the file in.
+        module: for a custom net, which is code: the module to load the weights into.
 
     Returns:
-        The model; it predicts exactly as the one that was saved.
+        The model, with exactly the same predictions as the one that was saved.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -106,7 +107,7 @@ def load_model(path: str | os.PathLike[str], *, module: Any = None) -> Model:
 
 
 def read_file(path: str | os.PathLike[str], module: Any = None) -> tuple[Model, dict[str, Any] | None]:
-    """Return the model of a file, and what the file says of its estimator, unchecked; None if a model was saved."""
+    """Return the model of a file, and the unchecked description of its estimator, or None if it has none."""
     name = os.fspath(path)
     with open_archive(name) as (header, array):
         _check_version(header, name)
@@ -117,7 +118,7 @@ def read_file(path: str | os.PathLike[str], module: Any = None) -> tuple[Model, 
 
 
 def _read(stored: StoredModel, prefix: str, depth: int) -> Model:
-    """Return a model whose arrays have names that begin with a prefix."""
+    """Return the model whose arrays have names with a prefix."""
     header, path, array, module = stored.header, stored.path, stored.array, stored.module
     kind = _kind(header, path)
     children: tuple[Model, ...] = ()
@@ -125,7 +126,7 @@ def _read(stored: StoredModel, prefix: str, depth: int) -> Model:
         entries: Any = header.get("parts")
         are_parts = isinstance(entries, list) and 1 <= len(entries) <= MOST_PARTS and depth <= DEEPEST
         if not are_parts or not all(isinstance(entry, dict) for entry in entries):
-            raise stored.error("its parts are not valid")
+            raise stored.error("its parts are invalid")
         children = tuple(
             _read(StoredModel(path, entry, array, module=module), f"{prefix}{k}/", depth + 1)
             for k, entry in enumerate(entries)
@@ -133,10 +134,10 @@ def _read(stored: StoredModel, prefix: str, depth: int) -> Model:
     try:
         of_model = StoredModel(path, header, lambda name, dtype: array(prefix + name, dtype), children, module)
         return kind.from_parts(of_model)
-    except (FileFormatError, ParameterError):  # the latter: a module that is missing
+    except (FileFormatError, ParameterError):  # ParameterError: the module is missing
         raise
     except DataError as error:
-        raise stored.error(f"its parts do not fit: {error}" if children else str(error)) from error
+        raise stored.error(f"its parts do not fit together: {error}" if children else str(error)) from error
 
 
 def _kind(header: dict[str, Any], path: str) -> type[Model]:
@@ -145,19 +146,19 @@ def _kind(header: dict[str, Any], path: str) -> type[Model]:
         nets: type[Model] = import_module(NETS).Net
         return nets
     if isinstance(kind, str) and kind in RETIRED:
-        raise FileFormatError(path, f"holds {RETIRED[kind]}")
+        raise FileFormatError(path, f"contains {RETIRED[kind]}")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise FileFormatError(path, "is not a Podium model, or it is from a newer Podium")
+        raise FileFormatError(path, "is not a Podium model, or it was written by a newer version of Podium")
     return KINDS[kind]
 
 
 def _check_version(header: dict[str, Any], path: str) -> None:
-    if header.get("format") != NET:  # nets need torch, which a wrong version must not
+    if header.get("format") != NET:  # check the version before importing torch
         _kind(header, path)
     version = header.get("version")
     if type(version) is not int or not 1 <= version < 1 << 16:
-        raise FileFormatError(path, "its version is not valid")
+        raise FileFormatError(path, "its version is invalid")
     if version > VERSION:
         raise FileFormatError(
-            path, f"has format version {version}, and this Podium reads up to {VERSION}: upgrade Podium"
+            path, f"has format version {version}, but this version of Podium reads up to {VERSION}: upgrade Podium"
         )

@@ -21,13 +21,13 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class LinearModel(Model):
-    """intercept + Σ_k weights_k (x_k − means_k), a missing or infinite value counting as its mean.
+    """A linear model, intercept + Σ_k weights_k (x_k − means_k); missing or infinite values count as the mean.
 
     Attributes:
-        weights, means: of each feature.
+        weights, means: the weight and the mean of each feature.
         intercept: added to every score.
         feature_names: names of the features, or None.
-        info: parameters, history and the like, as JSON types.
+        info: facts about training, such as parameters and history, in JSON types.
         encoding: how the features of the training data were encoded.
 
     Example:
@@ -55,7 +55,7 @@ class LinearModel(Model):
         return f"LinearModel({np.count_nonzero(self.weights)} of {self.n_features} features)"
 
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
-        """The score of each row: feature after feature, so that a row's neighbours change no bit of it."""
+        """Return the score of each row, summed feature by feature so that neighbouring rows cannot change a bit."""
         scores = np.full(self._checked_rows(features), self.intercept)
         used = np.flatnonzero(self.weights)
         for start in range(0, len(scores), ROWS_AT_ONCE):
@@ -67,7 +67,7 @@ class LinearModel(Model):
         return scores
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """The weights of features brought to one size, and the scores of some data's rows as a function of them."""
+        """Return the weights of standardised features, and the scores of data as a function of the weights."""
         features, order = self.schema.rows(data), data.canonical_order
         x = dense_block(features, dtype=np.float64)
         x = np.where(np.isfinite(x), x - self.means, 0.0)
@@ -80,7 +80,7 @@ class LinearModel(Model):
         return self.weights * sizes, scores
 
     def importance(self, kind: Any = "gain") -> Floats:
-        """|weight| of each feature."""
+        """Return |weight| of each feature."""
         return np.abs(self.weights)
 
     def _parameters(self) -> list[Any]:
@@ -94,17 +94,17 @@ class LinearModel(Model):
         weights, means, intercept = (stored.array(key, np.float64) for key in ("weights", "means", "intercept"))
         fits = len(weights) == len(means) == stored.n_features and len(intercept) == 1
         if not fits or not np.isfinite(np.concatenate([weights, means, intercept])).all():
-            raise stored.error("its weights are not valid")
+            raise stored.error("its weights are invalid")
         return cls(weights, means, float(intercept[0]), stored.feature_names, stored.info, stored.encoding)
 
 
 @dataclass(frozen=True)
 class OrdinalModel(LinearModel):
-    """A `LinearModel` that also predicts labels: the lowest one whose threshold is above the score, else the highest.
+    """A linear model that also predicts labels: the lowest whose threshold is above the score, else the highest.
 
     Attributes:
-        classes: the labels, ascending.
-        thresholds: between each label and the next, ascending; one fewer than labels.
+        classes: the labels in ascending order.
+        thresholds: the thresholds between consecutive labels in ascending order; one fewer than labels.
 
     Example:
         >>> import numpy as np, podium
@@ -126,7 +126,7 @@ class OrdinalModel(LinearModel):
         )
 
     def predict_label(self, X: Any, *, n_threads: int | None = None) -> Floats:
-        """The label of each row: min {r : score < threshold_r}."""
+        """Return the label of each row, min {r : score < threshold_r}."""
         scores = self.predict(X, n_threads=n_threads)
         labels: Floats = self.classes[np.searchsorted(self.thresholds, scores, side="right")]
         return labels

@@ -1,4 +1,4 @@
-"""Models on top of an ensemble's trees: classes of relevance, and trees that go on from other scores."""
+"""Models based on an ensemble of trees: classes of relevance, and trees that continue from other scores."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class OverTrees(Model):
-    """The base of models that turn the scores of an ensemble into others."""
+    """The base class of models that transform the scores of an ensemble."""
 
-    trees: Ensemble  # the ensemble
+    trees: Ensemble
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -55,7 +55,7 @@ class OverTrees(Model):
         self.trees.prepare()
 
     def importance(self, kind: Any = "gain") -> Floats:
-        """For each feature the sum of the gains of its splits, or their number."""
+        """Return the sum of the gains of each feature's splits, or their number."""
         return self.trees.importance(kind)
 
     def with_info(self, **info: Any) -> Self:
@@ -64,12 +64,12 @@ class OverTrees(Model):
 
 @dataclass(frozen=True)
 class ClassEnsemble(OverTrees):
-    """An ensemble for each class of relevance; a score is what the classes are worth, by their probabilities (McRank).
+    """An ensemble for each class of relevance; a score is the expected worth of the classes (McRank).
 
     Attributes:
-        trees: of all classes in turn, round by round.
-        classes: their labels.
-        worth: what each class counts in a score.
+        trees: the trees of all classes in turn, round by round.
+        classes: the labels of the classes.
+        worth: the worth of each class in a score.
 
     Example:
         >>> import podium
@@ -88,27 +88,34 @@ class ClassEnsemble(OverTrees):
     file_kind: ClassVar[str | None] = "podium classes"
 
     @property
+    def n_outputs(self) -> int:
+        """Trees of a round."""
+        return len(self.classes)
+
+    @property
     def n_trees(self) -> int:
-        """Rounds: trees of each class."""
-        return self.trees.n_trees // len(self.classes)
+        """The number of rounds, which is the number of trees of each output."""
+        return self.trees.n_trees // self.n_outputs
 
     def __repr__(self) -> str:
         return f"ClassEnsemble({self.n_trees} trees for each of {len(self.classes)} classes)"
 
     @cached_property
     def _ensembles(self) -> tuple[Ensemble, ...]:
-        return self.trees.outputs(len(self.classes))
+        return self.trees.outputs(self.n_outputs)
 
     def prepare(self) -> None:
         for ensemble in self._ensembles:
             ensemble.prepare()
 
     def probabilities(self, X: Any, *, n_trees: int | None = None, n_threads: int | None = None) -> Floats:
-        """The probability of each class (column) for each row, by the first rounds or all."""
-        from podium.objectives.pointwise import softmax  # loading a model does not import the objectives
+        """Return the probability of each class (column) for each row, by the first rounds or all."""
+        return self._probabilities(self._class_scores(self.schema.rows(X), n_trees, n_threads)).T
 
-        features = self.schema.rows(X)
-        return softmax(self._class_scores(features, n_trees, n_threads)).T
+    def _probabilities(self, scores: Floats) -> Floats:
+        from podium.objectives.pointwise import softmax  # here, so that loading a model does not import objectives
+
+        return softmax(scores)
 
     def _predict_rows(
         self,
@@ -118,21 +125,24 @@ class ClassEnsemble(OverTrees):
         n_trees: int | None = None,
         n_threads: int | None = None,
     ) -> Floats:
-        """The expected worth of each row, by the first `n_trees` rounds or all."""
+        """Return the expected worth of each row, by the first `n_trees` rounds or all."""
+        return self._expected(self._class_scores(features, n_trees, n_threads))
+
+    def _expected(self, scores: Floats) -> Floats:
         from podium.objectives.pointwise import expected
 
-        return expected(self._class_scores(features, n_trees, n_threads), self.worth)
+        return expected(scores, self.worth)
 
     def _class_scores(self, features: Features, n_trees: int | None, n_threads: int | None) -> Floats:
         scores = [e._predict_rows(features, n_trees=n_trees, n_threads=n_threads) for e in self._ensembles]
         return np.array(scores)
 
-    def truncate(self, n_trees: int) -> ClassEnsemble:
-        """The first rounds alone."""
-        return replace(self, trees=self.trees.truncate(n_trees * len(self.classes)))
+    def truncate(self, n_trees: int) -> Self:
+        """Return the model with only the first rounds."""
+        return replace(self, trees=self.trees.truncate(n_trees * self.n_outputs))
 
     def dump(self, kind: Any = "text") -> str:
-        """All trees, for people or for programs; the classes in turn."""
+        """Return all trees as text or JSON, the classes in turn."""
         return self.trees.dump(kind)
 
     def _parameters(self) -> list[Any]:
@@ -142,27 +152,66 @@ class ClassEnsemble(OverTrees):
         return Parts({}, self.trees.to_parts().arrays | {"classes": self.classes, "worth": self.worth})
 
     @classmethod
-    def from_parts(cls, stored: StoredModel) -> ClassEnsemble:
+    def from_parts(cls, stored: StoredModel) -> Self:
         trees = Ensemble.from_parts(stored)
         classes, worth = stored.array("classes", np.float64), stored.array("worth", np.float64)
-        if not 2 <= len(classes) <= 256 or len(worth) != len(classes) or trees.n_trees % len(classes):
-            raise stored.error("its classes do not fit its trees")
+        model = cls(trees, classes, worth)
+        if not 2 <= len(classes) <= 256 or len(worth) != len(classes) or trees.n_trees % model.n_outputs:
+            raise stored.error("its classes do not match its trees")
         if not (np.isfinite(classes).all() and np.isfinite(worth).all()):
             raise stored.error("a class is not finite")
-        return cls(trees, classes, worth)
+        return model
+
+
+@dataclass(frozen=True)
+class BoundaryEnsemble(ClassEnsemble):
+    """An ensemble for each boundary between classes of relevance, for P(l > k): McRank's ordinal form.
+
+    Attributes:
+        trees: of all boundaries in turn, round by round.
+        classes: the labels, ascending.
+        worth: what each class counts in a score.
+
+    Example:
+        >>> import podium
+        >>> data = podium.artificial(20, features=4)
+        >>> podium.McRank(n_trees=2, n_leaves=3, form="ordinal").fit(data).model_
+        BoundaryEnsemble(2 trees for each boundary of 5 classes)
+
+    """
+
+    file_kind: ClassVar[str | None] = "podium boundaries"
+
+    @property
+    def n_outputs(self) -> int:
+        """Trees of a round."""
+        return len(self.classes) - 1
+
+    def __repr__(self) -> str:
+        return f"BoundaryEnsemble({self.n_trees} trees for each boundary of {len(self.classes)} classes)"
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        from podium.objectives.cumulative import probabilities_between
+
+        return probabilities_between(scores)
+
+    def _expected(self, scores: Floats) -> Floats:
+        from podium.objectives.cumulative import expected_above
+
+        return expected_above(scores, self.worth)
 
 
 @dataclass(frozen=True)
 class TreesOnBaseScores(OverTrees):
-    """Trees on top of a submodel that is code, not data: a function, another library's model, a column of scores.
+    """Trees on top of a submodel that a file cannot store: a function, another library's model, a column of scores.
 
-    Its scores must be passed with the features, `predict(X, base_scores=scores)`: the file cannot hold them.
+    Pass its scores with the features, as `predict(X, base_scores=scores)`.
 
     Attributes:
-        trees: that were trained on top.
-        name: what the submodel was called.
-        checksum: of its scores of the training data, in the order of their values.
-        scale: what its scores are multiplied by.
+        trees: the trees on top.
+        name: the name of the submodel.
+        checksum: a checksum of its sorted scores of the training data.
+        scale: the factor of its scores.
 
     Example:
         >>> import podium
@@ -199,7 +248,7 @@ class TreesOnBaseScores(OverTrees):
         n_trees: int | None = None,
         n_threads: int | None = None,
     ) -> Floats:
-        """The score of each row: the submodel's, which must be passed as `base_scores`, and the trees'."""
+        """Return the score of each row: the submodel's, passed as `base_scores`, plus the trees'."""
         base = self._scaled(base_scores, self._checked_rows(features))
         return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
 
@@ -209,16 +258,16 @@ class TreesOnBaseScores(OverTrees):
     def _scaled(self, base_scores: Floats | None, n_rows: int) -> Floats:
         if base_scores is None:
             raise DataError(
-                f"this model goes on from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
-                "the file: give its scores of these rows, predict(X, base_scores=scores)"
+                f"this model continues from the scores of {self.name} (checksum {self.checksum[:12]}), which is not in "
+                "the file: pass its scores of these rows, predict(X, base_scores=scores)"
             )
         base_scores = to_numbers(base_scores, "base_scores").astype(np.float64, copy=False)
         if base_scores.shape != (n_rows,):
-            raise DataError(f"base_scores must be a number for each of the {n_rows} rows, not {base_scores.shape}")
+            raise DataError(f"base_scores must be a number for each of the {n_rows} rows, but got {base_scores.shape}")
         return self.scale * base_scores
 
     def truncate(self, n_trees: int) -> TreesOnBaseScores:
-        """The first trees alone."""
+        """Return the model with only the first trees."""
         return replace(self, trees=self.trees.truncate(n_trees))
 
     def _parameters(self) -> list[Any]:
@@ -233,12 +282,12 @@ class TreesOnBaseScores(OverTrees):
         trees, submodel = Ensemble.from_parts(stored), stored.mapping("submodel")
         name, checksum, scale = submodel.get("name"), submodel.get("checksum"), submodel.get("scale", 1.0)
         if not isinstance(name, str) or not isinstance(checksum, str):
-            raise stored.error("its submodel is not named")
+            raise stored.error("the name of its submodel is missing")
         if not isinstance(scale, float) or not 0 < scale < math.inf:  # files of version 0.1 have no scale
-            raise stored.error("the scale of its submodel is not a number above 0")
+            raise stored.error("the scale of its submodel must be a positive number")
         return cls(trees, name, checksum, scale)
 
 
 def checksum(scores: Floats) -> str:
-    """A hash of scores that does not depend on the order of rows."""
+    """Return a hash of scores that does not depend on the order of rows."""
     return hashlib.sha256(np.sort(scores).tobytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""The scores of anything that ranks: models, estimators, other libraries' models, functions, columns of scores."""
+"""The scores of any ranker: models, estimators, other libraries' models, functions, columns of scores."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from podium.models.over_trees import TreesOnBaseScores
 
 
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
-    """The scores of the data's rows: by a model, by any object with `predict`, by a function, or as they are given.
+    """Return the scores of the data's rows by a model, any object with `predict`, a function, or given scores.
 
-    Models of other libraries get the features: a matrix of numbers with NaN where a value is missing, or a pandas frame
-    if they were fitted on one. Functions get the data.
+    Models of other libraries receive the features as a matrix with NaN for missing values, or as a pandas frame if they
+    were fitted on one. Functions receive the data.
     """
     model = model_of(ranker)
     if isinstance(model, Model) and (model is ranker or not isinstance(model, TreesOnBaseScores)):
@@ -39,14 +39,14 @@ def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> F
     if scores.shape == (len(data), 1):
         scores = scores[:, 0]
     if scores.shape != (len(data),) or not np.isfinite(scores).all():
-        raise DataError(f"a ranker must give a finite number for each of the {len(data)} rows, not {scores.shape}")
+        raise DataError(f"a ranker must return a finite score for each of {len(data)} rows, but got {scores.shape}")
     return scores
 
 
 def _foreign_features(ranker: Any, data: RankingData) -> Any:
-    """The features as a model of another library expects them: by name, if it was fitted with names."""
+    """Return the features for a model of another library: a frame if it was fitted with names, else a matrix."""
     if data.encoding:
-        raise DataError("a model of another library cannot read categories that Podium encoded: give its scores")
+        raise DataError("another library's model cannot use categories that Podium encoded: pass its scores instead")
     fitted_with = getattr(ranker, "feature_names_in_", None)
     if fitted_with is None or data.feature_names is None:
         return data.features
@@ -56,15 +56,15 @@ def _foreign_features(ranker: Any, data: RankingData) -> Any:
 
 
 def as_submodel(ranker: Any, like: Any) -> Any:
-    """A submodel as a model where it is data: a model or its file, an estimator of Podium's, features with weights."""
+    """Return a submodel as a model if it is a model or its file, a Podium estimator, or features with weights."""
     if isinstance(ranker, str | os.PathLike):
         from podium.models.file import load_model
 
         return load_model(ranker)
     if isinstance(ranker, Parameterized) and not hasattr(ranker, "model_"):
         raise DataError(
-            f"submodel: this {type(ranker).__name__} is not fitted. If you fitted it, scikit-learn's clone, which "
-            "searches and pipelines call, took the fit away: pass its model, submodel=estimator.model_"
+            f"submodel: this {type(ranker).__name__} is not fitted. If you did fit it, scikit-learn's clone, which "
+            "searches and pipelines call, removed the fit: pass its model, submodel=estimator.model_"
         )
     ranker = model_of(ranker)
     if not isinstance(ranker, Mapping):
@@ -77,7 +77,9 @@ def as_submodel(ranker: Any, like: Any) -> Any:
                 raise DataError(f"submodel: there is no feature named {feature!r}")
             feature = like.feature_names.index(feature)
         if not 0 <= feature < like.n_features:
-            raise DataError(f"submodel: there is no feature {feature}; they are numbered 0 to {like.n_features - 1}")
+            raise DataError(
+                f"submodel: there is no feature {feature}; features are numbered 0 to {like.n_features - 1}"
+            )
         require_number(f"the submodel's weight of feature {feature}", weight)
         weights[feature] = weight
     return LinearModel(weights, np.zeros(like.n_features), feature_names=like.feature_names)

@@ -1,4 +1,4 @@
-"""New weights for the trees of an ensemble, each in turn the exact best ([W] §4)."""
+"""Refitting of the weights of an ensemble's trees, each in turn to the exact optimum ([W] §4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.models.base import model_of
 from podium.models.ensemble import Ensemble
 from podium.trees import Tree
 
-CANCELLED = 2.0**-10  # where less than this is left of a difference, its rounding would count
+CANCELLED = 2.0**-10  # if a difference is smaller than this share, its rounding error matters
 
 
 def refit_weights(
@@ -32,19 +32,21 @@ def refit_weights(
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Ensemble:
-    """Hold all other trees and give each in turn the exact best weight; the measure on the data never gets worse.
+    """Set the weight of each tree in turn to the exact best while the others are fixed.
+
+    The measure on the data never gets worse.
 
     Args:
         model: an ensemble, or an estimator that has one.
-        data: the queries whose mean counts; validation queries guard against over-fitting.
+        data: the queries to maximize the mean on; use validation queries to avoid overfitting.
         measure: any measure with swap deltas.
-        bounds: the weight of a tree, in units of its present one, between these; 1 stays unless another is better.
-        cycles: how often to go through all trees, at most; it ends when no weight changes.
-        ties: see `combine`.
-        n_threads: all cores by default; the result is the same.
+        bounds: the bounds of a tree's weight, relative to its current one; it stays 1 unless another is better.
+        cycles: the maximum number of cycles over all trees; the search ends when no weight changes.
+        ties: how to order ties, see `combine`.
+        n_threads: the number of threads; all cores by default. The result is the same.
 
     Returns:
-        The same trees, their leaf values multiplied by the new weights.
+        The same trees with their leaf values multiplied by the new weights.
 
     Example:
         >>> import podium
@@ -57,7 +59,7 @@ def refit_weights(
     require_whole("cycles", cycles, 1)
     ensemble = model_of(model)
     if not isinstance(ensemble, Ensemble):
-        raise DataError(f"refit_weights takes an ensemble of trees, not {type(ensemble).__name__}")
+        raise DataError(f"model must be an ensemble of trees, but got {type(ensemble).__name__}")
     data = as_data(data)
     warn_of_powers([as_measure(measure)], data)
     sweep = Sweep(data, measure, ties, n_threads)
@@ -76,7 +78,7 @@ def refit_weights(
                     summed = _summed(trees, leaves)
                     if (reached := sweep.value(summed)) > value:
                         scores, value, changed = summed, reached, True
-                    else:  # by rounding the sum of all trees is not quite what was swept
+                    else:  # rounding makes the sum of all trees differ slightly from the swept scores
                         trees[k] = tree
                 advance(1)
             if not changed:
@@ -88,7 +90,7 @@ def refit_weights(
 
 
 def _summed(trees: list[Tree], leaves: Int32s) -> Floats:
-    """The scores as the ensemble adds them: tree after tree."""
+    """Return the scores, summed tree by tree as the ensemble does."""
     scores = np.zeros(len(leaves))
     for k, tree in enumerate(trees):
         scores += tree.leaf_value[leaves[:, k]]
@@ -96,7 +98,7 @@ def _summed(trees: list[Tree], leaves: Int32s) -> Floats:
 
 
 def _without(k: int, trees: list[Tree], leaves: Int32s, scores: Floats, tree_scores: Floats) -> Floats:
-    """The scores of all trees but one: a difference, but for a tree so large that the others are lost in it."""
+    """Return the scores of all trees but one: a difference, or a sum if the tree is so large that the others cancel."""
     rest = scores - tree_scores
     if np.abs(rest).max(initial=0.0) > CANCELLED * np.abs(tree_scores).max(initial=0.0):
         return rest

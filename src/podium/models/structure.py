@@ -1,4 +1,4 @@
-"""What the flat arrays of trees must be like, so that walking them is safe."""
+"""Validation of the flat arrays of trees, so that traversal is safe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s, Ints
 from podium.errors import DataError
 
-# The arrays of an ensemble, with their types: one entry for each node, leaf, tree or category.
+# The arrays of an ensemble with their types: one entry per node, leaf, tree or category.
 ARRAYS = {
     "node_offsets": np.int64, "leaf_offsets": np.int64, "feature": np.int32, "threshold": np.float32,
     "missing_left": np.bool_, "category": np.int32, "left": np.int32, "right": np.int32, "gain": np.float64,
@@ -20,58 +20,59 @@ ARRAYS = {
 }  # fmt: skip
 OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right", "gain", "count")
 OF_LEAVES = ("leaf_value", "leaf_count")
-LARGEST_VALUE = 1e290  # of a leaf: the sum of as many as memory holds is finite
+LARGEST_VALUE = 1e290  # of a leaf: the sum of as many as fit into memory is finite
 
 
 def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
-    """Refuse arrays which a walk from a root could leave, or in which it could go round for ever.
+    """Raise if a walk from a root could leave the arrays or never end.
 
-    Every kernel that walks a model (`models/scoring/`) and every method that takes trees apart relies on this:
+    Every kernel that traverses a model (`models/scoring/`) and every method that handles single trees relies on this:
 
-    1. All arrays are there, one-dimensional, contiguous, of the types that kernels are compiled for.
-    2. Offsets begin with 0, never descend, and end with the length of what they cut: tree t's nodes and leaves, and the
-       values of every category, lie within their arrays. This is seen by comparing neighbours. Differences could wrap
-       in int64, and are taken only afterwards, when all offsets lie between 0 and a length.
-    3. Node k of a tree of n nodes has children that are nodes above k and below n, or leaves from 0 to n. So every
-       step of a walk raises k or ends at a leaf: it ends after n steps at most, and nothing outside the tree is read.
-    4. Each node but the root, and each leaf, is a child exactly once. So recursion visits each node once.
-    5. A feature is one of the `n_features` columns, which scoring compares with the data; a category has an entry in
-       `category_offsets`.
+    1. All arrays exist, and are one-dimensional, contiguous and of the types that kernels are compiled for.
+    2. Offsets begin with 0, never descend, and end with the length of the array that they divide, so that tree t's
+       nodes and leaves, and the values of every category, are within their arrays. Neighbouring offsets are compared,
+       because differences of arbitrary int64 could overflow.
+    3. The children of node k of a tree of n nodes are nodes above k and below n, or leaves from 0 to n. So every step
+       of a walk increases k or ends at a leaf: a walk ends after at most n steps, and reads nothing outside the tree.
+    4. Each node except the root, and each leaf, is a child exactly once. So recursion visits each node once.
+    5. A feature is one of the `n_features` columns, which scoring compares with the data, and a category has an entry
+       in `category_offsets`.
 
-    Numbers that no index is made of are only kept from spoiling a score: thresholds are not NaN, leaf values bounded.
+    Numbers that are not used as indices must only not spoil a score: thresholds are not NaN, and leaf values are
+    bounded.
     """
 
     def require(condition: Any, problem: str) -> None:
         if not condition:
-            raise DataError(f"the trees are not valid: {problem}")
+            raise DataError(f"the trees are invalid: {problem}")
 
     for key, dtype in ARRAYS.items():
         a = arrays.get(key)
         sound = isinstance(a, np.ndarray) and a.dtype == dtype and a.ndim == 1 and a.flags.c_contiguous
         require(sound and a.flags.aligned, f"{key} must be a contiguous column of {np.dtype(dtype)}")  # type: ignore[union-attr]
-    require(arrays.keys() == ARRAYS.keys(), "there are arrays of other names")
+    require(arrays.keys() == ARRAYS.keys(), "there are unknown arrays")
     nodes, leaves, sets = (arrays[key] for key in ("node_offsets", "leaf_offsets", "category_offsets"))
     n_nodes, n_leaves = len(arrays["feature"]), len(arrays["leaf_value"])
     for key in OF_NODES:
-        require(len(arrays[key]) == n_nodes, f"{key} has another length than feature")
-    require(len(arrays["leaf_count"]) == n_leaves, "leaf_count has another length than leaf_value")
+        require(len(arrays[key]) == n_nodes, f"{key} and feature must have the same length")
+    require(len(arrays["leaf_count"]) == n_leaves, "leaf_count and leaf_value must have the same length")
     require(are_offsets(nodes, n_nodes), "node_offsets do not match the arrays")
     require(are_offsets(leaves, n_leaves), "leaf_offsets do not match the arrays")
     require(are_offsets(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
-    require(len(nodes) == len(leaves), "nodes and leaves are of different numbers of trees")
+    require(len(nodes) == len(leaves), "node_offsets and leaf_offsets have different numbers of trees")
     sizes = np.diff(nodes)
-    require(np.array_equal(np.diff(leaves), sizes + 1), "a tree has not one leaf more than nodes")
+    require(np.array_equal(np.diff(leaves), sizes + 1), "a tree must have one leaf more than nodes")
 
     feature, category = arrays["feature"], arrays["category"]
     require(_are_between(feature, 0, n_features - 1), "a feature is out of range")
     require(_are_between(category, -1, len(sets) - 2), "a category is out of range")
     used = category[category >= 0]
-    require(np.array_equal(used, np.arange(len(sets) - 1)), "categories are not one for each node")
+    require(np.array_equal(used, np.arange(len(sets) - 1)), "each set of categories must belong to exactly one node")
     require(_ascend_within(arrays["category_values"], sets), "the categories of a node do not ascend")
     require(_are_between(arrays["missing_left"].view(np.uint8), 0, 1), "missing_left is neither true nor false")
     require(not np.isnan(arrays["threshold"]).any(), "a threshold is NaN")
     bounded = _are_between(arrays["leaf_value"], -LARGEST_VALUE, LARGEST_VALUE)  # false for NaN
-    require(bounded, "a leaf's value is not finite, or absurd")
+    require(bounded, "the value of a leaf is not finite or too large")
     _check_children(arrays, nodes, leaves, sizes, require)
 
 
@@ -79,7 +80,7 @@ def _check_children(
     arrays: Mapping[str, NDArray[Any]], nodes: Ints, leaves: Ints, sizes: Ints,
     require: Any,
 ) -> None:  # fmt: skip
-    """Points 3 and 4 of `check_trees`; offsets are known to be right."""
+    """Check points 3 and 4 of `check_trees`; the offsets are already known to be valid."""
     n_nodes, n_leaves = len(arrays["feature"]), len(arrays["leaf_value"])
     root, size, first_leaf = (np.repeat(x, sizes) for x in (nodes[:-1], sizes, leaves[:-1]))
     node = np.arange(n_nodes) - root
@@ -87,7 +88,7 @@ def _check_children(
     for side in ("left", "right"):
         child = arrays[side].astype(np.int64)
         inner = child >= 0
-        require((~inner | (child > node)).all(), "a node leads back to a node before it")
+        require((~inner | (child > node)).all(), "the child of a node comes before it")
         require((~inner | (child < size)).all(), "the children of a tree are not its nodes")
         require((inner | (~child <= size)).all(), "the children of a tree are not its leaves")
         is_child += np.bincount((root + child)[inner], minlength=n_nodes)
@@ -95,12 +96,12 @@ def _check_children(
     is_root, is_alone = np.zeros(n_nodes, np.int64), np.zeros(n_leaves, np.int64)
     is_root[nodes[:-1][sizes > 0]] = 1
     is_alone[leaves[:-1][sizes == 0]] = 1
-    require((is_child + is_root == 1).all(), "a node of a tree is not the child of one other")
-    require((is_leaf_child + is_alone == 1).all(), "a leaf of a tree is not the child of one node")
+    require((is_child + is_root == 1).all(), "a node must be the child of exactly one other node")
+    require((is_leaf_child + is_alone == 1).all(), "a leaf must be the child of exactly one node")
 
 
 def are_offsets(offsets: Ints, total: int) -> bool:
-    """Whether offsets go from 0 to a total and never descend; compared, since differences of any int64 may wrap."""
+    """Return whether offsets ascend from 0 to a total, without differences, which could overflow int64."""
     ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == total
     return bool(ends and (offsets[1:] >= offsets[:-1]).all())
 
@@ -110,7 +111,7 @@ def _are_between(values: NDArray[Any], least: float, most: float) -> bool:
 
 
 def _ascend_within(values: Float32s, offsets: Ints) -> bool:
-    """Whether the values between two offsets ascend: scoring finds them by bisection."""
+    """Return whether the values between offsets ascend, because scoring finds them by bisection."""
     ascends = values[1:] > values[:-1]
     starts = offsets[(offsets > 0) & (offsets < len(values))]
     ascends[starts - 1] = True
@@ -118,7 +119,7 @@ def _ascend_within(values: Float32s, offsets: Ints) -> bool:
 
 
 def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: Ints) -> dict[str, NDArray[Any]]:
-    """The arrays of some trees alone, in the order of their numbers."""
+    """Return the arrays of only some trees, in the order of `numbers`."""
     nodes, node_offsets = _pieces(arrays["node_offsets"], numbers)
     leaves, leaf_offsets = _pieces(arrays["leaf_offsets"], numbers)
     selected = {key: arrays[key][nodes] for key in OF_NODES} | {key: arrays[key][leaves] for key in OF_LEAVES}
@@ -131,7 +132,7 @@ def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: Ints) -> dict[str,
 
 
 def _pieces(offsets: Ints, numbers: Ints) -> tuple[Ints, Ints]:
-    """The indices of some pieces, one piece after the other, and the offsets of the pieces among them."""
+    """Return the indices of some pieces, and the offsets of the pieces among them."""
     starts, sizes = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
     after = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     return np.arange(after[-1]) + np.repeat(starts - after[:-1], sizes), after

@@ -1,7 +1,9 @@
-"""How the flat arrays of trees become scores: in blocks of documents (`TreeScorer`), or by a walk from each root.
+"""Scoring with the flat arrays of trees: in blocks of documents (`TreeScorer`), or by traversal of each tree.
 
-`program` turns trees into searches, comparisons, choices and codes; `encoding` has the choices; `blocks` runs a program
-on some hundred documents at a time. `traversal` walks: for few documents, trees of thousands of leaves, and leaves.
+`program` translates trees into searches, comparisons, choices and codes (`encoding`), and `blocks` runs a program on
+hundreds of documents at a time, with a bit for each. No code is compiled for a model. `traversal` walks the trees, for
+few documents, trees of thousands of leaves, and the leaves of documents. Sums are in double precision in the order of
+the trees, so that both ways give the same bits. docs/performance.md has the cost of each stage.
 """
 
 from podium.models.scoring.traversal import Traversal, TreeArrays

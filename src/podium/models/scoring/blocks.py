@@ -1,4 +1,4 @@
-"""Scoring hundreds of documents at a time, with a bit of a word for each: `podium.models.scoring.program` says how."""
+"""Kernels that score hundreds of documents at a time, with one bit of a word for each, by a `Program`."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
 from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
 from podium.models.scoring.traversal import index_among
 
-U = np.uint64  # indices that cannot be negative spare the compiler a test
+U = np.uint64  # an unsigned index avoids Numba's check for negative indices
 
-SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8  # words of 64 documents
+# Blocks of 2 and 8 words of 64 documents. A tuple's length is part of its type, so kernels are compiled for each.
+SMALL_BLOCK, LARGE_BLOCK = (0,) * 2, (0,) * 8
 
 
 class BlockMemory(NamedTuple):
-    """Memory for one block."""
+    """Scratch memory for one block."""
 
-    columns: Float32s  # some columns of the block's values, one after the other
-    ranks: NDArray[np.int8]  # of each search
+    columns: Float32s  # some columns of the block's values
+    ranks: NDArray[np.int8]  # the ranks of each search
     words: Ints  # rows of bits
-    codes: Ints  # of each document, for the trees of a group
+    codes: Ints  # the codes of each document for the trees of a group
 
 
 class Blocks:
-    """Scores rows with a program, block by block. Threads may share it: each takes its own scratch memory.
+    """Scores rows with a program, block by block. Threads may share it, because each call takes its own scratch memory.
 
-    Choices and planes are no longer numbers of rows of words, but where these begin in a block of this size.
+    Choices and planes contain positions of words in a block of this size, instead of row numbers, which saves a
+    multiplication for each.
     """
 
     def __init__(self, program: Program, block: tuple[int, ...]) -> None:
@@ -49,7 +51,7 @@ class Blocks:
 
     @property
     def n_documents(self) -> int:
-        """Documents of a block."""
+        """The number of documents of a block."""
         return WORD * len(self.block)
 
     def add_scores(self, rows: DenseRows, first: int, last: int, scores: Floats) -> None:
@@ -77,7 +79,7 @@ def score_blocks(
     rows: DenseRows, first: Int, last: Int, searches: Searches, comparisons: Comparisons, categories: Categories,
     groups: Groups, scratch: BlockMemory, scores: Floats, block: Any,
 ) -> None:  # fmt: skip
-    """Add the values of a program's trees, in their order, to the scores of some rows."""
+    """Add the values of a program's trees, in order, to the scores of some rows."""
     size = WORD * len(block)
     for start in range(first, last, size):
         n = min(size, last - start)
@@ -103,9 +105,9 @@ def score_blocks(
 def _rank(
     rows: DenseRows, start: Int, last_row: Int, place: Int, size: Int, searches: Searches, scratch: BlockMemory
 ) -> None:
-    """The ranks of the values of 64 rows from `start` on, in each search; rows past the last are copies of it.
+    """Find the ranks of the values of 64 rows from `start` on in each search; rows past the last are copies of it.
 
-    They are at `place` among the `size` ranks of each search.
+    They go to `place` among the `size` ranks of each search.
     """
     not_inlined()
     columns = scratch.columns
@@ -123,7 +125,7 @@ def _rank(
 
 @helper
 def _compare(comparisons: Comparisons, size: Int, scratch: BlockMemory, block: Any) -> None:
-    """All comparisons, a row of words each."""
+    """Compute all comparisons, a row of words each."""
     not_inlined()
     for k in range(len(comparisons.bound)):
         start = np.int64(comparisons.search[k]) * size
@@ -134,7 +136,7 @@ def _compare(comparisons: Comparisons, size: Int, scratch: BlockMemory, block: A
 def _look_up(
     rows: DenseRows, start: Int, n: Int, n_before: Int, categories: Categories, scratch: BlockMemory, block: Any
 ) -> None:
-    """The comparisons with sets of categories, which follow the `n_before` others."""
+    """Compute the comparisons with sets of categories, which follow the `n_before` others."""
     not_inlined()
     for f in range(len(categories.feature)):
         low, high = categories.value_offsets[f], categories.value_offsets[f + 1]
@@ -162,7 +164,10 @@ def _choose(groups: Groups, group: Int, scratch: BlockMemory, block: Any) -> Non
 
 @helper
 def _add_eight(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, start: Int) -> None:
-    """Add the leaves of eight trees, whose codes are bytes, one after the other."""
+    """Add the leaves of eight trees with one-byte codes, in order.
+
+    It is not inlined, because the eight tables would not fit into the registers of its caller.
+    """
     not_inlined()
     leaves, table, byte = groups.leaves, groups.table[first : first + CODES], U(255)
     t0, t1, t2, t3 = U(table[0]), U(table[1]), U(table[2]), U(table[3])
@@ -183,7 +188,7 @@ def _add_eight(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, 
 
 @helper
 def _add_four(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, start: Int) -> None:
-    """Add the leaves of four trees, whose codes have two bytes, one after the other."""
+    """Add the leaves of four trees with two-byte codes, in order."""
     not_inlined()
     leaves, table, short = groups.leaves, groups.table[first : first + CODES], U(65535)
     t0, t1, t2, t3 = U(table[0]), U(table[2]), U(table[4]), U(table[6])

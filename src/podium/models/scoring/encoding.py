@@ -1,16 +1,16 @@
-"""Leaves as codes: how the bits of a leaf's number follow from the comparisons of a tree.
+"""Codes of leaves: how the bits of a leaf's number follow from the comparisons of a tree.
 
-The comparisons of a tree are rows of words, a bit for each document. The leaf of a document is a *code*, and each bit
-of the code is a row of words, too, made by *choices*: where the bits of a condition are set the bits of one row, else
-those of another.
+The comparisons of a tree are rows of words with a bit for each document. The leaf of a document is a *code*, and each
+bit of the code is a row of words as well, computed by *choices*: a choice takes the bits of one row where the bits of a
+condition are set, and those of another row elsewhere.
 
 A tree of two leaves has a code of one bit, the comparison itself. In general a region of a tree is cut in two: the part
-`inner` below one of its nodes, and what is left, `outer`, in which the node's sibling takes the place of their parent.
-Both have codes. The code of the region has their bits, chosen by whether a document is in `inner`, and this condition
-as one bit more. Bits that only one part has need no choice: whatever they are for the other part, its leaves stand in
-the table at all of these codes. If the cut is below the root the condition is the root's comparison; cuts further down
-need choices to join the comparisons on the way, and keep the codes of uneven trees short. A tree of n leaves so takes
-about n choices, on 512 documents at once, where a walk takes its depth of steps for each.
+`inner` below one of its nodes, and the rest, `outer`, in which the node's sibling replaces their parent. Both have
+codes. The code of the region has their bits, chosen by whether a document is in `inner`, and this condition as one more
+bit. Bits that only one part has need no choice: the leaves of the other part are in the table at all values of these
+bits. If the cut is below the root, the condition is the root's comparison. Cuts further down need choices to combine
+the comparisons on the way, but keep the codes of unbalanced trees short. A tree of n leaves takes about n choices for
+512 documents at once, while a walk takes as many steps as the tree is deep for each document.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from podium.core.array_types import Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 
 NO_BITS, ALL_BITS, COMPARISONS = 0, 1, 2  # rows of words: all bits unset, all set, then the comparisons
-MAX_BITS = 14  # of a code: the leaves of a tree are a table of 2^bits
-TOO_DEEP = -1  # what `encode_trees` returns for trees that need more
+MAX_BITS = 14  # maximum length of a code: the leaves of a tree are a table of 2^bits
+TOO_DEEP = -1  # the result of `encode_trees` for trees that need more
 
 
 class EncodedTrees(NamedTuple):
-    """The choices and codes of some trees, each with temporary rows of its own, numbered from 0 after `temporary`."""
+    """The choices and codes of trees; each tree has its own temporary rows, numbered from `temporary` on."""
 
-    choices: Int32s  # rows of target, condition and the two to choose from, four for each choice
-    choice_offsets: Ints  # of each tree's choices
+    choices: Int32s  # four rows for each choice: the target, the condition, and the two to choose from
+    choice_offsets: Ints  # where each tree's choices begin
     planes: Int32s  # the rows of the bits of each tree's code
-    plane_offsets: Ints  # of each tree's bits
+    plane_offsets: Ints  # where each tree's bits begin
     n_temporary: Ints  # the number of temporary rows of each tree
-    # leaf_code, leaf_care: of each leaf the code, and which of its bits matter
+    # leaf_code, leaf_care: the code of each leaf, and which of its bits matter
     leaf_code: Int32s
     leaf_care: Int32s
 
 
-# A node or leaf of one tree, as regions are cut out of it. Leaf k of a tree of n nodes is the entry n + k.
+# A node or leaf of a tree from which regions are cut out. Leaf k of a tree of n nodes is the entry n + k.
 NODE = np.dtype(
     [
         ("left", np.int32),
         ("right", np.int32),
-        ("n_leaves", np.int32),  # below it
-        ("depth", np.int32),  # of what is below it
-        ("row", np.int32),  # of its comparison; of a leaf the code
-        ("care", np.int32),  # of a leaf the bits of the code that matter
+        ("n_leaves", np.int32),  # the number of leaves below it
+        ("depth", np.int32),  # the depth of the tree below it
+        ("row", np.int32),  # the row of its comparison; for a leaf, the code
+        ("care", np.int32),  # for a leaf, the bits of the code that matter
     ]
 )
 
-# A region that is being encoded. Its two parts come one after the other: `stage` counts them.
+# A region that is being encoded. Its two parts are encoded in turn: `stage` counts them.
 FRAME = np.dtype(
     [
         ("root", np.int32),
-        ("n_bits", np.int32),  # that its code may have
+        ("n_bits", np.int32),  # the maximum length of its code
         ("stage", np.int32),
         ("condition", np.int32),  # the row that distinguishes the parts
         ("yes", np.int32),  # the part where its bits are set
@@ -64,38 +64,38 @@ FRAME = np.dtype(
     ]
 )
 
-# What has been done of a tree so far: one entry.
+# The progress of encoding a tree, a single record.
 COUNTS = np.dtype(
     [
         ("n_choices", np.int64),
-        ("n_temporary", np.int64),  # rows
-        ("n_free", np.int64),  # of these
-        ("n_bits", np.int64),  # of the codes of encoded regions, on a stack
-        ("n_leaves", np.int64),  # of these regions, likewise
-        ("spare", np.int64),  # bits that a code has more than the number of leaves needs
+        ("n_temporary", np.int64),  # the number of temporary rows
+        ("n_free", np.int64),  # the number of free ones among these
+        ("n_bits", np.int64),  # the number of bits on the stack, of the codes of encoded regions
+        ("n_leaves", np.int64),  # the number of leaves of these regions, on the stack
+        ("spare", np.int64),  # by how many bits a code may exceed what the number of leaves needs
     ]
 )
 
-MOST_CHOICES = 2 * MAX_BITS  # for each node: of its code's bits, and on the way to its cut
-MOST_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: each level has one at most
+MOST_CHOICES = 2 * MAX_BITS  # per node: for its code's bits, and on the way to its cut
+MOST_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: at most one code per level
 
 
 class _Stacks(NamedTuple):
-    """Of the regions that are encoded but not yet part of a larger one."""
+    """The regions that are encoded but not yet part of a larger one."""
 
-    sizes: Ints  # the number of bits and of leaves of each, one after the other
+    sizes: Ints  # the number of bits and of leaves of each
     bits: Int32s  # the rows of their codes
     leaves: Int32s
-    free: Int32s  # temporary rows that are not used any more
-    path: Int32s  # nodes on the way to a cut
+    free: Int32s  # temporary rows that are no longer in use
+    path: Int32s  # the nodes on the way to a cut
 
 
 def encode_all(left: Int32s, right: Int32s, row: Int32s, node_offsets: Ints, temporary: int) -> EncodedTrees | None:
-    """The choices and codes of trees; None where one is so large or deep that a walk is faster.
+    """Return the choices and codes of trees; None if one is so large or deep that a walk is faster.
 
     Args:
-        left, right, node_offsets: of the trees, as in `podium.models.Ensemble`.
-        row: of the comparison of each node.
+        left, right, node_offsets: the trees, as in `podium.models.Ensemble`.
+        row: the row of each node's comparison.
         temporary: the first temporary row.
 
     """
@@ -121,7 +121,7 @@ def encode_trees(
     left: Int32s, right: Int32s, row: Int32s, node_offsets: Ints, temporary: Int,
     encoded: EncodedTrees,
 ) -> Int:  # fmt: skip
-    """Fill in the choices and codes of all trees; the number of choices, or `TOO_DEEP`."""
+    """Fill in the choices and codes of all trees, and return the number of choices, or `TOO_DEEP`."""
     largest = 1
     for tree in range(len(node_offsets) - 1):
         largest = max(largest, node_offsets[tree + 1] - node_offsets[tree])
@@ -159,7 +159,7 @@ def encode_trees(
 
 @helper
 def _fill_nodes(left: Any, right: Any, row: Any, nodes: Any) -> None:
-    """The whole tree, with the number of leaves and the depth below each node; children come after their parents."""
+    """Fill in the nodes of a tree, with the number of leaves and the depth below each; children follow parents."""
     n = len(left)
     for leaf in range(n, 2 * n + 1):
         nodes[leaf].n_leaves, nodes[leaf].depth, nodes[leaf].row, nodes[leaf].care = 1, 0, 0, 0
@@ -181,12 +181,12 @@ def _measure(nodes: Any, node: Int) -> None:
 def _encode(
     n: Int, n_bits: Int, temporary: Int, nodes: Any, frames: Any, stacks: _Stacks, counts: Any, choices: Any
 ) -> Any:
-    """Encode a tree of n nodes with a code of so many bits at most; whether that was possible."""
+    """Encode a tree of n nodes with a code of limited length, and return whether that was possible."""
     top, n_encoded = 0, 0
     frames[0].root, frames[0].n_bits, frames[0].stage = 0, n_bits, 0
     while top >= 0:
         frame = frames[top]
-        if frame.root >= n:  # a leaf has a code of no bits
+        if frame.root >= n:  # a leaf has an empty code
             stacks.leaves[counts[0].n_leaves] = frame.root
             counts[0].n_leaves += 1
             stacks.sizes[2 * n_encoded], stacks.sizes[2 * n_encoded + 1] = 0, 1
@@ -210,13 +210,13 @@ def _encode(
 
 @helper
 def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any) -> None:
-    """Cut the region of a frame in two: its condition, the part where it holds and the part where not.
+    """Cut the region of a frame in two: set its condition, the part where it holds and the part where it does not.
 
-    Where both parts below the root get codes that are short enough, there. Else the way goes down, to the larger child
-    again and again, as far as that is so, or to where the parts are most alike.
+    The cut is at the root if both parts below it get short enough codes. Otherwise it descends to the larger child
+    until that is the case, or to where the parts are most similar in size.
     """
     root, spare = nodes[frame.root], counts[0].spare
-    most = 1 << (frame.n_bits - 1)  # codes of a part
+    most = 1 << (frame.n_bits - 1)  # maximum number of codes of a part
     left, right = nodes[root.left], nodes[root.right]
     left_fits = left.depth < frame.n_bits or left.n_leaves << spare <= most
     right_fits = right.depth < frame.n_bits or right.n_leaves << spare <= most
@@ -249,10 +249,10 @@ def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, c
 def _join_path(
     length: Int, holds_inside: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any
 ) -> Int:
-    """A row of the documents that follow the whole path: those whose bits are set, or those whose bits are not."""
+    """Return a row that marks the documents that follow the whole path, with set or with unset bits."""
     path = stacks.path
     condition = np.int64(nodes[path[length - 1]].row)
-    others = np.int64(NO_BITS if holds_inside else ALL_BITS)  # what those get who leave the way before
+    others = np.int64(NO_BITS if holds_inside else ALL_BITS)  # the bits of documents that leave the path earlier
     for k in range(length - 2, -1, -1):
         target = condition if condition >= temporary else _new_row(temporary, stacks.free, counts)
         goes_left = nodes[path[k]].left == path[k + 1]
@@ -264,7 +264,7 @@ def _join_path(
 
 @helper
 def _take_out(length: Int, nodes: Any, path: Any) -> Int:
-    """Take the node at the end of a path out of its region; the root of what is left."""
+    """Remove the node at the end of a path from its region, and return the root of the rest."""
     parent = nodes[path[length - 1]]
     sibling = np.int64(parent.right if parent.left == path[length] else parent.left)
     if length == 1:
@@ -281,7 +281,7 @@ def _take_out(length: Int, nodes: Any, path: Any) -> Int:
 
 @helper
 def _join(condition: Int, last: Int, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, choices: Any) -> None:
-    """Join the codes of the last two encoded regions, `last` and the one before it, where the condition holds."""
+    """Join the codes of the last two encoded regions by the condition: `last` where it holds, else the other."""
     bits, sizes = stacks.bits, stacks.sizes
     n_yes, n_no = sizes[2 * last - 2], sizes[2 * last]
     first = counts[0].n_bits - n_yes - n_no
@@ -311,7 +311,7 @@ def _join(condition: Int, last: Int, temporary: Int, nodes: Any, stacks: _Stacks
 
 @helper
 def _new_row(temporary: Int, free: Any, counts: Any) -> Int:
-    """A temporary row that is free, or a new one."""
+    """Return a free temporary row, or a new one."""
     if counts[0].n_free:
         counts[0].n_free -= 1
         return np.int64(free[counts[0].n_free])

@@ -1,11 +1,11 @@
-"""What scoring in blocks does for a model, as arrays: no code is compiled for it.
+"""Programs, which describe as arrays how to score in blocks with a model; no code is compiled for it.
 
-1. *Searches*: a feature's thresholds, ascending. The rank of a value among them, a byte, decides all comparisons with
-   them. Features with missing values that go left somewhere and right elsewhere have two searches; so have those with
+1. *Searches*: the ascending thresholds of a feature. The rank of a value among them, a byte, determines all comparisons
+   with them. A feature has two searches if its missing values go left at some nodes and right at others, or if it has
    more thresholds than a byte can number.
-2. *Comparisons*: of a rank with a bound. Equal comparisons of all trees are made once.
+2. *Comparisons* of a rank with a bound. Equal comparisons of all trees are computed once.
 3. *Choices* and *codes* (`podium.models.scoring.encoding`), in groups of as many trees as codes fit into 64 bits:
-   eight codes of a byte, or four of two.
+   eight one-byte codes, or four two-byte codes.
 4. *Leaves*: a table of each tree's leaf values by code.
 """
 
@@ -23,16 +23,16 @@ from podium.core.compiling import kernel
 from podium.models.scoring.encoding import COMPARISONS, EncodedTrees, encode_all
 from podium.models.scoring.traversal import TreeArrays
 
-MOST_ROWS = 1 << 15  # of words: in small blocks two bytes are then enough to say where they begin
-MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # so that temporary rows have room
-MOST_NODES = 1 << 18  # of one program: beyond, building it would take too much memory at once
-MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # of a search
+MOST_ROWS = 1 << 15  # rows of words: in small blocks, two bytes are then enough for their positions
+MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # to leave room for temporary rows
+MOST_NODES = 1 << 18  # per program: building a larger one would take too much memory at once
+MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # per search
 MOST_MEMBERS = 1 << 24  # bytes of all tables of categories
 MISSING_LEFT, MISSING_RIGHT = -128, 127  # ranks below every bound, and below none
 
 
 class Searches(NamedTuple):
-    """Sorted by feature. A search's thresholds are in `pivots` as `podium.core.bitwise.find_ranks` reads them."""
+    """The searches, sorted by feature; `pivots` has the thresholds in the layout of `core.bitwise.find_ranks`."""
 
     feature: Ints
     table: Ints
@@ -42,48 +42,48 @@ class Searches(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """Sorted by search: which ranks lie below a bound."""
+    """The comparisons, sorted by search, of ranks with a bound."""
 
     search: Int32s
     bound: NDArray[np.int8]
 
 
 class Categories(NamedTuple):
-    """Features of categories: comparison k asks whether the index of a value is among its members."""
+    """The categorical features: comparison k tests whether the index of a value is among its members."""
 
     feature: Ints  # sorted
-    # value_offsets, values: the categories of each feature that any node knows, ascending
+    # value_offsets, values: the categories of each feature in any node, ascending
     value_offsets: Ints
     values: Float32s
-    comparison_offsets: Ints  # of each feature's comparisons
-    # member_offsets, members: of each comparison 1 or 0 for each category, and 0 for all other values
+    comparison_offsets: Ints  # where each feature's comparisons begin
+    # member_offsets, members: 1 or 0 for each category of each comparison, followed by 0 for all other values
     member_offsets: Ints
     members: Bytes
 
 
 class Groups(NamedTuple):
-    """Trees in groups: entry g * 8 + k is of code k of group g, and of a tree where codes are of two bytes, k even."""
+    """Trees in groups: entry g * 8 + k belongs to code k of group g; trees with two-byte codes have even k."""
 
-    n_trees: Ints  # of each group: 8, or 4 whose codes have two bytes
-    # choice_offsets, choices: of each group; numbers of rows of words
+    n_trees: Ints  # per group: 8, or 4 with two-byte codes
+    # choice_offsets, choices: the choices of each group, as row numbers of words
     choice_offsets: Ints
     choices: NDArray[Any]
-    # plane_offsets, planes: of each code, likewise
+    # plane_offsets, planes: the bits of each code, as row numbers of words
     plane_offsets: Ints
     planes: NDArray[Any]
-    # table, leaves: where the leaf values of the tree of a code begin
+    # table, leaves: where the leaf values of each code's tree begin, and the values
     table: Ints
     leaves: Floats
 
 
 class Program(NamedTuple):
-    """All that scoring in blocks needs of some consecutive trees."""
+    """The description of consecutive trees for scoring in blocks."""
 
     searches: Searches
     comparisons: Comparisons
     categories: Categories
     groups: Groups
-    n_rows: int  # of words
+    n_rows: int  # the number of rows of words
 
 
 # The nodes that compare numbers, sorted by feature, missing direction and threshold, and where a new comparison begins.
@@ -91,7 +91,7 @@ SortedNodes = tuple[NDArray[np.intp], Bools]
 
 
 def make_programs(trees: TreeArrays) -> list[Program] | None:
-    """Programs for consecutive parts of the trees; None where walking them is faster, or the tables too large."""
+    """Return programs for consecutive parts of the trees; None if walking is faster or the tables are too large."""
     n_trees = len(trees.node_offsets) - 1
     if len(trees.feature) <= MOST_NODES:
         nodes = _sorted_nodes(trees, slice(None))
@@ -109,7 +109,7 @@ def make_programs(trees: TreeArrays) -> list[Program] | None:
 
 
 def _cut_trees(node_offsets: Ints) -> list[int]:
-    """Cut the trees so that each part has few enough nodes for row numbers of two bytes, or is a single tree."""
+    """Cut the trees into parts that are single trees, or have few enough nodes for two-byte row numbers."""
     n_trees = len(node_offsets) - 1
     cuts = [0]
     for tree in range(1, n_trees):
@@ -131,7 +131,7 @@ def _sorted_nodes(trees: TreeArrays, nodes: slice) -> SortedNodes:
 
 
 def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: SortedNodes) -> Program | None:
-    """The program of the trees `first` … `last` − 1; None where walking them is faster, or the tables too large."""
+    """Return the program of trees `first` … `last` − 1; None if walking is faster or the tables are too large."""
     nodes = slice(trees.node_offsets[first], trees.node_offsets[last])
     order, is_new = sorted_nodes
     n_numeric = int(is_new.sum())
@@ -156,7 +156,7 @@ def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: SortedN
 
 
 def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[Searches, Comparisons]:
-    """Searches for a node of each comparison, sorted by feature, missing direction and threshold."""
+    """Return the searches of the comparisons' nodes, sorted by feature, missing direction and threshold."""
     feature, threshold = trees.feature[nodes][node], trees.threshold[nodes][node]
     missing_left = trees.missing_left[nodes][node]
     if not len(node):
@@ -185,7 +185,7 @@ def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[
 
 
 def _categories(trees: TreeArrays, nodes: slice) -> tuple[Categories, NDArray[np.intp]]:
-    """The tables of the nodes that ask for categories, and these nodes sorted by feature."""
+    """Return the tables of the nodes that test categories, and these nodes sorted by feature."""
     node = np.flatnonzero(trees.category[nodes] >= 0)
     node = node[np.argsort(trees.feature[nodes][node], kind="stable")]
     feature = trees.feature[nodes][node]
@@ -207,7 +207,7 @@ def _categories(trees: TreeArrays, nodes: slice) -> tuple[Categories, NDArray[np
 
 
 def _groups(encoded: EncodedTrees, leaf_offsets: Ints, values: Floats, temporary: int) -> tuple[Groups, int]:
-    """Trees in groups, and the number of temporary rows that the largest group needs."""
+    """Return the trees in groups, and the number of temporary rows that the largest group needs."""
     n_bits = np.diff(encoded.plane_offsets)
     n_trees = len(n_bits)
     firsts, sizes, tree = [], [], 0
@@ -217,7 +217,7 @@ def _groups(encoded: EncodedTrees, leaf_offsets: Ints, values: Floats, temporary
         tree += sizes[-1]
     bounds = np.minimum(np.append(firsts, n_trees), n_trees).astype(np.int64)
     group = np.searchsorted(bounds[1:], np.arange(n_trees), side="right")
-    before = np.cumsum(encoded.n_temporary) - encoded.n_temporary  # temporary rows of a group follow each other
+    before = np.cumsum(encoded.n_temporary) - encoded.n_temporary  # temporary rows of a group are consecutive
     shift = before - before[bounds[group]] if n_trees else before
     choices = _moved(encoded.choices, 4 * np.diff(encoded.choice_offsets), shift, temporary)
     planes = _moved(encoded.planes, n_bits, shift, temporary)
@@ -229,7 +229,7 @@ def _groups(encoded: EncodedTrees, leaf_offsets: Ints, values: Floats, temporary
     table_offsets = np.cumsum(np.append(1, 1 << n_bits))
     table = np.zeros(CODES * len(sizes), np.int64)
     table[code_of_tree] = table_offsets[:-1]
-    leaves = np.full(table_offsets[-1], -0.0)  # the first is of trees that are not there: x + −0 = x for every x
+    leaves = np.full(table_offsets[-1], -0.0)  # the first entry is for absent trees: x + −0 = x for every x
     fill_tables(leaf_offsets, n_bits, table_offsets, encoded.leaf_code, encoded.leaf_care, values, leaves)
     n_temporary = np.bincount(group, encoded.n_temporary, len(sizes)).max(initial=0)
     return Groups(
@@ -239,7 +239,7 @@ def _groups(encoded: EncodedTrees, leaf_offsets: Ints, values: Floats, temporary
 
 
 def _moved(rows: Int32s, sizes: Ints, shift: Ints, temporary: int) -> NDArray[np.uint16]:
-    """Rows of words, the temporary ones of each tree moved behind those of the trees before it in its group."""
+    """Return row numbers with each tree's temporary rows moved after those of earlier trees of its group."""
     moved = rows + np.where(rows >= temporary, np.repeat(shift, sizes), 0)
     return moved.astype(np.uint16)
 
@@ -248,13 +248,13 @@ def _moved(rows: Int32s, sizes: Ints, shift: Ints, temporary: int) -> NDArray[np
 def fill_tables(
     leaf_offsets: Ints, n_bits: Ints, table_offsets: Ints, code: Any, care: Any, values: Any, leaves: Any
 ) -> None:
-    """Write each leaf's value to all entries of its tree's table whose bits that matter are those of its code."""
+    """Write each leaf's value to all entries of its tree's table that agree with its code in the bits that matter."""
     for tree in range(len(n_bits)):
         first = table_offsets[tree]
         for leaf in range(leaf_offsets[tree], leaf_offsets[tree + 1]):
             free = ((1 << n_bits[tree]) - 1) & ~np.int64(care[leaf])
             others = np.int64(0)
-            while True:  # all subsets of the bits that do not matter
+            while True:  # loop over all subsets of the bits that do not matter
                 leaves[first + (code[leaf] | others)] = values[leaf]
                 others = (others - free) & free
                 if others == 0:

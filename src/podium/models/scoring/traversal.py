@@ -1,4 +1,4 @@
-"""Scoring by walking each tree from its root to a leaf."""
+"""Scoring by traversal of each tree from its root to a leaf."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from podium.core.threads import map_threads, ranges
 from podium.data.features import Features
 from podium.data.sparse import frozen_block, is_sparse
 
-SPARSE_ROWS_AT_ONCE = 4096  # that are made dense
+SPARSE_ROWS_AT_ONCE = 4096  # rows to make dense at a time
 
 
 class TreeArrays(NamedTuple):
-    """What decides scores, of all the arrays of an ensemble; see `podium.models.Ensemble` and `podium.trees.Tree`."""
+    """The arrays of an ensemble that determine scores; see `podium.models.Ensemble` and `podium.trees.Tree`."""
 
     node_offsets: Ints
     leaf_offsets: Ints
@@ -34,7 +34,7 @@ class TreeArrays(NamedTuple):
 
 
 class Traversal:
-    """Scores rows of float32 features by walking trees that `check_trees` has found safe."""
+    """Scores rows of float32 features by traversal of trees that `check_trees` has accepted."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
@@ -52,7 +52,7 @@ class Traversal:
             pass
 
     def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
-        """The leaf of each tree (column) that each row falls into."""
+        """Return the leaf of each tree (column) that each row falls into."""
         leaves = np.empty((features.shape[0], len(self.trees.node_offsets) - 1), np.int32)
 
         def work(bounds: tuple[int, int]) -> None:
@@ -99,7 +99,7 @@ def _find_leaf(x: Float32s, tree: Int, trees: TreeArrays) -> Int:
 
 @helper
 def goes_left(value: Any, node: Int, trees: TreeArrays) -> Any:
-    """Whether a value of its feature sends a document to the left at a node, counted among those of all trees."""
+    """Return whether a value sends a document to the left at a node, numbered among all trees' nodes."""
     if trees.category[node] >= 0:
         first, last = trees.category_offsets[trees.category[node]], trees.category_offsets[trees.category[node] + 1]
         return index_among(value, trees.category_values, first, last) < last - first
@@ -110,7 +110,7 @@ def goes_left(value: Any, node: Int, trees: TreeArrays) -> Any:
 
 @helper
 def index_among(value: Any, values: Float32s, first: Int, last: Int) -> Int:
-    """The index of a value among the ascending ones from `first` to `last`, by bisection; their number if it is not."""
+    """Return the index of a value among ascending values from `first` to `last`; their number if it is absent."""
     low, high = first, last
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Scoring with trees, in the way that is fastest for them and for the number of documents."""
+"""Scoring with trees by the fastest method for them and for the number of documents."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks
 from podium.models.scoring.program import Program, make_programs
 from podium.models.scoring.traversal import Traversal
 
-ROWS_WORTH_A_PROGRAM = 1000  # walking this many takes as long as making the program
-ROWS_WORTH_A_BLOCK = 8  # walking fewer is faster
-SPARSE_ROWS_AT_ONCE = 1 << 22  # values that are made dense, at most
+ROWS_WORTH_A_PROGRAM = 1000  # traversal of this many rows takes as long as making the program
+ROWS_WORTH_A_BLOCK = 8  # for fewer rows, traversal is faster
+SPARSE_ROWS_AT_ONCE = 1 << 22  # maximum number of values to make dense at a time
 
 
 class TreeScorer:
-    """Scores rows of float32 features by trees that `check_trees` has found safe; threads may share it.
+    """Scores rows of float32 features by trees that `check_trees` has accepted; threads may share it.
 
-    A program is made when it is worth it: at `prepare`, or when as many rows have been walked as it takes.
+    It makes a program by `prepare`, or once it has traversed so many rows that a program pays off.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -68,7 +68,7 @@ class TreeScorer:
             self._traversal.add_scores(features, scores, first, last, n_threads)
 
     def _is_worth_it(self, n_rows: int) -> bool:
-        """Whether there is a program, now that `n_rows` more rows are to be scored."""
+        """Return whether to use a program for `n_rows` more rows, making it if necessary."""
         if not self._is_prepared:
             self._rows_walked += n_rows
             if self._rows_walked < ROWS_WORTH_A_PROGRAM:
@@ -77,7 +77,7 @@ class TreeScorer:
         return bool(self._dense)
 
     def _add_to_sparse(self, features: Features, scores: Floats, n_threads: int | None) -> None:
-        """Make some rows dense at a time, with the features that the trees ask for."""
+        """Score sparse rows, making some rows dense at a time, with only the features that the trees use."""
         n_at_once = max(1024, SPARSE_ROWS_AT_ONCE // max(1, len(self._used)))
         for start in range(0, features.shape[0], n_at_once):
             rows = slice(start, start + n_at_once)
@@ -85,7 +85,7 @@ class TreeScorer:
             _add_in_blocks(self._sparse, dense, scores[rows], n_threads)
 
     def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
-        """The leaf of each tree (column) that each row falls into."""
+        """Return the leaf of each tree (column) that each row falls into."""
         return self._traversal.leaves(features, n_threads)
 
 
@@ -95,7 +95,7 @@ class _ProgramBlocks:
 
 
 def _add_in_blocks(programs: list[_ProgramBlocks], features: Float32s, scores: Floats, n_threads: int | None) -> None:
-    """Share the rows among threads, a number of large blocks at a time."""
+    """Score rows on threads, several large blocks at a time."""
     rows = as_rows(features)
     size = programs[0].large.n_documents
     n_blocks = -(-rows.n_rows // size)
@@ -112,7 +112,7 @@ def _add_in_blocks(programs: list[_ProgramBlocks], features: Float32s, scores: F
 
 
 def _add_to_rows(programs: list[_ProgramBlocks], rows: DenseRows, first: int, last: int, scores: Floats) -> None:
-    """Large blocks, and small ones for a rest that fills less than half of a large one."""
+    """Score rows in large blocks, and in small ones if the rest fills less than half of a large one."""
     size = programs[0].large.n_documents
     rest = (last - first) % size
     middle = last if rest > size // 2 else last - rest
@@ -124,7 +124,7 @@ def _add_to_rows(programs: list[_ProgramBlocks], rows: DenseRows, first: int, la
 
 
 def _renumbered(program: Program, used: Ints) -> Program:
-    """The same program for rows that have only the features that are used."""
+    """Return the same program for rows that only have the features in use."""
     searches, categories = program.searches, program.categories
     return program._replace(
         searches=searches._replace(feature=np.searchsorted(used, searches.feature)),
