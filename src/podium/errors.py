@@ -1,4 +1,4 @@
-"""What Podium raises and warns: every message says what was expected, what came and what to do."""
+"""Podium's errors and warnings. Every message states what is wrong, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = [
     "DataError", "FileFormatError", "MissingExtraError", "ParameterError", "PodiumError", "PodiumWarning",
 ]  # fmt: skip
 
-HEAD, TAIL = 1500, 400  # characters of a long message that are shown
+HEAD, TAIL = 1500, 400  # characters to keep of a long message
 
 
 def _shortened(arguments: tuple[object, ...]) -> tuple[object, ...]:
-    """Messages without the middle of very long ones: names and fields that they quote may be of any length."""
+    """Cut the middle out of very long messages: the names and fields that they quote may have any length."""
     return tuple(
         f"{text[:HEAD]} … {text[-TAIL:]}" if isinstance(text, str) and len(text) > HEAD + TAIL + 3 else text
         for text in arguments
@@ -21,26 +21,26 @@ def _shortened(arguments: tuple[object, ...]) -> tuple[object, ...]:
 
 
 class PodiumError(Exception):
-    """The base of all errors that Podium raises on purpose."""
+    """The base class of all errors that Podium raises on purpose."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*_shortened(arguments))
 
 
 class DataError(PodiumError, ValueError):
-    """Data or a parameter that cannot be right."""
+    """Invalid data or an invalid value of a parameter."""
 
 
 class ParameterError(DataError, TypeError):
-    """A parameter that does not exist."""
+    """The name of a parameter that does not exist."""
 
 
 class FileFormatError(DataError):
-    """A file that cannot be read, with the place where it went wrong.
+    """A file that cannot be read, with the place of the problem.
 
     Attributes:
         path: the file, as the caller named it.
-        line: the line, counted from 1, or None where no line is to blame.
+        line: the line, counted from 1, or None if the problem is not in a single line.
         column: the character within the line, counted from 1, or None.
         problem: the message without the place.
 
@@ -60,7 +60,7 @@ class FileFormatError(DataError):
 
 
 class MissingExtraError(PodiumError, ImportError):
-    """An optional dependency that is not installed."""
+    """A missing package of one of Podium's extras."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -74,14 +74,14 @@ class MissingExtraError(PodiumError, ImportError):
 
 
 class PodiumWarning(UserWarning):
-    """Something legal that is often a mistake."""
+    """A warning about something valid that is often a mistake."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*_shortened(arguments))
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
-    """Issue a `PodiumWarning` at the caller `stacklevel` calls up, counted as `warnings.warn` does."""
+    """Issue a `PodiumWarning`; `stacklevel` counts callers as in `warnings.warn`."""
     warnings.warn(message, PodiumWarning, stacklevel + 1)
 
 

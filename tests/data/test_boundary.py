@@ -53,12 +53,12 @@ def test_paths_that_no_file_has(path, tmp_path):
 
 def test_text_that_utf8_cannot_hold(odd, tmp_path):
     for name in ("a.txt", "a.parquet"):
-        with pytest.raises(DataError, match="UTF-8 cannot hold"):
+        with pytest.raises(DataError, match="cannot be encoded as UTF-8"):
             odd.write(tmp_path / name)
     for call in (lambda path: write_run(odd, [1], path), lambda path: write_qrels(odd, path)):
-        with pytest.raises(DataError, match="UTF-8 cannot hold"):
+        with pytest.raises(DataError, match="cannot be encoded as UTF-8"):
             call(tmp_path / "a.run")
-    with pytest.raises(DataError, match="UTF-8 cannot hold"):
+    with pytest.raises(DataError, match="cannot be encoded as UTF-8"):
         RankingData([[1]], qid=[1], feature_names=["\ud800"]).write(tmp_path / "a.parquet")
     assert not list(tmp_path.iterdir())
 

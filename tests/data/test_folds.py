@@ -72,12 +72,12 @@ def test_all_parts_of_a_fold_have_the_same_features(tmp_path, options, filler):
 def test_what_is_no_folder_of_folds_is_refused(tmp_path):
     with pytest.raises(FileFormatError, match="is not a folder"):
         podium.data.datasets.folds(tmp_path / "none")
-    with pytest.raises(FileFormatError, match="holds no folds"):
+    with pytest.raises(FileFormatError, match="has no folds"):
         podium.data.datasets.folds(tmp_path)
     with pytest.raises(DataError, match="parts must be"):
         podium.data.datasets.folds(tmp_path, parts="x")
     (tmp_path / "Fold1").mkdir()
-    with pytest.raises(FileFormatError, match="Fold1: holds no training data"):
+    with pytest.raises(FileFormatError, match="Fold1: has no training data"):
         podium.data.datasets.folds(tmp_path)
     put(tmp_path / "Fold1" / "train.txt", 1)
     put(tmp_path / "Fold1" / "train.txt.gz", 1)

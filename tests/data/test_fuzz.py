@@ -72,12 +72,12 @@ def test_letor_is_read_as_the_slow_reader_reads_it(text):
     try:
         expected = read_letor_slowly(raw, largest_index=50)
     except Rejected as rejected:
-        place = f"line {rejected.line}, column {rejected.column}:|holds no documents"
+        place = f"line {rejected.line}, column {rejected.column}:|has no documents"
         with pytest.raises(podium.FileFormatError, match=place):
             podium.read(io.BytesIO(raw), "letor", largest_index=50, returning_qid="merge")
         return
     if not expected.qid:
-        with pytest.raises(podium.FileFormatError, match="holds no documents"):
+        with pytest.raises(podium.FileFormatError, match="has no documents"):
             podium.read(io.BytesIO(raw), "letor")
         return
     for sparse in (False, True):

@@ -66,12 +66,12 @@ def test_bad_files_are_refused_by_name(tmp_path):
     with pytest.raises(FileFormatError, match=r"none\.parquet: cannot be opened"):
         podium.read(tmp_path / "none.parquet")
     pq.write_table(pa.table({"qid": pa.array([], pa.int64())}), tmp_path / "empty.parquet")
-    with pytest.raises(FileFormatError, match="holds no documents"):
+    with pytest.raises(FileFormatError, match="has no documents"):
         podium.read(tmp_path / "empty.parquet")
     for name in ("qid", "label", "label.x", "position"):
-        with pytest.raises(DataError, match="rename it"):
+        with pytest.raises(DataError, match="rename the feature"):
             RankingData([[1]], qid=[1], feature_names=[name]).write(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="no meaning"):
+    with pytest.raises(DataError, match="does not apply"):
         podium.read(io.BytesIO(), "parquet", first_index=0)
 
 

@@ -71,7 +71,9 @@ def test_several_files_and_compressed_ones(tmp_path):
     data = podium.read([tmp_path / "a.txt.gz", tmp_path / "b.txt.gz"])
     assert data.qid.tolist() == [0, 1, 1, 2, 3, 3]
     (tmp_path / "b.txt.query").unlink()
-    with pytest.raises(FileFormatError, match=r"b\.txt\.gz: has no file of sizes, but others read with it have"):
+    with pytest.raises(
+        FileFormatError, match=r"b\.txt\.gz: has no side file of sizes, but other files read with it do"
+    ):
         podium.read([tmp_path / "a.txt.gz", tmp_path / "b.txt.gz"])
 
 
@@ -85,13 +87,13 @@ def test_several_files_and_compressed_ones(tmp_path):
             r"rank\.train\.query, line 2: expected the number of documents of a query, a whole number",
         ),
         ("query", "3\n1.5\n", "but found '1.5'"),
-        ("query", "5\n0\n", "whole number from 1 on, but found '0'"),
+        ("query", "5\n0\n", "whole number of at least 1, but found '0'"),
         ("query", "", "but found ''"),
         ("weight", "1\n2\n3\n", "has 5 documents, but its weight file has 3 lines"),
-        ("weight", "1\n2\nnan\n4\n5\n", "line 3: expected a weight, a number from 0 on, but found 'nan'"),
+        ("weight", "1\n2\nnan\n4\n5\n", "line 3: expected a weight, a number of at least 0, but found 'nan'"),
         ("weight", "1\n2\n-3\n4\n5\n", "found '-3'"),
         ("position", "1\n2\n", "its position file has 2 lines"),
-        ("group", "5\n", r"rank\.train\.group: says the same as rank\.train\.query: keep one"),
+        ("group", "5\n", r"rank\.train\.group: has the same role as rank\.train\.query: keep one"),
     ],
 )
 def test_what_does_not_fit(folder, suffix, text, words):
@@ -104,7 +106,7 @@ def test_what_does_not_fit(folder, suffix, text, words):
 
 def test_a_query_id_on_a_later_line(folder):
     (folder / "rank.train").write_text("1 1:1\n0 1:2\n0 qid:3 1:1\n1 1:1\n0 1:1\n")
-    with pytest.raises(FileFormatError, match="line 3: has a query id, but lines before it have none"):
+    with pytest.raises(FileFormatError, match="line 3: has a query id, but earlier lines have none"):
         podium.read(folder / "rank.train")
 
 
@@ -112,13 +114,13 @@ def test_without_queries_the_error_names_the_remedy(tmp_path):
     (tmp_path / "a.txt").write_text("1 1:1\n")
     with pytest.raises(FileFormatError, match=r"expected qid:ID after the label.*FILE\.query or FILE\.group"):
         podium.read(tmp_path / "a.txt")
-    with pytest.raises(podium.DataError, match="the format is not clear from the name"):
+    with pytest.raises(podium.DataError, match="does not determine the format"):
         podium.read(tmp_path / "a.train")
 
 
 def test_initial_scores_are_not_read(folder):
     (folder / "rank.train.init").write_text("1\n")
-    with pytest.warns(podium.errors.PodiumWarning, match="initial scores are not read"):
+    with pytest.warns(podium.errors.PodiumWarning, match="initial scores are ignored"):
         podium.read(folder / "rank.train")
 
 

@@ -45,25 +45,25 @@ MATRICES += [
 
 @pytest.mark.parametrize("k", range(len(MATRICES)))
 def test_a_broken_matrix_is_refused(k):
-    with pytest.raises(DataError, match="sparse matrix is broken"):
+    with pytest.raises(DataError, match="sparse matrix is invalid"):
         RankingData(MATRICES[k], [1, 0, 1, 0], qid=QID)
 
 
 def test_estimators_and_models_refuse_one_too():
     data = podium.artificial(8, features=4)
     ranker = podium.LambdaMART(n_trees=1, n_leaves=2).fit(data)
-    with pytest.raises(DataError, match="sparse matrix is broken"):
+    with pytest.raises(DataError, match="sparse matrix is invalid"):
         podium.LambdaMART(n_trees=1).fit(MATRICES[0], [1, 0, 1, 0], qid=QID)
-    with pytest.raises(DataError, match="sparse matrix is broken"):
+    with pytest.raises(DataError, match="sparse matrix is invalid"):
         ranker.predict(MATRICES[0])
 
 
 def test_column_numbers_beyond_int32_are_refused():
     wide = sparse.coo_array(([1.0, 2.0], ([0, 1], [0, 2**32 + 1])), shape=(2, 2**33))
-    with pytest.raises(DataError, match=r"2_147_483_646 columns at most"):
+    with pytest.raises(DataError, match=r"at most 2_147_483_646 columns"):
         RankingData(wide, qid=[1, 1])
     for option in ("n_features", "largest_index"):
-        with pytest.raises(DataError, match=f"{option} must be 2_147_483_646 at most"):
+        with pytest.raises(DataError, match=f"{option} must be at most 2_147_483_646"):
             podium.read("none.txt", **{option: 2**32})
 
 

@@ -27,11 +27,11 @@ def test_everything_is_counted(as_sparse):
     assert found.missing == pytest.approx(1 / 20)
     assert found.labels["relevance"].counts == {"0": 3, "1": 1, "2": 1}
     assert found.warnings == [
-        "feature 2 (counted from 0) has one value only",
-        "feature 1 (counted from 0) equals the labels 'relevance': a leak?",
-        "1 documents have the features of another one of their query",
-        "1 of 2 queries have no relevant document: say how measures shall count them",
-        "1 of 2 queries have equal labels only: nothing to learn there",
+        "feature 2 (counted from 0) has a single value",
+        "feature 1 (counted from 0) equals the labels 'relevance': is it a leak?",
+        "1 documents have the same features as another document of their query",
+        "1 of 2 queries have no relevant document: choose how measures count them with empty=…",
+        "1 of 2 queries have equal labels, so models learn nothing from them",
     ]
 
 
@@ -42,7 +42,7 @@ def test_it_prints_and_dumps():
     assert "queries    2, with 2 to 3 documents, 2.5 on average" in text
     assert "labels     relevance: 0: 60.0%, 1: 20.0%, 2: 20.0%" in text
     assert "labels     clicks (4 documents labelled): 0: 75.0%, 0.5: 25.0%" in text
-    assert "warning    feature 'c' has one value only" in text
+    assert "warning    feature 'c' has a single value" in text
     assert json.loads(json.dumps(data.summary().to_dict()))["queries"] == 2
 
 
@@ -66,6 +66,6 @@ def test_losses_are_warnings():
 def test_no_data_and_one_row():
     assert podium.artificial(3, documents=2, features=2).select([]).summary().documents == 0
     assert RankingData([[1.0]], [1], qid=[1]).summary().warnings == [
-        "1 of 1 queries have equal labels only: nothing to learn there"
+        "1 of 1 queries have equal labels, so models learn nothing from them"
     ]
     assert RankingData(sparse.csr_matrix((0, 3)), qid=[]).summary().queries == 0

@@ -1,4 +1,4 @@
-"""Ranking data whose features are bins in the files of a folder."""
+"""Ranking data with features stored as bins in a folder."""
 
 from __future__ import annotations
 
@@ -60,31 +60,31 @@ class BinnedContent:
 
     folder: Path
     binned: BinnedFeatures
-    hashes: UInt64s  # of the features of each document
+    hashes: UInt64s  # a hash of each document's features
     values: Float32s | None  # the features, or None if they were not kept
-    max_bins: int  # the limit that the features were cut with
+    max_bins: int  # the value of max_bins that the features were binned with
     feature_names: tuple[str, ...] | None
     encoding: Encoding
     origin: Mapping[str, Any]  # how the source was read, see `RankingData`
-    counts: ValueCounts | None  # of values, for the summary
-    rows: Ints | None = None  # the rows of the folder that these are; None for all
+    counts: ValueCounts | None  # statistics of values, for the summary
+    rows: Ints | None = None  # the rows of the folder that are used; None for all
 
 
 class BinnedFiles(RankingData):
-    """Ranking data as bins in a folder, memory-mapped: the result of `bin_files` and `open_binned`.
+    """Ranking data as a memory-mapped folder of bins: the result of `bin_files` and `open_binned`.
 
     Boosted trees train on it as on any `RankingData`, with identical results. Documents of a query are adjacent, and
     queries are in the order of their first appearance. Document ids are not kept. Models that need the values of
-    features, such as nets and linear rankers, need `keep_values` and raise without it. Trees that split between the
-    bins predict without values.
+    features, such as nets and linear rankers, need `keep_values` and raise without it. Trees that were trained on these
+    bins predict from the bins alone.
     `take`, `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
 
     Attributes:
         folder: the folder of the files.
         binned: the bins, a `podium.trees.BinnedFeatures`.
-        max_bins: the limit that the features were cut with.
-        has_values: whether the values of features are kept as well.
-        seconds: the time of each step of `bin_files`; empty for a folder that was opened.
+        max_bins: the value of `max_bins` that the features were binned with.
+        has_values: whether the folder also contains the values of features.
+        seconds: the duration of each step of `bin_files`; empty if the folder was opened with `open_binned`.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -121,12 +121,12 @@ class BinnedFiles(RankingData):
 
     @property
     def max_bins(self) -> int:
-        """The limit that the features were cut with."""
+        """The value of `max_bins` that the features were binned with."""
         return self.content.max_bins
 
     @property
     def has_values(self) -> bool:
-        """Whether the values of features are kept."""
+        """Whether the folder also contains the values of features."""
         return self.content.values is not None
 
     @property
@@ -134,8 +134,8 @@ class BinnedFiles(RankingData):
         """The values of features, memory-mapped; raise if they were not kept."""
         if self.content.values is None:
             raise DataError(
-                f"{self.folder} holds bins, not the values of features, which this needs: "
-                "bin_files(…, keep_values=True) keeps them; bin_files(…, like=…) gives validation data the bins of "
+                f"{self.folder} contains only bins, but this needs the values of features: bin the files again with "
+                "bin_files(…, keep_values=True). For validation data, use bin_files(…, like=…) to get the bins of the "
                 "training data"
             )
         return self.content.values
@@ -150,7 +150,7 @@ class BinnedFiles(RankingData):
 
     @cached_property
     def are_all_constant(self) -> bool:
-        """Whether no feature has two values, or a value and missing ones."""
+        """Whether every feature is constant; a missing value counts as another value."""
         columns = self.binned.columns.reshape(self.n_features, self.n_documents)
         return not any((column != column[0]).any() for column in columns)
 
@@ -164,25 +164,25 @@ class BinnedFiles(RankingData):
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = {name: value for name, value in self._arguments().items() if name in CHANGEABLE}
         labels = arguments["labels"]
-        if "relevance" not in labels:  # or the folder's would come back
+        if "relevance" not in labels:  # otherwise the folder's labels would be restored
             arguments["relevance"] = None
         return reopen, (self.folder, self.content.rows, arguments, dict(self.reading))
 
     def bins_for(self, max_bins: int, categorical: Iterable[int]) -> BinnedFeatures:
-        """Return the bins; raise if training asks for others."""
+        """Return the bins; raise if training needs other ones."""
         remedy = f"bin the files again, or train with max_bins={self.max_bins}"
         if max_bins != self.max_bins:
-            raise DataError(f"{self.folder} was binned with max_bins={self.max_bins}, not {max_bins}: {remedy}")
+            raise DataError(f"{self.folder} was binned with max_bins={self.max_bins}, but got {max_bins}: {remedy}")
         numbers = set(categorical) - set(self.binned.bins.categories)
         if numbers:
             raise DataError(
-                f"{self.folder} has feature {min(numbers)} binned as numbers, not as categories: "
+                f"feature {min(numbers)} was binned as a number in {self.folder}, but is categorical in training: "
                 "bin the files again with bin_files(…, categorical=…)"
             )
         return self.binned
 
     def take(self, rows: Ints) -> BinnedFiles:
-        """Return some rows, by number or by a mask, in this order; their bins are copied into memory."""
+        """Return the given rows, by number or by a mask, in this order; their bins are copied into memory."""
         rows = row_numbers(self, rows)
         content, columns = self.content, columns_of_rows(self, rows)
         part = replace(
@@ -196,16 +196,16 @@ class BinnedFiles(RankingData):
         """Return a copy with other labels, weights, positions or preferences; with other features, a `RankingData`."""
         wrong = next((name for name in changes if name not in CHANGEABLE), None)
         if wrong is not None:
-            raise DataError(f"{wrong} of binned data cannot be changed: change it in the files, and bin them again")
+            raise DataError(f"{wrong} of binned data cannot be changed: change the files, then bin them again")
         return super().replace(**changes)
 
     def summary(self) -> Summary:
-        """Summarize the data and likely mistakes; values of features were counted during binning."""
+        """Summarize the data and likely mistakes, using the statistics of values from binning."""
         return summarize(self, self.content.counts if not self.has_values else None)
 
     def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
         if arguments["feature_names"] != self.feature_names or arguments["encoding"] != self.encoding:
-            raise DataError("names and encoding of binned features cannot be changed without the features")
+            raise DataError("feature_names and encoding of binned data can only be changed together with features")
         counts = self.content.counts
         if counts is not None:
             same = {source for source, labels in self.labels.items() if arguments["labels"].get(source) is labels}
@@ -223,15 +223,15 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
     """Open the folder of binned data that `bin_files` wrote.
 
     Args:
-        folder: where it is.
-        verify: compare the checksums of all files, and prove that no index in them leads out of an array; this reads
-            them once. Without it only sizes are compared: leave it out for folders that you wrote yourself.
+        folder: the folder to open.
+        verify: verify the checksums of all files, and that every index in them is within bounds. This reads the files
+            once. With False, only sizes are checked: use it for folders that you wrote yourself.
 
     Returns:
-        The data. Its bins are mapped: they are read as training uses them.
+        The data. Its bins are memory-mapped, so they are read only when training uses them.
 
     Raises:
-        FileFormatError: with the file that is absent or damaged.
+        FileFormatError: if a file is missing or damaged; the message names it.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -280,7 +280,7 @@ def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
 
 
 def reopen(folder: Path, rows: Ints | None, changes: dict[str, Any], reading: dict[str, Any]) -> BinnedFiles:
-    """Unpickle: open the folder in another process, take some rows, and set labels and the like."""
+    """Unpickle the data: open the folder, take the rows, and set the labels, weights and other columns."""
     data = open_binned(folder, verify=False)
     data = data if rows is None else data.take(rows)
     changed = data.replace(**changes)
@@ -319,7 +319,7 @@ def _mapped(folder: Path, name: str, dtype: Any, size: int) -> NDArray[Any]:
 
 
 def _has_layout(folder: Path) -> bool:
-    """Whether the folder holds the layout for growth, which validation data lacks."""
+    """Return whether the folder contains the layout for growing trees, which validation data does not have."""
     return (folder / LAYOUT).exists()
 
 

@@ -70,23 +70,23 @@ def bin_files(
 
     Args:
         source: files, as for `read`; they are read twice, so they cannot be streams.
-        folder: to be written. It appears when it is whole.
+        folder: the folder to write. It appears only when it is complete.
         format: as for `read`.
-        max_bins: as `LambdaMART` takes it: training must ask for the same.
-        categorical: features that hold categories: columns by name, as for `read`; others, and those of LETOR text, by
-            name or number, as `LambdaMART` takes them.
-        like: training data, binned or its folder: these files get its features and its bins, for validation.
-        keep_values: keep the features as well, in 4 bytes each, for what needs them: scores, nets, linear rankers.
-        overwrite: replace a folder of binned data.
-        columns: names of columns by option of the command line, which models remember for `podium score`.
-        n_threads: all cores by default; the result is the same.
-        **options: of `read`, such as `qid`, `absent` or `normalize`.
+        max_bins: the same as for `LambdaMART`; training must use the same value.
+        categorical: the categorical features: text columns by name, as for `read`; other features by name or number, as
+            for `LambdaMART`.
+        like: binned training data, or its folder. The files are then binned with its features and bins, for validation.
+        keep_values: also keep the values of features, 4 bytes each, for predictions, nets and linear rankers.
+        overwrite: whether to replace an existing folder of binned data.
+        columns: the names of columns by option of the command line, which models store for `podium score`.
+        n_threads: the number of threads, all cores by default; the result does not depend on it.
+        **options: the options of `read`, such as `qid`, `absent` or `normalize`.
 
     Returns:
-        The data; `seconds` says what each step took.
+        The data; `seconds` has the duration of each step.
 
     Raises:
-        FileFormatError: with file, line and column where the source is not as it should be. No folder is left then.
+        FileFormatError: if the source is invalid; the message names the file, line and column. No folder is left then.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -102,12 +102,12 @@ def bin_files(
     require_whole("max_bins", max_bins, 2, most=MAX_BINS)
     folder = to_path(folder)
     if folder.exists() and overwrite and not is_binned(folder):
-        raise FileFormatError(folder, "is not a folder of binned data, so it is not replaced: name another")
+        raise FileFormatError(folder, "is not a folder of binned data, so it is not overwritten: pass another path")
     model = open_binned(like) if isinstance(like, str | os.PathLike) else like
     if model is not None and not isinstance(model, BinnedFiles):
-        raise DataError(f"like takes binned training data or its folder, not {type(model).__name__}")
+        raise DataError(f"like must be binned training data or its folder, but got {type(model).__name__}")
     if model is not None and max_bins not in (MAX_BINS, model.max_bins):
-        raise DataError(f"max_bins is {model.max_bins} in the data that these files shall be like: leave it out")
+        raise DataError(f"max_bins is {max_bins}, but the data passed as like has {model.max_bins}: omit max_bins")
     with replacing_folder(folder, overwrite) as temporary, at_most_threads(thread_count(n_threads)):
         reading = _Reading(source, format, options | {"n_threads": n_threads}, categorical, model)
         binning = _Binning(temporary, reading, max_bins if model is None else model.max_bins, keep_values)
@@ -117,13 +117,13 @@ def bin_files(
 
 
 class _Reading:
-    """The blocks of the source, matched and normalized as asked for."""
+    """The blocks of the source, with features matched to those of `like`."""
 
     def __init__(
         self, source: Any, format: Any, options: dict[str, Any], categorical: Any, like: BinnedFiles | None  # noqa: A002
     ) -> None:  # fmt: skip
         if options.get("sparse"):
-            raise DataError("sparse has no meaning for bins, which take a byte each: leave it out")
+            raise DataError("bins are always stored as one byte each: omit sparse")
         self.like, self.normalize = like, options.pop("normalize", None)
         features = as_list_of_features(categorical)
         self.request: Request = request_for(source, format, options)
@@ -140,7 +140,7 @@ class _Reading:
         rows_before = 0
         for block in read_blocks(self.source, self.request.format, rows=ROWS, **self.options):
             with self.request.naming_rows(rows_before):
-                if self.normalize is not None:  # then they are matched when they are normalized
+                if self.normalize is not None:  # features are matched after normalization
                     require_scale(block, self.normalize)
                 matched = self.matched(block) if self.normalize is None else block
             yield matched
@@ -151,15 +151,15 @@ class _Reading:
         return block if self.like is None else Schema.of(self.like).matched(block)
 
     def numbers_of_categorical(self, data: RankingData) -> list[int]:
-        """Return the categorical features: those of the data, and those that the caller named."""
+        """Return the categorical features: those of the data and those that the caller passed."""
         numbers = numbers_of_features(self.categorical, data.feature_names, "categorical")
         wrong = next((k for k in numbers if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features), None)
         if wrong is not None:
-            raise DataError(f"categorical: there is no feature {wrong!r}; they are numbered 0 to {data.n_features - 1}")
+            raise DataError(f"categorical: feature {wrong!r} does not exist; use 0 to {data.n_features - 1}")
         return sorted({*map(int, numbers), *data.encoding.categories})
 
     def preferences(self) -> Floats | None:
-        """Return the preferences, pairs of rows that Podium's Parquet files may hold."""
+        """Return the preferences between rows, which only Podium's Parquet files may contain."""
         if self.request.format != "parquet":
             return None
         from podium.data.io.parquet_blocks import opened_files
@@ -177,13 +177,13 @@ class _Binning:
         self.counter = ValueCounter()
 
     def run(self, columns: Mapping[str, Any] | None) -> None:
-        """Write the folder; models remember the names in `columns`."""
+        """Write the folder; models store the names in `columns`."""
         with self._timed("reading"):
             spill, documents = self._read()
         if documents.order is not None:
             with self._timed("grouping"):
                 spill.reorder(documents.places)
-            log.info("%d queries in %d runs were brought together", len(documents.query_ids), documents.n_runs)
+            log.info("grouped %d queries from %d runs of rows", len(documents.query_ids), documents.n_runs)
         if self.reading.normalize is not None:
             with self._timed("normalizing"):
                 spill = self._normalize(spill, documents)
@@ -203,13 +203,13 @@ class _Binning:
         log.info("%s: %.3f s", step, self.seconds[step])
 
     def _read(self) -> tuple[Spill, GroupedDocuments]:
-        """Read the source: values go to files, all else stays in memory."""
+        """Read the source: values go to files, everything else stays in memory."""
         columns, is_raw = DocumentColumns(), self.reading.normalize is not None
         with ExitStack() as stack:
             spill: Spill | None = None
             for block in self.reading.blocks():
                 if spill is None:
-                    n = block.n_features  # before normalization all features of a document are together
+                    n = block.n_features  # rows are kept whole until they are normalized
                     files = [RowFiles(self.folder, "raw", n, n)] if is_raw else self._files(block)
                     spill = Spill(block, [stack.enter_context(one) for one in files])
                 columns.append(block, self._write(spill, block, counts=not is_raw))
@@ -233,7 +233,7 @@ class _Binning:
         return hash_rows(rows)
 
     def _normalize(self, raw: Spill, documents: GroupedDocuments) -> Spill:
-        """Normalize the values within queries, whose documents are adjacent now."""
+        """Normalize the values within queries. Their documents must be adjacent."""
         (_, rows), hashes = next(raw.files[0].read()), []
         labels = documents.labels()
         with ExitStack() as stack, progress("normalizing", len(rows)) as advance:
@@ -252,7 +252,7 @@ class _Binning:
         return spill
 
     def _bin(self, spill: Spill, n: int) -> BinnedFeatures:
-        """Cut each feature, unless `like` gives its cuts, and bin it."""
+        """Find the cuts of each feature, unless `like` has them, and bin it."""
         files, n_features = spill.files[0], spill.like.n_features
         categorical = set(self.reading.numbers_of_categorical(spill.like))
         columns, parts = new_array(self.folder / COLUMNS, n * n_features, np.uint8), []
@@ -274,7 +274,7 @@ class _Binning:
         return BinnedFeatures(bins, n, columns)
 
     def _lay_out(self, binned: BinnedFeatures) -> None:
-        """Write the bins in the layout of growth, unless they are for validation."""
+        """Write the bins in the layout for growing trees, which validation data does not need."""
         if self.reading.like is not None:
             return
         layout = binned.layout
@@ -305,7 +305,7 @@ class Spill:
 
     def __init__(self, block: RankingData, files: list[RowFiles]) -> None:
         self.like = block.take(np.arange(0))  # data with these features and no documents
-        self.files = files  # of a few features each; then one of all features, if values are kept
+        self.files = files  # files of a few features each; then one with all features, if values are kept
 
     def append(self, rows: Float32s) -> None:
         """Append rows."""

@@ -25,7 +25,7 @@ OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """Collect everything about documents except their features: a few bytes each."""
+    """A collector of everything about documents except their features: a few bytes each."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = {}
@@ -41,7 +41,7 @@ class DocumentColumns:
         columns["query_weights"] = None if block.query_weights is None else block.query_weight_of_row
         for name, values in columns.items():
             if values is not None:
-                self._parts.setdefault(name, []).append(np.array(values))  # a view would keep the block
+                self._parts.setdefault(name, []).append(np.array(values))  # a view would keep the block in memory
 
     def join(self) -> dict[str, NDArray[Any]]:
         """Return all columns, and release the parts."""
@@ -117,8 +117,8 @@ class GroupedDocuments:
         return moved
 
 
-MAX_FILES = 128  # open at a time
-BYTES_AT_ONCE = 1 << 26  # of a file, reordered in memory
+MAX_FILES = 128  # files open at the same time
+BYTES_AT_ONCE = 1 << 26  # of a file that is reordered in memory
 
 
 class RowFiles:
@@ -126,10 +126,10 @@ class RowFiles:
 
     Args:
         folder: the folder of the files.
-        name: the files' name, before a number.
-        n_columns: the columns of all files together.
-        width: the columns of a file; few by default, so that a feature is read without the others: a multiple of what
-            kernels copy at once, in at most `MAX_FILES` files.
+        name: the prefix of the files' names; a number follows.
+        n_columns: the number of columns of all files together.
+        width: the number of columns per file. By default it is small, so that a feature can be read without most of the
+            others: a multiple of the tiles that kernels copy, with at most `MAX_FILES` files.
 
     Example:
         >>> import numpy as np, pathlib, tempfile
@@ -148,7 +148,7 @@ class RowFiles:
         self._stack, self._open = ExitStack(), list[IO[bytes]]()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:  # a failure closes those that are open
+        with ExitStack() as stack:  # if one file cannot be opened, the others are closed
             self._open = [stack.enter_context(path.open("wb")) for path in self.paths]
             self._stack = stack.pop_all()
         return self
@@ -184,7 +184,7 @@ class RowFiles:
 def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
     """Move each row of a file to its place, reading and writing in sequence only.
 
-    Rows go to one file per range of places; each range fits into memory, where its rows are put in order.
+    Rows are first distributed to one file per range of places. Each range fits into memory, where it is sorted.
     """
     n, row_bytes = len(places), 4 * n_columns
     n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range

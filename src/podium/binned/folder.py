@@ -1,17 +1,18 @@
-"""The folder of binned data: a manifest with the size and checksum of every file, and the checks when it is opened.
+"""The format of folders of binned data, and the checks when one is opened.
 
-Kernels do not check indices, so these checks prove once that a folder is safe to train on.
+Kernels do not check indices, so these checks prove once that a folder is safe to train on. The manifest has the size
+and checksum of every other file.
 
 | file | content |
 |---|---|
 | `podium-bins.json` | the manifest: a description of the data, all names, sizes and checksums, and its own checksum |
-| `columns.npy` | bins, feature by feature: a byte for each document |
-| `rows.npy`, `entries.npy`, `starts.npy`, `layout.npz` | the same bins as trees are grown from them |
-| `bins.npz` | how features are cut |
-| `documents.npz` | labels, weights, positions, preferences; sizes of queries |
+| `columns.npy` | the bins, feature by feature: one byte per document |
+| `rows.npy`, `entries.npy`, `starts.npy`, `layout.npz` | the same bins in the layout for growing trees |
+| `bins.npz` | the cuts and categories of features |
+| `documents.npz` | labels, weights, positions, preferences, and the sizes of queries |
 | `hashes.npy` | a hash of the features of each document, for the canonical order and random numbers |
-| `query_ids.json` | what queries are called |
-| `values` | the features themselves as rows of float32, where they are kept |
+| `query_ids.json` | the query ids |
+| `values` | the values of features as rows of float32, if they are kept |
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ MATRIX = ("rows", "entries", "starts")  # .npy
 
 
 def is_binned(path: Any) -> bool:
-    """Whether a path is a folder of binned data.
+    """Return whether a path is a folder of binned data.
 
     >>> is_binned("no such folder")
     False
@@ -59,16 +60,16 @@ def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     (folder / MANIFEST).write_text(FOLDER.manifest_text(content, paths), encoding="utf-8")
 
 
-ROWS_AT_ONCE = 1 << 16  # whose bins are laid out again, and compared
+ROWS_AT_ONCE = 1 << 16  # rows whose layout is recomputed and compared at a time
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an uncompressed `.npz` file, which take no more memory than its size."""
+    """Return the arrays of an uncompressed `.npz` file; a compressed one could need far more memory than its size."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     is_plain = all(member.compress_type == zipfile.ZIP_STORED for member in members)
     size = sum(member.file_size for member in members)
-    require(is_plain and size <= path.stat().st_size, f"{path.name} is compressed, or claims more than it holds")
+    require(is_plain and size <= path.stat().st_size, f"{path.name} is compressed, or its sizes are wrong")
     with np.load(path, allow_pickle=False) as arrays:
         return dict(arrays)
 
@@ -80,82 +81,88 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     n = manifest["n_features"]
     require_bins(manifest["max_bins"], (), n)
     names, counts = manifest["feature_names"], manifest["counts"]
-    require(names is None or all(isinstance(name, str) for name in names), "feature_names are not a list of names")
+    require(names is None or all(isinstance(name, str) for name in names), "feature_names is not a list of strings")
     checked_names(names, n)
     features = [*counts["constant"], *(k for copies in counts["copies"].values() for k in copies)]
-    require(all(type(k) is int and 0 <= k < n for k in features), "counts name features that are not there")
+    require(all(type(k) is int and 0 <= k < n for k in features), "counts refers to features that do not exist")
     require_whole("nonzero", counts["nonzero"], 0, most=2**62)
     require_whole("missing", counts["missing"], 0, most=2**62)
-    require(all(isinstance(words, str) for words in manifest["losses"]), "losses are not a list of sentences")
-    require(isinstance(manifest["reading"], dict), "reading is not a table")
+    require(all(isinstance(words, str) for words in manifest["losses"]), "losses is not a list of strings")
+    require(isinstance(manifest["reading"], dict), "reading is not an object")
     if VALUES in manifest["files"]:
         n_bytes = 4 * n * manifest["n_documents"]
         require(manifest["files"][VALUES]["bytes"] == n_bytes, f"{VALUES} does not have {n_bytes} bytes")
 
 
 def check_queries(ids: Any, sizes: NDArray[Any], n: int) -> None:
-    """Raise if the queries do not share out the documents."""
+    """Raise if the queries do not partition the documents."""
     check_array("query_sizes", sizes, np.int64)
-    require(isinstance(ids, list) and len(ids) == len(sizes), "there are not as many query ids as queries")
-    require(len({type(one) for one in ids} & {int, str}) == len({type(one) for one in ids}) == 1, "query ids are odd")
-    require(len(set(ids)) == len(ids), "a query id is there twice")
-    require((sizes >= 1).all() and (sizes <= n).all() and sizes.sum() == n, f"queries do not have {n} documents in all")
+    require(isinstance(ids, list) and len(ids) == len(sizes), "the numbers of query ids and of queries differ")
+    types = {type(one) for one in ids}
+    require(types in ({int}, {str}), "query ids are neither all integers nor all strings")
+    require(len(set(ids)) == len(ids), "a query id is repeated")
+    require((sizes >= 1).all() and (sizes <= n).all() and sizes.sum() == n, f"sizes of queries do not add up to {n}")
 
 
 def check_tables(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
-    """Raise if the file of cuts and categories is not of this many features."""
+    """Raise if the tables of cuts and categories do not match the number of features."""
     for name in ("cuts", "categories", "rare"):
         values, sizes, of = arrays[name], arrays[f"{name}_sizes"], arrays[f"{name}_of"]
         check_array(name, values, np.float32)
         check_array(f"{name}_of", of, np.int64)
         check_array(f"{name}_sizes", sizes, np.int64, len(of))
-        require((sizes >= 0).all() and (sizes <= len(values)).all() and sizes.sum() == len(values), f"{name}: sizes")
-        require(((of >= 0) & (of < n_features)).all() and len(np.unique(of)) == len(of), f"{name}: features")
-    require(np.array_equal(arrays["cuts_of"], np.arange(n_features)), "cuts: features")
-    require(np.isin(arrays["rare_of"], arrays["categories_of"]).all(), "rare: features without categories")
+        is_right_size = (sizes >= 0).all() and (sizes <= len(values)).all() and sizes.sum() == len(values)
+        require(is_right_size, f"the sizes of {name} are invalid")
+        is_right_feature = ((of >= 0) & (of < n_features)).all() and len(np.unique(of)) == len(of)
+        require(is_right_feature, f"the features of {name} are invalid")
+    require(np.array_equal(arrays["cuts_of"], np.arange(n_features)), "the features of cuts are invalid")
+    require(np.isin(arrays["rare_of"], arrays["categories_of"]).all(), "a feature with rare values has no categories")
 
 
 def check_bins(bins: Bins, max_bins: int) -> None:
-    """Raise if the bins of a feature are too many, or not in order."""
+    """Raise if a feature has too many bins, or bins that are not in order."""
     for values in (*bins.cuts, *bins.categories.values(), *bins.rare.values()):
         require((values[1:] > values[:-1]).all() and not np.isnan(values).any(), "cuts or categories do not ascend")
-    require((bins.counts <= max_bins).all() and all(map(len, bins.rare.values())), f"not 1 to {max_bins} bins")
+    is_right_count = (bins.counts <= max_bins).all() and all(map(len, bins.rare.values()))
+    require(is_right_count, f"a feature does not have 1 to {max_bins} bins")
 
 
 def check_layout(layout: FeatureLayout, bins: Bins, n: int) -> None:
-    """Raise if features do not have the cells that they must have."""
+    """Raise if the layout is not the one that `place_features` computes for these bins."""
     n_bins, n_features = bins.counts, bins.n_features
     check_array("costs", layout.costs, np.float64, len(layout.ends))
     check_array("common", layout.common, np.int64, n_features)
     check_array("groups", layout.groups, np.int64)
     n_sparse, groups = np.count_nonzero(layout.common >= 0), layout.groups
-    require(((layout.common >= -1) & (layout.common <= n_bins)).all(), "common: a bin that is not there")
-    require(1 <= len(groups) <= MAX_GROUPS + 1 and groups[0] == 0 and groups[-1] == n_sparse, "groups: the ends")
+    require(((layout.common >= -1) & (layout.common <= n_bins)).all(), "common refers to a bin that does not exist")
+    is_right_groups = 1 <= len(groups) <= MAX_GROUPS + 1 and groups[0] == 0 and groups[-1] == n_sparse
+    require(is_right_groups, "the ends of groups are invalid")
     require((groups[1:] >= groups[:-1]).all(), "groups are not in order")
     expected = place_features(n_bins, layout.common, groups, np.zeros(n_features), n)
     for field in fields(layout):
         array, right = getattr(layout, field.name), getattr(expected, field.name)
         if field.name != "costs":
-            require(array.dtype == right.dtype and np.array_equal(array, right), f"{field.name}: another layout")
+            is_right = array.dtype == right.dtype and np.array_equal(array, right)
+            require(is_right, f"{field.name} does not match the bins")
     costs = layout.costs
     require(np.isfinite(costs).all() and costs[0] == 0 and (costs[1:] >= costs[:-1]).all(), "costs do not ascend")
 
 
 def check_matrix_shape(matrix: BinMatrix, layout: FeatureLayout, n: int) -> None:
-    """Raise if an array of the matrix has another size than training reads."""
+    """Raise if an array of the matrix does not have the size that training expects."""
     check_array("rows", matrix.rows, np.uint8, n * layout.width + 2 * BLOCK)
     check_array("starts", matrix.starts, np.int64, (len(layout.groups) - 1) * (n + 1))
     check_array("entries", matrix.entries, np.uint32, (int(matrix.starts[-1]) if len(matrix.starts) else 0) + WORDS)
 
 
 def check_columns(binned: BinnedFeatures) -> None:
-    """Raise if a document has a bin that its feature does not have; reads all bins."""
+    """Raise if a document has a bin that its feature does not have. Reads all bins."""
     for feature, count in enumerate(binned.bins.counts.tolist()):
         require(binned.column(feature).max() <= count, f"feature {feature} has a bin above {count}")
 
 
 def check_matrix(binned: BinnedFeatures) -> None:
-    """Raise if rows and entries are not those of the columns; lays them out again, some rows at a time."""
+    """Raise if rows and entries do not match the columns. Recomputes them, a block of rows at a time."""
     layout, matrix, n = binned.layout, binned.matrix, binned.n_rows
     columns, width = binned.columns.reshape(binned.bins.n_features, n), layout.width
     starts = matrix.starts.reshape(len(layout.groups) - 1, n + 1)
@@ -166,10 +173,12 @@ def check_matrix(binned: BinnedFeatures) -> None:
     for first in range(0, n, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, n)
         piece = build_bin_matrix(np.ascontiguousarray(columns[:, first:last]).ravel(), last - first, layout)
-        require(np.array_equal(piece.rows[: (last - first) * width], matrix.rows[first * width : last * width]), "rows")
+        same_rows = np.array_equal(piece.rows[: (last - first) * width], matrix.rows[first * width : last * width])
+        require(same_rows, "rows do not match columns")
         of_piece = piece.starts.reshape(len(starts), last - first + 1)
         for expected, of_group in zip(of_piece, starts, strict=True):
             begin, end = of_group[first], of_group[last]
-            require(np.array_equal(expected - expected[0], of_group[first : last + 1] - begin), "starts: other lengths")
+            same_starts = np.array_equal(expected - expected[0], of_group[first : last + 1] - begin)
+            require(same_starts, "starts do not match columns")
             cells = piece.entries[expected[0] : expected[-1]]
-            require(np.array_equal(cells, matrix.entries[begin:end]), "entries: other cells")
+            require(np.array_equal(cells, matrix.entries[begin:end]), "entries do not match columns")

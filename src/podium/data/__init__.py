@@ -1,6 +1,6 @@
-"""Ranking data: what it is, where it comes from, how it is split, and how to make some.
+"""Ranking data: the class `RankingData`, readers and writers, splits, and data sets.
 
-Readers, writers and `podium.data.datasets` are loaded when they are first used: models and services do without them.
+Readers, writers and `podium.data.datasets` are imported on first use, because models and services do not need them.
 """
 
 from importlib import import_module

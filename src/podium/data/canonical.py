@@ -1,4 +1,8 @@
-"""An order of the documents within each query, and random numbers, that depend on content and not on row order."""
+"""A canonical order of the documents of each query, and random numbers, that depend on content but not on row order.
+
+Everything that depends on the order of documents, such as ties and samples, uses these, so that models do not depend
+on the order of the caller's rows.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,13 @@ from podium.data.features import Features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 
-CELLS_WORTH_SHARING = 1 << 19  # that are hashed: fewer take less time than to start threads
-QUERIES_AT_ONCE = 64  # that one thread sorts
-ROWS_AT_ONCE = 1 << 14  # of sparse features whose columns are copied as int64
+CELLS_WORTH_SHARING = 1 << 19  # hashing fewer cells takes less time than starting threads
+QUERIES_AT_ONCE = 64  # queries per unit of work when sorting
+ROWS_AT_ONCE = 1 << 14  # sparse rows to hash at a time: the column numbers are copied as int64
 
 
 def hash_rows(features: Features) -> UInt64s:
-    """A 64-bit hash of each feature row, the same for dense and sparse features."""
+    """Return a 64-bit hash of each feature row, the same for dense and sparse features."""
     hashes = np.empty(features.shape[0], np.uint64)
     if is_sparse(features):
         values = features.data.view(np.uint32)
@@ -48,7 +52,7 @@ def hash_rows(features: Features) -> UInt64s:
 
 @helper
 def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
-    """The share of one cell in its row's hash: 0 for ±0, one value for every NaN."""
+    """Return the contribution of one cell to its row's hash: 0 for ±0, and the same value for every NaN."""
     if bits & np.uint32(0x7FFFFFFF) == np.uint32(0):
         return np.uint64(0)
     if bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):
@@ -59,7 +63,7 @@ def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
 
 @kernel
 def hash_dense_rows(bits: UInt32s, hashes: UInt64s) -> None:
-    """A hash of each row of float32 bits; a sum over cells, so that zeros do not count."""
+    """Hash each row of float32 bits. The hash is a sum over cells, so that zeros do not count, as in sparse rows."""
     for row in range(bits.shape[0]):
         total = np.uint64(0)
         for column in range(bits.shape[1]):
@@ -69,7 +73,7 @@ def hash_dense_rows(bits: UInt32s, hashes: UInt64s) -> None:
 
 @kernel
 def hash_compressed_rows(starts: Ints, columns: Ints, bits: UInt32s, hashes: UInt64s) -> None:
-    """The same hash for compressed sparse rows."""
+    """Hash compressed sparse rows, with the same result as for dense rows."""
     for row in range(len(starts) - 1):
         total = np.uint64(0)
         for k in range(starts[row], starts[row + 1]):
@@ -80,9 +84,9 @@ def hash_compressed_rows(starts: Ints, columns: Ints, bits: UInt32s, hashes: UIn
 def canonical_order(data: RankingData) -> Ints:
     """Return the rows, query by query as in `data.order`, each query sorted by content.
 
-    The hash of the features decides. Rows with equal features are told apart by base score, position, weight,
-    preferences and the other labels, and by the relevance after all these, the lowest first: no document ranks higher
-    for being relevant. The document id decides between rows that are equal in all of it, so no model depends on it.
+    Rows are sorted by the hash of their features. Ties are broken by base score, position, weight, preferences and the
+    other labels, and only then by relevance, the lowest first, so that no document ranks higher for being relevant.
+    Document ids come last, between rows that are otherwise equal, so that no model depends on them.
     """
     hashes, order = data.row_hashes, data.order.copy()
     threads = n_threads_for(len(order))
@@ -99,9 +103,9 @@ def canonical_order(data: RankingData) -> Ints:
 
 @kernel
 def sort_queries(hashes: UInt64s, offsets: Ints, first: int, last: int, order: Ints) -> bool:
-    """Sort the rows of some queries by their hashes; whether rows of a query have the same.
+    """Sort the rows of some queries by their hashes, and return whether two rows of a query have the same hash.
 
-    A query fits into the cache, where all documents do not.
+    It sorts query by query, because a query fits into the cache and all documents do not.
     """
     largest = 0
     for query in range(first, last):
@@ -120,7 +124,7 @@ def sort_queries(hashes: UInt64s, offsets: Ints, first: int, last: int, order: I
 
 
 def _separating_keys(data: RankingData, rows: Ints, hashes: UInt64s) -> list[NDArray[np.generic]]:
-    """Sort keys for rows with equal features, the least important first, as `np.lexsort` takes them."""
+    """Return sort keys for rows with equal features, the least important first, as `np.lexsort` expects."""
     keys: list[NDArray[np.generic]] = []
     if data.document_ids is not None:
         keys.append(np.unique(data.document_ids[rows], return_inverse=True)[1])
@@ -139,11 +143,13 @@ def _separating_keys(data: RankingData, rows: Ints, hashes: UInt64s) -> list[NDA
 
 
 def preference_hashes(data: RankingData, hashes: UInt64s) -> UInt64s:
-    """For each row, a hash of the pairs it takes part in: with whom, on which side, how surely."""
+    """Return a hash of each row's preference pairs: the other row, the side, the probability and the weight."""
     assert data.preferences is not None
     pairs = data.preferences
     sums = np.zeros(data.n_documents, np.uint64)
     probability = pairs.probability.view(np.uint32).astype(np.uint64)
+    if pairs.weight is not None:
+        probability = mix(probability ^ (pairs.weight.view(np.uint32).astype(np.uint64) << np.uint64(32)))
     for rows, others, side in ((pairs.i, pairs.j, 1), (pairs.j, pairs.i, 2)):
         words = (hashes[others] ^ (probability << np.uint64(2))) + np.uint64(side)
         words *= GOLDEN
@@ -152,7 +158,7 @@ def preference_hashes(data: RankingData, hashes: UInt64s) -> UInt64s:
 
 
 def content_hashes(data: RankingData) -> UInt64s:
-    """For each row, a hash of all that is known of its document but names: neither ids nor its place matter."""
+    """Return a hash of everything known about each document except its id, its query id and its row."""
     keys = data.row_hashes.copy()
     columns: dict[str, NDArray[Any] | None] = {f"label {source}": data.labels[source] for source in sorted(data.labels)}
     columns["document weights"] = data.document_weights
@@ -168,29 +174,29 @@ def content_hashes(data: RankingData) -> UInt64s:
 
 
 def digest_of(data: RankingData) -> bytes:
-    """A hash of all documents, each with its query and labels, in no order; what queries are called does not matter."""
+    """Return a hash of all documents with their queries and labels that ignores row order and query ids."""
     return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()
 
 
 def document_hashes(data: RankingData) -> UInt64s:
-    """A hash of each document with its query and labels."""
+    """Return a hash of each document with its query and labels."""
     keys = content_hashes(data)
     keys[data.order] ^= np.repeat(data.query_keys, data.query_sizes)
     return keys
 
 
 def query_keys(data: RankingData) -> UInt64s:
-    """A key for each query that follows from the features of its documents, whatever its id.
+    """Return a key for each query, computed from the features of its documents and not from its id.
 
-    Queries with the same features are numbered in the order of all their content; queries equal in all of it are
-    interchangeable.
+    Queries with the same features are numbered in the order of their other content. Queries whose content is all equal
+    are interchangeable.
     """
     keys = query_sums(data, data.row_hashes)
     return keys_of_occurrences(keys, occurrences_in(keys, _by_content(data, keys)))
 
 
 def occurrences_in(keys: UInt64s, order: Ints) -> UInt64s:
-    """For each key how many equal ones precede it in an order that keeps equal keys together."""
+    """Return how many equal keys precede each key in an order that keeps equal keys together."""
     starts = np.ones(len(order), bool)
     starts[1:] = keys[order][1:] != keys[order][:-1]
     return _places_in_runs(order, starts)
@@ -205,31 +211,31 @@ def _places_in_runs(order: Ints, starts: Bools) -> UInt64s:
 
 
 def keys_of_occurrences(keys: UInt64s, occurrences: UInt64s) -> UInt64s:
-    """Keys that differ between queries with the same features."""
+    """Return keys that differ between queries with the same features."""
     mixed: UInt64s = mix(keys ^ mix(occurrences))
     return mixed
 
 
 def queries_by_content(data: RankingData) -> Ints:
-    """The queries in an order that depends on their documents, neither on their names nor on how they came."""
+    """Return the queries in an order that depends on their documents, but not on their ids or row order."""
     return _by_content(data, query_sums(data, data.row_hashes))
 
 
 def _by_content(data: RankingData, keys: UInt64s) -> Ints:
-    """The queries sorted by these keys, and where they are equal by all content."""
+    """Return the queries sorted by these keys, with ties broken by all other content."""
     if len(np.unique(keys)) == len(keys):
         return np.argsort(keys)
     return np.lexsort((query_sums(data, content_hashes(data)), keys))
 
 
 def rows_in_order(data: RankingData, queries: Ints) -> tuple[Ints, Ints]:
-    """The rows of queries, one after the other and each in the canonical order, and the offsets of the queries."""
+    """Return the rows of queries, each query in canonical order, and the offsets of the queries."""
     rows = np.concatenate([data.canonical_order[data.offsets[q] : data.offsets[q + 1]] for q in queries])
     return rows, np.concatenate([[0], np.cumsum(data.query_sizes[queries])])
 
 
 def query_sums(data: RankingData, hashes: UInt64s) -> UInt64s:
-    """A hash of the set of documents of each query: a sum, so their order does not matter."""
+    """Return a hash of each query's documents: a sum, so that their order does not matter."""
     has_rows = data.query_sizes > 0
     sums = np.zeros(data.n_queries, np.uint64)
     if has_rows.any():
@@ -238,22 +244,22 @@ def query_sums(data: RankingData, hashes: UInt64s) -> UInt64s:
 
 
 class ContentRandom:
-    """Uniform numbers of [0, 1) for the documents and queries of some data, for any number of purposes."""
+    """Uniform random numbers in [0, 1) for documents and queries, one stream for each purpose."""
 
     def __init__(self, data: RankingData) -> None:
         self.data = data
 
     def of_documents(self, purpose: str) -> Floats:
-        """One for each row; rows of a query with the same features are told apart by the canonical order."""
+        """Return a number for each row; the canonical order distinguishes rows of a query with equal features."""
         return uniform(self.document_keys, purpose)
 
     def of_queries(self, purpose: str) -> Floats:
-        """One for each query."""
+        """Return a number for each query."""
         return uniform(self.data.query_keys, purpose)
 
     @cached_property
     def document_keys(self) -> UInt64s:
-        """The key of each row: a hash of its features and of its query, and a number among equal rows."""
+        """The key of each row: a hash of its features, its query, and its number among equal rows."""
         hashes = self.data.row_hashes
         times = _occurrences(self.data, hashes) * np.uint64(0xD6E8FEB86659FD93)
         keys: UInt64s = hashes ^ times
@@ -262,7 +268,7 @@ class ContentRandom:
 
 
 def _occurrences(data: RankingData, hashes: UInt64s) -> UInt64s:
-    """For each row how many rows of its query with the same features precede it in the canonical order."""
+    """Return how many rows of the same query with equal features precede each row in the canonical order."""
     order = data.canonical_order
     hashes = hashes[order]
     starts = np.ones(len(order), bool)

@@ -1,4 +1,4 @@
-"""Labels, weights, positions, ids, query groups and preferences as arrays, checked one column at a time."""
+"""Validation and conversion of the columns other than features: labels, weights, positions, ids, preferences."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.data.encoding import fits_float32, is_null, listed, precision
 from podium.errors import DataError, warn
 
-LARGEST_EXACT = 2**53  # float64 holds all whole numbers up to here
-WIDER_THAN_DOUBLE = (Decimal, Fraction, np.longdouble)  # numbers that may differ in digits that float64 does not have
+LARGEST_EXACT = 2**53  # float64 represents all integers up to this one
+WIDER_THAN_DOUBLE = (Decimal, Fraction, np.longdouble)  # types with more precision than float64
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of the array that cannot be written through."""
+    """Return a read-only view of the array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def unmasked(values: Any) -> NDArray[Any]:
-    """An array, with NaN where a masked array is masked; extended precision (`np.longdouble`) becomes float64."""
+    """Return an array with NaN in place of masked values, and float64 in place of `np.longdouble`."""
     if not isinstance(values, np.ma.MaskedArray):
         return _without_extended_precision(as_array(values))
     values = np.ma.masked_array(_without_extended_precision(values.data), values.mask)
-    if not np.ma.is_masked(values) or values.dtype.kind == "c":  # the caller refuses the latter
+    if not np.ma.is_masked(values) or values.dtype.kind == "c":  # the caller refuses complex numbers
         return as_array(values.data)
     doubles = np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
     warn_of_merged(values.compressed().tolist(), doubles, "a masked array")
@@ -41,7 +41,7 @@ def unmasked(values: Any) -> NDArray[Any]:
 
 
 def _without_extended_precision(array: NDArray[Any]) -> NDArray[Any]:
-    """An array whose floating-point numbers are float64 at most; warn if different ones become equal or infinite."""
+    """Return `np.longdouble` as float64; warn if different numbers become equal or infinite."""
     if array.dtype.kind != "f" or array.dtype.itemsize <= 8:
         return array
     with np.errstate(over="ignore", under="ignore"):
@@ -51,25 +51,25 @@ def _without_extended_precision(array: NDArray[Any]) -> NDArray[Any]:
     merged = any(len(np.unique(column)) > len(np.unique(double)) for column, double in pairs)
     if merged or (np.isinf(doubles) & np.isfinite(array)).any():
         warn(
-            f"{array.dtype} becomes float64, in which different numbers of a column became equal or infinite: "
-            "subtract an offset, or divide them"
+            f"the conversion of {array.dtype} to float64 made different numbers of a column equal or infinite: "
+            "subtract an offset, or divide the numbers"
         )
     return doubles
 
 
 def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
-    """Return the caller's values as an array; text stays a Python object, since NumPy strips trailing NULs."""
+    """Return the caller's values as an array; keep text as Python objects, because NumPy strips trailing NULs."""
     try:
         array = np.asarray(values, dtype)
         if array.dtype.kind == "U" and dtype is None and not isinstance(values, np.ndarray):
             return np.asarray(values, object)
     except (OverflowError, RecursionError, TypeError, ValueError) as error:  # lists of unequal length, 10**400, …
-        raise DataError(f"the values make no array: {error}") from None
+        raise DataError(f"the values cannot be converted to an array: {error}") from None
     return array
 
 
 def from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return a column of Python's objects as numbers: as whole ones where float64 would not hold them."""
+    """Return a column of Python objects as numbers, as integers if float64 cannot represent them."""
     values = array.tolist()
     if all(isinstance(value, int | np.integer) for value in values):
         for dtype in (np.int64, np.uint64):
@@ -83,15 +83,15 @@ def from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def warn_of_merged(values: Iterable[Any], doubles: Floats, name: str) -> None:
-    """Warn if different numbers became equal as float64, in which NaN marks missing ones."""
+    """Warn if different numbers became equal in `doubles`, where NaN marks missing values."""
     values = list(values)
     is_wide = any(isinstance(value, WIDER_THAN_DOUBLE) for value in values)
     if not is_wide and not (np.abs(doubles) > LARGEST_EXACT).any():
         return
     if len(set(values)) > len(np.unique(doubles[~np.isnan(doubles)])):
         warn(
-            f"different numbers in {name} became equal: float64 holds every whole number up to 2^53 only, and about "
-            "16 digits of others; subtract an offset"
+            f"different numbers in {name} became equal in float64, which represents integers up to 2^53 and about 16 "
+            "digits of other numbers: subtract an offset"
         )
 
 
@@ -101,15 +101,15 @@ def to_numbers(values: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind in "fiub":
         return array
     if array.dtype.kind in "cmMV":
-        raise DataError(f"{name} must be numbers, not {array.dtype}")
+        raise DataError(f"{name} must be numbers, but got {array.dtype}")
     try:
         return from_objects(array.ravel().astype(object), name).reshape(array.shape)
     except (OverflowError, TypeError, ValueError) as error:
-        raise DataError(f"{name} must be numbers, not {array.dtype} ({error})") from None
+        raise DataError(f"{name} must be numbers, but got {array.dtype} ({error})") from None
 
 
 def to_floats(values: ArrayLike, name: str, n: int) -> Float32s:
-    """A column of n numbers as float32."""
+    """Return a column of n numbers as float32."""
     return _as_float32(_to_column(values, name, n))
 
 
@@ -128,21 +128,20 @@ def _as_float32(array: NDArray[Any]) -> Float32s:
 
 
 def to_labels(values: ArrayLike, source: str, n: int) -> Float32s:
-    """Labels of one source; NaN where a document is not labelled."""
+    """Return the labels of one source, with NaN for unlabelled documents."""
     numbers = _to_column(values, f"labels {source!r}", n)
     labels = _as_float32(numbers)
     infinite = np.flatnonzero(np.isinf(labels))
     if len(infinite):
         raise DataError(
-            f"labels {source!r}: row {infinite[0]} is infinite; labels are finite numbers, "
-            "or NaN where a document is not labelled"
+            f"labels {source!r} must be finite, or NaN for unlabelled documents, but row {infinite[0]} is infinite"
         )
     _warn_of_rounding(numbers, labels, source)
     return frozen(labels)
 
 
 def _warn_of_rounding(numbers: NDArray[Any], labels: Float32s, source: str) -> None:
-    """Warn if float32 blurs labels: many become equal, or they move by more than a thousandth of their spread."""
+    """Warn if float32 blurs labels: many become equal, or they change by over a thousandth of their spread."""
     if fits_float32(numbers.dtype) or np.array_equal(numbers, labels, equal_nan=numbers.dtype.kind == "f"):
         return
     present = numbers[~np.isnan(labels)]
@@ -150,33 +149,33 @@ def _warn_of_rounding(numbers: NDArray[Any], labels: Float32s, source: str) -> N
     differ = present.min() < present.max()
     if differ and (moved > 1e-3 * present.std() or precision(numbers, labels).loses_much):
         warn(
-            f"labels {source!r} become float32, which moves them by up to {moved:.3g}; their standard deviation is "
-            f"{present.std():.3g}. Subtract an offset, and add it to what the model predicts"
+            f"labels {source!r} are stored as float32, which changes them by up to {moved:.3g}; their standard "
+            f"deviation is {present.std():.3g}. Subtract an offset, and add it to the predictions"
         )
 
 
 def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, Float32s]:
-    """All labels by the name of their source, the relevance among them."""
+    """Return all labels by the name of their source, including the relevance."""
     if relevance is not None and "relevance" in others:
-        raise DataError("the relevance labels are given twice, by themselves and among labels")
+        raise DataError("pass the relevance labels either as relevance or in labels, not both")
     sources = ({} if relevance is None else {"relevance": relevance}) | dict(others)
     for source in sources:
         if not isinstance(source, str) or not source.isidentifier():
-            raise DataError(f"a label source is named by a plain word, such as 'clicks', not {source!r}")
+            raise DataError(f"the name of a label source must be a plain word such as 'clicks', but got {source!r}")
     return {source: to_labels(values, source, n) for source, values in sources.items()}
 
 
 def to_weights(values: ArrayLike, name: str, n: int) -> Float32s:
-    """Finite, non-negative weights."""
+    """Return weights as float32; raise unless they are finite and non-negative."""
     weights = to_floats(values, name, n)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
-        raise DataError(f"{name} must be finite and not negative, but entry {bad[0]} is {weights[bad[0]]}")
+        raise DataError(f"{name} must be finite and non-negative, but entry {bad[0]} is {weights[bad[0]]}")
     return frozen(weights)
 
 
 def to_query_weights(values: Any, query_ids: NDArray[Any], order: Ints, offsets: Ints) -> Float32s:
-    """A weight for each query, from a mapping by id, an array by query, or an array by row."""
+    """Return a weight for each query, from a mapping by id, an array by query, or an array by row."""
 
     def convert(entries: Any) -> Float32s:
         return to_weights(entries, "query_weights", len(entries))
@@ -188,12 +187,15 @@ def by_query(
     values: Any, name: str, query_ids: NDArray[Any], order: Ints, offsets: Ints,
     convert: Callable[[Any], NDArray[Any]],
 ) -> NDArray[Any]:  # fmt: skip
-    """An entry for each query, from a mapping by id, an array by query, or one by row that is constant in each query.
+    """Return an entry for each query from a mapping by id, an array by query, or an array by row.
 
-    `convert` makes an array of a list or array of entries; errors call them by `name`.
+    An array by row must be constant within each query. `convert` turns a list or array of entries into an array;
+    errors refer to the entries by `name`.
     """
     n_queries, n = len(query_ids), len(order)
-    if hasattr(values, "index") and hasattr(values, "to_dict"):  # a pandas Series by query id, as `groupby` gives it
+    if hasattr(values, "index") and hasattr(
+        values, "to_dict"
+    ):  # a pandas Series by query id, for example from `groupby`
         by_id = values.to_dict()
         values = by_id if set(by_id) == set(query_ids.tolist()) else values
     if isinstance(values, Mapping):
@@ -208,34 +210,34 @@ def by_query(
         unequal = np.flatnonzero(of_rows != np.repeat(first, np.diff(offsets)))
         if len(unequal):
             row = order[unequal[0]]
-            raise DataError(f"{name} differ within one query (row {row}); they must be constant there")
+            raise DataError(f"{name} must be constant within a query, but row {row} differs from the rows before it")
         return np.ascontiguousarray(first)
     if array.ndim != 1 or len(array) != n_queries:
         raise DataError(
             f"{name} must have one entry for each of the {n_queries} queries (in the order of "
-            f"query_ids) or of the {n} rows, or be a mapping from query id; it has shape {array.shape}"
+            f"query_ids) or the {n} rows, or be a mapping from query id, but it has shape {array.shape}"
         )
     return convert(array)
 
 
 def to_positions(values: ArrayLike, n: int) -> Int32s:
-    """Ranks at which documents were shown, from 1; −1 or NaN for a document that was not shown."""
+    """Return the ranks, from 1, at which documents were shown; −1 or NaN means that a document was not shown."""
     floats = to_floats(values, "positions", n)
     floats = np.where(np.isnan(floats), np.float32(-1), floats)
     bad = np.flatnonzero((floats != np.floor(floats)) | ((floats < 1) & (floats != -1)) | (floats > 2**24))
     if len(bad):
         raise DataError(
-            f"positions count from 1, with −1 or NaN for a document that was not shown, "
+            f"positions must be whole numbers from 1, or −1 or NaN for documents that were not shown, "
             f"but row {bad[0]} has {floats[bad[0]]:g}"
         )
     return frozen(floats.astype(np.int32))
 
 
 def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
-    """Document ids as text."""
+    """Return document ids as text."""
     array = as_array(values, object)
     if array.shape != (n,):
-        raise DataError(f"document_ids must have one entry for each of the {n} rows, not shape {array.shape}")
+        raise DataError(f"document_ids must have one entry for each of the {n} rows, but has shape {array.shape}")
     ids = np.empty(n, object)
     items = array.tolist()
     are_texts = set(map(type, items)) <= {str}
@@ -244,7 +246,7 @@ def to_document_ids(values: ArrayLike, n: int) -> NDArray[Any]:
 
 
 def to_query_ids(values: Any, n: int) -> NDArray[Any]:
-    """Query ids as int64 or as objects of text."""
+    """Return query ids as int64 or as an object array of text."""
     if np.ma.is_masked(values):
         row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
         raise DataError(f"qid must be whole numbers or text, but row {row} is masked")
@@ -255,7 +257,7 @@ def to_query_ids(values: Any, n: int) -> NDArray[Any]:
     if array.shape != (n,):
         raise DataError(
             f"qid must have one entry for each of the {n} rows, but has shape {array.shape}; "
-            "sizes of groups, as LightGBM takes them, go to group_sizes"
+            "pass the sizes of groups, as for LightGBM, as group_sizes"
         )
     kind = array.dtype.kind
     if kind in "iub" and (kind != "u" or n == 0 or array.max() <= np.iinfo(np.int64).max):
@@ -280,21 +282,20 @@ def _query_ids_from_objects(array: NDArray[Any]) -> NDArray[Any]:
         try:
             return np.array([str(item) for item in items], object)
         except ValueError:  # Python's limit of 4300 digits
-            raise DataError("qid holds a number of over 4300 digits; give text") from None
+            raise DataError("qid has a number of over 4300 digits: pass text instead") from None
     row = next((k for k, item in enumerate(items) if not isinstance(item, str | int)), None)
     if row is not None:
         raise DataError(f"qid must be whole numbers or text, but row {row} has {items[row]!r}")
     row = next(k for k, item in enumerate(items) if isinstance(item, str) != isinstance(items[0], str))
     raise DataError(
-        f"qid must be whole numbers or text, all of one kind, but row 0 has {items[0]!r} and "
-        f"row {row} has {items[row]!r}"
+        f"qid must be either all whole numbers or all text, but row 0 has {items[0]!r} and row {row} has {items[row]!r}"
     )
 
 
 def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
-    """(query_ids, order, offsets): the rows of query k are order[offsets[k]:offsets[k+1]].
+    """Return (query_ids, order, offsets); the rows of query k are order[offsets[k]:offsets[k+1]].
 
-    Queries are in the order of their first appearance, rows of a query in the caller's order.
+    Queries are in order of first appearance, and the rows of a query in the caller's order.
     """
     n = len(qid)
     if n == 0:
@@ -314,25 +315,25 @@ def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
 
 
 def query_in_order(offsets: Ints) -> Ints:
-    """The number of the query of each entry of `order`: 0, 0, …, 1, 1, …"""
+    """Return the number of the query of each entry of `order`: 0, 0, …, 1, 1, …"""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def query_of_row(order: Ints, offsets: Ints) -> Ints:
-    """The number of the query of each row."""
+    """Return the number of the query of each row."""
     queries = np.empty(len(order), np.int64)
     queries[order] = query_in_order(offsets)
     return queries
 
 
 def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
-    """Query ids 0, 1, … for grouped rows, from the number of rows in each group."""
+    """Return query ids 0, 1, … for grouped rows, from the number of rows in each group."""
     sizes = np.asarray(group_sizes)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        raise DataError("group_sizes must be a list of whole numbers, the rows of each query in turn")
+        raise DataError("group_sizes must be a list of whole numbers, the number of rows of each query in turn")
     if (sizes <= 0).any():
-        raise DataError(f"group_sizes: group {int(np.argmax(sizes <= 0))} is empty; every query has a row")
-    total = sum(sizes.tolist())  # of Python's integers: int64 would wrap
+        raise DataError(f"group_sizes must be positive, but group {int(np.argmax(sizes <= 0))} has no rows")
+    total = sum(sizes.tolist())  # Python integers, because int64 could overflow
     if total != n:
         raise DataError(f"group_sizes add up to {total}, but there are {n} rows")
     return np.repeat(np.arange(len(sizes)), sizes)
@@ -340,46 +341,65 @@ def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
 
 @dataclass(frozen=True)
 class PreferencePairs:
-    """Row `i` should rank above row `j` with the given probability; contradictions are allowed."""
+    """Pairs of rows: `i` should rank above `j` with the given probability. Pairs may contradict each other.
+
+    `weight` is the weight of each pair, or None if all pairs weigh 1.
+    """
 
     i: Ints
     j: Ints
     probability: Float32s
+    weight: Float32s | None = None
 
     def __len__(self) -> int:
         return len(self.i)
 
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns (i, j, probability), and the weights where there are some."""
+        return (self.i, self.j, self.probability) + (() if self.weight is None else (self.weight,))
+
+    @property
+    def weights(self) -> Floats:
+        """How often each pair counts, in double precision."""
+        return np.ones(len(self)) if self.weight is None else self.weight.astype(np.float64)
+
 
 def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> PreferencePairs:
-    """Pairs (i, j, probability that i ranks above j) of rows of one query."""
+    """Return pairs (i, j, probability that i ranks above j, weight) of rows; raise unless both are of one query."""
     columns = _as_columns(values)
     i, j = (_to_row_numbers(column, name, n) for name, column in zip("ij", columns, strict=False))
     if len(i) != len(j):
-        raise DataError(f"preferences: i has {len(i)} entries and j has {len(j)}")
+        raise DataError(f"preferences: i and j must have the same length, but have {len(i)} and {len(j)} entries")
     probability = (
-        to_floats(columns[2], "preferences: probability", len(i)) if len(columns) == 3 else np.ones(len(i), np.float32)
+        to_floats(columns[2], "preferences: probability", len(i)) if len(columns) > 2 else np.ones(len(i), np.float32)
     )
     bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
     if len(bad):
-        raise DataError(f"preferences: pair {bad[0]} has probability {probability[bad[0]]}, not in [0, 1]")
+        raise DataError(f"preferences: probabilities must be in [0, 1], but pair {bad[0]} has {probability[bad[0]]}")
+    weight = to_floats(columns[3], "preferences: weight", len(i)) if len(columns) > 3 else None
+    bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf))) if weight is not None else bad
+    if weight is not None and len(bad):
+        raise DataError(f"preferences: weights must be finite and non-negative, but pair {bad[0]} has {weight[bad[0]]}")
     query = query_of_row(order, offsets)
     bad = np.flatnonzero((query[i] != query[j]) | (i == j))
     if len(bad):
         k = bad[0]
-        raise DataError(f"preferences: pair {k} (rows {i[k]} and {j[k]}) must name two documents of one query")
-    return PreferencePairs(frozen(i), frozen(j), frozen(probability))
+        raise DataError(f"preferences: pair {k} (rows {i[k]} and {j[k]}) must be two documents of one query")
+    return PreferencePairs(frozen(i), frozen(j), frozen(probability), None if weight is None else frozen(weight))
 
 
 def _as_columns(values: Any) -> tuple[Any, ...]:
     if isinstance(values, PreferencePairs):
-        return values.i, values.j, values.probability
+        return values.columns
     if isinstance(values, list):  # of pairs; a tuple holds columns
         values = as_array(values, np.float64) if values else np.empty((0, 2))
     if isinstance(values, np.ndarray) and values.ndim == 2:
         values = tuple(values.T)
-    if not isinstance(values, tuple) or len(values) not in (2, 3):
+    if not isinstance(values, tuple) or len(values) not in (2, 3, 4):
         raise DataError(
-            "preferences must be columns (i, j) or (i, j, probability) as a tuple, or rows of those as a list or array"
+            "preferences must be a tuple of columns (i, j), (i, j, probability) or (i, j, probability, weight), "
+            "or a list or array of such rows"
         )
     return values
 
@@ -393,5 +413,5 @@ def _to_row_numbers(column: Any, name: str, n: int) -> Ints:
         raise DataError(f"preferences: {name} must be a column of row numbers")
     bad = np.flatnonzero((array < 0) | (array >= n))
     if len(bad):
-        raise DataError(f"preferences: pair {bad[0]} names row {array[bad[0]]}, but rows go from 0 to {n - 1}")
+        raise DataError(f"preferences: pair {bad[0]} has row {array[bad[0]]}, but rows are numbered 0 to {n - 1}")
     return array.astype(np.int64)

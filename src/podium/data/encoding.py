@@ -1,4 +1,4 @@
-"""From a user's columns to float32 features: the names of categories, and offsets that save precision."""
+"""The encoding of columns as float32 features: names of categories, and offsets that save precision."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from podium.core.array_types import Float32s
 from podium.core.validation import require_utf8
 from podium.errors import DataError, warn
 
-MERGE_SAMPLE = 1 << 16  # rows looked at for float64 values that become one float32
-CROWDED = 1 / 128  # of a median's size: float32 has only some 2^16 steps within that
-LARGE = 1 << 20  # from here on float32's steps are at least 1/8
-STEPS = 1 << 16  # different float32 values that are enough, for bins are at most 255
-ENOUGH = 7 / 8  # of a column's different values
+MERGE_SAMPLE = 1 << 16  # rows to check for float64 values that become equal in float32
+CROWDED = 1 / 128  # relative distance from the median: float32 has only about 2^16 steps within it
+LARGE = 1 << 20  # from here on, the steps of float32 are at least 1/8
+STEPS = 1 << 16  # this many different float32 values are enough, because there are at most 255 bins
+ENOUGH = 7 / 8  # share of a column's different values that should stay different
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns became float32 features."""
+    """How columns were encoded as float32 features."""
 
-    # for each categorical feature, by number, the names of its categories; category k has the value k
+    # the names of the categories of each categorical feature, by feature number; category k has the value k
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    # for some features, by number, what was subtracted from the values before they became float32
+    # what was subtracted from the values of some features before the conversion to float32, by feature number
     shifts: Mapping[int, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -42,33 +42,33 @@ class Encoding:
 
     @classmethod
     def from_json(cls, content: Any, n_features: int) -> Encoding:
-        """The encoding that `to_json` described; anything else is refused."""
+        """Return the encoding that `to_json` described; raise if the content is invalid."""
         if content is None:
             return cls()
         if not isinstance(content, dict):
-            raise DataError("the encoding of the features is not valid")
+            raise DataError("the encoding of the features is invalid")
         categories, shifts = content.get("categories", {}), content.get("shifts", {})
         if not isinstance(categories, dict) or not isinstance(shifts, dict):
-            raise DataError("the encoding of the features is not valid")
+            raise DataError("the encoding of the features is invalid")
         for key in (*categories, *shifts):
             if not (
                 isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9 and key == str(int(key))
             ):
-                raise DataError(f"the encoding has an entry for the feature {key!r}, which is not a number")
+                raise DataError(f"the encoding has an entry for {key!r}, but expected the number of a feature")
             if int(key) >= n_features:
-                raise DataError(f"the encoding has an entry for feature {key} of {n_features}")
+                raise DataError(f"the encoding has an entry for feature {key}, but there are {n_features} features")
         for names in categories.values():
             is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
             if not is_list or len(set(names)) < len(names):
-                raise DataError("the categories of a feature are not a list of different names")
+                raise DataError("the categories of a feature must be a list of distinct names")
         for shift in shifts.values():
             is_number = isinstance(shift, int | float) and not isinstance(shift, bool)
             if not is_number or abs(shift) >= 2**64 or not math.isfinite(shift):
-                raise DataError(f"the shift of a feature is not a finite number: {shift!r}")
+                raise DataError(f"the shift of a feature must be a finite number, but got {shift!r}")
         return cls({int(k): tuple(names) for k, names in categories.items()}, {int(k): s for k, s in shifts.items()})
 
     def of_columns(self, columns: Sequence[int]) -> Encoding:
-        """The encoding of some of the features, in a new order."""
+        """Return the encoding of some of the features, in a new order."""
         return Encoding(
             {new: self.categories[old] for new, old in enumerate(columns) if old in self.categories},
             {new: self.shifts[old] for new, old in enumerate(columns) if old in self.shifts},
@@ -76,14 +76,14 @@ class Encoding:
 
 
 def is_null(value: Any) -> bool:
-    """Whether this is not a value: None, NaN, or pandas' NA."""
+    """Return whether this is a missing value: None, NaN, or pandas' NA."""
     if isinstance(value, float | np.floating):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def category_name(value: Any) -> str | None:
-    """The name of a category: its text, a whole number without a fraction; None for a missing one."""
+    """Return the name of a category: its text, integers without a fraction; None for a missing value."""
     if isinstance(value, str):
         return value
     if is_null(value):
@@ -93,30 +93,30 @@ def category_name(value: Any) -> str | None:
     try:
         return str(value)
     except ValueError:  # Python's limit of 4300 digits
-        raise DataError("a category is a number of over 4300 digits; give text") from None
+        raise DataError("a category is a number of over 4300 digits: pass text instead") from None
 
 
 def names_of_categories(values: Iterable[Any]) -> tuple[str, ...]:
-    """The different categories of a column in an order that follows from them alone: as numbers, or else as text."""
+    """Return the distinct categories of a column, sorted as numbers if they all are, else as text."""
     names = {name for name in map(category_name, values) if name is not None}
     require_utf8("categories", names)
     try:
         numbers = {name: float(name) for name in names}
     except ValueError:
         return tuple(sorted(names))
-    if any(map(math.isnan, numbers.values())):  # the text "nan", which is neither above nor below a number
+    if any(map(math.isnan, numbers.values())):  # the text "nan", which cannot be sorted among numbers
         return tuple(sorted(names))
     return tuple(sorted(names, key=lambda name: (numbers[name], name)))
 
 
 def codes_of_categories(values: Iterable[Any], names: Sequence[str]) -> Float32s:
-    """The number of each value's category; NaN for missing values and for categories that are not among the names."""
+    """Return the number of each value's category; NaN for missing values and categories not in `names`."""
     code: dict[str | None, float] = {name: float(k) for k, name in enumerate(names)}
     return np.fromiter((code.get(name, math.nan) for name in map(category_name, values)), np.float32)
 
 
 def recoded(codes: Float32s, names: Sequence[str], new_names: Sequence[str]) -> Float32s:
-    """Codes of one list of categories as codes of another; NaN where the other has no such category."""
+    """Convert the codes of one list of categories to another; NaN if the other list has no such category."""
     code_of = {name: float(k) for k, name in enumerate(new_names)}
     new_codes = np.array([*(code_of.get(name, math.nan) for name in names), math.nan], np.float32)
     numbers = np.where(np.isnan(codes), len(names), codes).astype(np.int64)
@@ -124,28 +124,28 @@ def recoded(codes: Float32s, names: Sequence[str], new_names: Sequence[str]) -> 
 
 
 def warn_of_unknown_categories(feature: Any, present: Sequence[str], trained: Sequence[str]) -> None:
-    """Warn where data has several categories, and training has seen none of them: they may be written differently.
+    """Warn if a feature has several categories and training saw none of them: they may be spelled differently.
 
-    One unknown category alone, as in the rows of a single query, is nothing to speak of.
+    A single unknown category, for example in the rows of a single query, is not worth a warning.
     """
     if len(present) < 2 or set(present) & set(trained):
         return
     warn(
-        f"training has seen none of the {len(present)} categories of feature {feature}, so all count as missing: they "
-        f"are {_first_few(present)}, and those of training {_first_few(trained)}. Write them as in training",
+        f"all {len(present)} categories of feature {feature} count as missing, because training saw none of them: got "
+        f"{_first_few(present)}, but training saw {_first_few(trained)}. Spell them as in training",
         stacklevel=6,
     )
 
 
 class CategoriesSeen:
-    """Hears the categories of data that comes in blocks, to warn where training has seen none of a feature's."""
+    """Collects the categories of data in blocks, to warn about features whose categories training never saw."""
 
     def __init__(self) -> None:
         self._unknown: dict[Any, tuple[set[str], Sequence[str]]] = {}
         self._known: set[Any] = set()
 
     def look(self, feature: Any, values: Iterable[Any], trained: Sequence[str]) -> None:
-        """Take note of the values of a feature in a block; `feature` is what messages call it."""
+        """Add the values of a feature in a block; messages refer to it as `feature`."""
         if feature in self._known:
             return
         names = set(names_of_categories(values))
@@ -156,7 +156,7 @@ class CategoriesSeen:
             self._unknown.setdefault(feature, (set(), trained))[0].update(names)
 
     def warn(self) -> None:
-        """Warn, now that all blocks are seen."""
+        """Issue the warnings, after the last block."""
         for feature, (names, trained) in self._unknown.items():
             warn_of_unknown_categories(feature, names_of_categories(names), trained)
 
@@ -170,18 +170,18 @@ class Converted:
     """Features as float32."""
 
     features: Any  # the matrix
-    # the categories and shifts of the content, or those that were asked for
+    # the encoding that the caller passed, or one computed from the values
     encoding: Encoding = field(default_factory=Encoding)
-    # for each column whose values are crowded, by number, the values as they came
+    # the original values of crowded columns, by number
     wide: Mapping[int, NDArray[Any]] = field(default_factory=dict)
-    losses: tuple[str, ...] = ()  # what float32 could not hold, in words
+    losses: tuple[str, ...] = ()  # descriptions of what the conversion to float32 lost
 
 
 class FeatureBuilder:
     """Fills a float32 matrix column by column.
 
-    With an encoding, columns are converted as it says: by the categories and shifts of a model. Without one, categories
-    are numbered, and crowded columns shifted, by their own content.
+    With an encoding, it uses that encoding's categories and shifts, for example those of a model. Without one, it
+    numbers categories and shifts crowded columns by their own values.
     """
 
     def __init__(self, matrix: Float32s, encoding: Encoding | None = None, seen: CategoriesSeen | None = None) -> None:
@@ -192,7 +192,7 @@ class FeatureBuilder:
         self.losses = Losses()
 
     def set_categories(self, column: int, name: Any, values: Sequence[Any]) -> None:
-        """A column of categories, of any type that has a text; `name` is what messages call it."""
+        """Fill in a column of categories of any type; messages refer to it as `name`."""
         trained = None if self.encoding is None else self.encoding.categories.get(column)
         names = names_of_categories(values) if trained is None else trained
         codes = codes_of_categories(values, names)
@@ -204,7 +204,7 @@ class FeatureBuilder:
         self.categories[column] = names
 
     def set_numbers(self, column: int, name: Any, values: NDArray[Any]) -> None:
-        """A column of numbers; `name` is what messages call it."""
+        """Fill in a column of numbers; messages refer to it as `name`."""
         short = self.matrix[:, column]
         with np.errstate(over="ignore"):
             short[:] = values
@@ -214,13 +214,13 @@ class FeatureBuilder:
             self.shift_if_crowded(column, name, values, precision(values, short))
 
     def apply_shift(self, column: int, values: NDArray[Any]) -> None:
-        """Shift a column that the matrix holds already, if the encoding says so."""
+        """Shift a column that is already in the matrix, if the encoding says so."""
         assert self.encoding is not None
         if column in self.encoding.shifts:
             self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
 
     def shift_if_crowded(self, column: int, name: Any, values: NDArray[Any], quality: ColumnPrecision) -> None:
-        """Shift a column that the matrix holds already, if it needs that, and take note of what is lost."""
+        """Shift a column that is already in the matrix if it is crowded, and record what is lost."""
         if quality.is_crowded or quality.is_large:
             self.wide[column] = values.copy()
         short = self.matrix[:, column]
@@ -232,33 +232,33 @@ class FeatureBuilder:
         self.losses.add(name, quality)
 
     def result(self) -> Converted:
-        """What was made."""
+        """Return the converted features."""
         encoding = Encoding(self.categories, self.shifts) if self.encoding is None else self.encoding
         return Converted(self.matrix, encoding, self.wide, self.losses.words())
 
 
 def fits_float32(dtype: np.dtype[Any]) -> bool:
-    """Whether float32 holds every value of a type."""
+    """Return whether float32 represents every value of a type."""
     return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
 
 
 class ColumnPrecision(NamedTuple):
-    """How well float32 holds a column."""
+    """How well float32 represents a column."""
 
-    is_crowded: bool = False  # whether float32 has few steps for most of its values
-    # whether some are of a size at which the data of a model may be crowded, and are not held exactly
+    is_crowded: bool = False  # whether float32 has few steps between most of the values
+    # whether some values are inexact and so large that the training data of a model may have been crowded there
     is_large: bool = False
-    # is_merged, loses_much: whether different values became equal, and whether many did; in a sample of the rows
+    # is_merged, loses_much: whether some, or many, different values became equal, in a sample of the rows
     is_merged: bool = False
     loses_much: bool = False
-    is_infinite: bool = False  # whether a value is beyond float32's range; in the sample
+    is_infinite: bool = False  # whether a value overflows float32, in the sample
 
 
 def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> ColumnPrecision:
-    """Compare a column with its float32 form, after a shift."""
+    """Compare a column with its float32 values after a shift."""
     size = np.abs(short)
     is_held = np.array_equal(short, values, equal_nan=values.dtype.kind == "f")
-    if is_held and (values.dtype.kind == "f" or (size < 2**53).all()):  # NumPy compares whole numbers as float64
+    if is_held and (values.dtype.kind == "f" or (size < 2**53).all()):  # NumPy compares integers as float64
         return ColumnPrecision()
     crowded, large = is_crowded(values), bool(((size >= LARGE) & (size < np.inf)).any())
     step = max(1, len(values) // MERGE_SAMPLE)
@@ -272,10 +272,10 @@ def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> Column
 
 
 def is_crowded(values: NDArray[Any]) -> bool:
-    """Whether most values are so close together, far from 0, that float32 has few steps between them.
+    """Return whether most values are so close together and far from 0 that float32 has few steps between them.
 
-    More than half of the values other than 0 lie within 1/128 of their median: float32, with its 2^23 steps from a
-    number to its double, has some 2^16 of them there.
+    That is the case if more than half of the nonzero values lie within 1/128 of their median: float32 has 2^23 steps
+    from a number to its double, hence about 2^16 there.
     """
     present = values.astype(np.float64, copy=False)
     present = present[(present != 0) & np.isfinite(present)]
@@ -286,7 +286,7 @@ def is_crowded(values: NDArray[Any]) -> bool:
 
 
 def best_shift(values: NDArray[Any], short: Float32s) -> float | None:
-    """What to subtract from crowded values so that float32 keeps them distinct; None if it already does."""
+    """Return what to subtract from crowded values to keep them distinct in float32; None if they already are."""
     distinct = np.unique(values[np.isfinite(values)])
     if len(np.unique(short[np.isfinite(values)])) >= min(STEPS, ENOUGH * len(distinct)):
         return None
@@ -295,17 +295,17 @@ def best_shift(values: NDArray[Any], short: Float32s) -> float | None:
 
 
 def shifted(values: NDArray[Any], shift: float) -> Float32s:
-    """Values − shift as float32; whole numbers are subtracted exactly."""
+    """Return values − shift as float32; the subtraction of integers is exact."""
     with np.errstate(over="ignore", invalid="ignore"):
         difference = values.astype(np.float64) - float(shift)
         if values.dtype.kind in "iu" and isinstance(shift, int):
-            near = np.abs(difference) < 2**62  # there the difference modulo 2^64 is the difference
+            near = np.abs(difference) < 2**62  # no overflow, so the difference modulo 2^64 is exact
             difference[near] = (values.astype(np.uint64) - np.uint64(shift % 2**64)).view(np.int64)[near]
         return difference.astype(np.float32)
 
 
 class Losses:
-    """Takes note of features whose values float32 does not hold."""
+    """Collects the features whose values float32 does not represent."""
 
     def __init__(self) -> None:
         self.merged: list[Any] = []
@@ -313,7 +313,7 @@ class Losses:
         self.few_left: list[Any] = []
 
     def add(self, name: Any, quality: ColumnPrecision) -> None:
-        """Take note of a column."""
+        """Add a column."""
         for is_lost, names in (
             (quality.is_infinite, self.infinite), (quality.is_merged, self.merged), (quality.loses_much, self.few_left)
         ):  # fmt: skip
@@ -321,7 +321,7 @@ class Losses:
                 names.append(name)
 
     def words(self) -> tuple[str, ...]:
-        """What was noted; a warning where much of a feature is lost."""
+        """Return the descriptions of all losses; warn if much of a feature is lost."""
         merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
         infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
         if self.few_left:
@@ -335,7 +335,7 @@ class Losses:
 
 
 def listed(noun: str, items: list[Any], most: int = 8) -> str:
-    """`feature 3`, `features 1, 2`, or the first few and how many more."""
+    """Return `feature 3`, `features 1, 2`, or the first few items and how many more there are."""
     shown = ", ".join(str(item) for item in items[:most])
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return f"{noun}{'s' if len(items) > 1 else ''} {shown}{more}"

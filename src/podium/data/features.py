@@ -1,4 +1,4 @@
-"""Features of any kind as a float32 matrix."""
+"""The conversion of features of any kind to a float32 matrix."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from podium.data.encoding import ColumnPrecision, Converted, Encoding, FeatureBu
 from podium.data.sparse import checked_rows, float32_rows, is_sparse
 from podium.errors import DataError
 
-Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32 where zeros are implied
+Features: TypeAlias = Any  # an (n, f) float32 array, or a scipy csr_array of float32
 Name = TypeVar("Name")
-COLUMNS_AT_ONCE = 8  # of an array that are copied to be looked at
+COLUMNS_AT_ONCE = 8  # columns to copy at a time to check their precision
 
 
 def n_rows(features: Any) -> int:
-    """The number of rows of an array, a sparse matrix or a frame."""
+    """Return the number of rows of an array, a sparse matrix or a frame."""
     return int(features.shape[0] if hasattr(features, "shape") else len(features))
 
 
 def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | None = None) -> Converted:
-    """Features as float32: by an encoding, or by one that follows from the content.
+    """Convert features to float32, by an encoding or by one computed from their values.
 
-    `categorical` are the numbers of columns of categories, which may hold text.
+    `categorical` are the numbers of the categorical columns, which may hold text.
     """
     if is_sparse(X):
         if categorical or (encoding is not None and encoding.categories):
-            raise DataError("sparse matrices cannot hold categories; give a frame or an array")
+            raise DataError("sparse matrices cannot hold categories: pass a frame or a dense array")
         return _to_compressed_rows(X, encoding or Encoding())
     try:
         array = unmasked(X)
@@ -43,15 +43,15 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
         raise DataError(f"features must be a matrix of numbers ({error})") from None
     if array.ndim != 2:
         raise DataError(
-            f"features must have two dimensions, documents × features, not {array.ndim}; "
-            "Reshape your data: a single feature is X[:, None], a single document X[None, :]"
+            f"features must have two dimensions, documents × features, but got {array.ndim}; "
+            "Reshape your data: pass a single feature as X[:, None], a single document as X[None, :]"
         )
     chosen = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
     if chosen or array.dtype.kind == "O":
         return _column_by_column(array, chosen, encoding)
     if array.dtype.kind not in "fiub":
         complex_too = " (Complex data not supported)" if array.dtype.kind == "c" else ""
-        raise DataError(f"features must be numbers, not {array.dtype}{complex_too}")
+        raise DataError(f"features must be numbers, but got {array.dtype}{complex_too}")
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(array, dtype=np.float32)
     if encoding is not None and encoding.shifts and np.shares_memory(features, array):
@@ -67,7 +67,7 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
 
 
 def _precisions(array: NDArray[Any], features: Float32s) -> list[ColumnPrecision]:
-    """How well float32 holds each column; some columns at a time are copied, since a row holds them side by side."""
+    """Return how well float32 represents each column, copying a few at a time because rows are contiguous."""
 
     def look(first: int) -> list[ColumnPrecision]:
         block = slice(first, first + COLUMNS_AT_ONCE)
@@ -79,16 +79,16 @@ def _precisions(array: NDArray[Any], features: Float32s) -> list[ColumnPrecision
 
 
 def as_list_of_features(categorical: Any) -> list[Any]:
-    """Features by name or number, as a list; None is none."""
+    """Return features by name or number as a list, which is empty for None."""
     is_list = hasattr(categorical, "__iter__") and not isinstance(categorical, str | bytes)
     features = list(categorical) if is_list else [] if categorical is None else None
     if features is None or any(getattr(feature, "__hash__", None) is None for feature in features):
-        raise DataError(f"categorical takes a list of features, by name or number, not {categorical!r:.60}")
+        raise DataError(f"categorical must be a list of features, by name or number, but got {categorical!r:.60}")
     return features
 
 
 def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, argument: str) -> list[int]:
-    """Features that are given by name or by number, by number."""
+    """Return the numbers of features that are given by name or number."""
     numbers = []
     for feature in features:
         if isinstance(feature, str):
@@ -105,19 +105,19 @@ def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, ar
 def _column_numbers(columns: Sequence[Any], n_features: int) -> set[int]:
     for column in columns:
         if isinstance(column, bool) or not isinstance(column, int | np.integer) or not 0 <= column < n_features:
-            raise DataError(f"categorical: there is no feature {column!r}; they are numbered 0 to {n_features - 1}")
+            raise DataError(f"categorical: there is no feature {column!r}; features are numbered 0 to {n_features - 1}")
     return {int(column) for column in columns}
 
 
 def _column_by_column(array: NDArray[Any], categorical: set[int], encoding: Encoding | None) -> Converted:
-    """An array whose columns are numbers of different kinds, or categories where so said."""
+    """Return the features of an array of objects, whose columns may have different types or hold categories."""
     if categorical and encoding is not None and array.dtype.kind in "fiub":
         raise DataError(
-            f"feature {min(categorical)} holds categories, whose names an array of numbers does not tell: give a "
+            f"feature {min(categorical)} is categorical, but an array of numbers has no names of categories: pass a "
             "frame, RankingData, or an array of objects"
         )
     if array.dtype.kind not in "OUfiub":
-        raise DataError(f"features must be numbers or text, not {array.dtype}")
+        raise DataError(f"features must be numbers or text, but got {array.dtype}")
     builder = FeatureBuilder(np.empty(array.shape, np.float32), encoding)
     for column in range(array.shape[1]):
         if column in categorical:
@@ -142,7 +142,7 @@ def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
             with np.errstate(over="ignore"):
                 losses.add(k, precision(values, values.astype(np.float32)))
     if encoding.shifts:
-        raise DataError("this model shifts features before they become float32: give it dense features")
+        raise DataError("this model shifts features before the conversion to float32: pass dense features")
     return Converted(rows, losses=losses.words())
 
 
@@ -153,16 +153,16 @@ def _from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
         try:
             float(value)
         except (OverflowError, TypeError, ValueError):
-            shown = "a number too large" if isinstance(value, int) else f"{value!r:.40}"
+            shown = "a number that is too large" if isinstance(value, int) else f"{value!r:.40}"
             raise DataError(
                 f"features must be numbers, but row {row}, column {column} holds {shown}; "
-                "categories are named in categorical=…"
+                "name categorical columns in categorical=…"
             ) from None
     raise DataError("features must be numbers")
 
 
 def already_encoded(features: Any, encoding: Encoding) -> Converted:
-    """Features that are float32 numbers by some encoding; raise if a number is not one of its categories."""
+    """Return features that are already encoded as float32; raise if they do not fit the encoding."""
     converted = to_features(features, encoding=Encoding())
     n_features = converted.features.shape[1]
     beyond = [k for k in (*encoding.categories, *encoding.shifts) if k >= n_features]
@@ -172,24 +172,24 @@ def already_encoded(features: Any, encoding: Encoding) -> Converted:
         codes = np.asarray(converted.features[:, feature])
         present = codes[~np.isnan(codes)]
         if not np.isin(present, np.arange(len(names), dtype=np.float32)).all():
-            raise DataError(f"feature {feature} must hold the numbers of its {len(names)} categories, or NaN")
+            raise DataError(f"feature {feature} must contain category numbers 0 to {len(names) - 1}, or NaN")
     return replace(converted, encoding=encoding)
 
 
 def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    """A name for each feature, all different."""
+    """Return the names of the features; raise unless there is a distinct one for each feature."""
     if names is None:
         return None
     names = tuple(str(name) for name in names)
     if len(names) != n_features:
-        raise DataError(f"feature_names has {len(names)} names for {n_features} features")
+        raise DataError(f"feature_names has {len(names)} names, but there are {n_features} features")
     if len(set(names)) < len(names):
-        raise DataError(f"feature_names: {first_repeated(names)!r} is there twice")
+        raise DataError(f"feature_names must be distinct, but {first_repeated(names)!r} occurs twice")
     require_utf8("feature_names", names)
     return names
 
 
 def first_repeated(names: Iterable[Name]) -> Name:
-    """The first name that is among the names before it; there must be one."""
+    """Return the first name that occurred before; there must be one."""
     seen: set[Name] = set()
     return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

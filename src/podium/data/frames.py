@@ -1,4 +1,4 @@
-"""Data frames of any kind (through narwhals), and the column names that carry a role by themselves."""
+"""Data frames of any library (through narwhals), and the column names that imply a role."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBui
 from podium.data.features import first_repeated
 from podium.errors import DataError
 
-# The role that a column takes by its name, where the caller gives nothing for that role.
+# The role that a column name implies if the caller passes nothing for that role.
 ROLES = {
     "qid": ("qid",),
     "relevance": ("label", "relevance"),
@@ -28,7 +28,7 @@ LABEL_PREFIX = "label."
 
 
 def is_frame(value: Any, in_memory: bool = False) -> bool:
-    """Whether narwhals knows this as a data frame, or as one that is in memory; arrays and sparse matrices are not."""
+    """Return whether this is a data frame for narwhals, and with `in_memory` not a lazy one."""
     if isinstance(value, np.ndarray | list | tuple) or hasattr(value, "tocsr"):
         return False
     import narwhals.stable.v2 as nw
@@ -43,16 +43,17 @@ def is_frame(value: Any, in_memory: bool = False) -> bool:
 def assign_roles(
     names: Sequence[str], roles: dict[str, Any], feature_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Which column serves for what.
+    """Return the column of each role.
 
-    `roles` maps each role to a column's name, to values, or to None; `labels` to a mapping of those. The
-    result is the same with the names that roles take by default filled in, and the feature columns.
+    `roles` maps each role to the name of a column, to values, or to None, and `labels` to a mapping of those. The
+    result fills in the default columns of roles, and has the feature columns.
     """
     if len(set(names)) < len(names):
-        raise DataError(f"two columns are named {first_repeated(names)!r}; names must differ")
+        raise DataError(f"column names must be distinct, but two columns are named {first_repeated(names)!r}")
     if "" in names:
         raise DataError(
-            f"column {list(names).index('') + 1} has no name (pandas writes its index so, unless index=False); name it"
+            f"column {list(names).index('') + 1} has no name: name it, or write the file with index=False if pandas "
+            "wrote its index there"
         )
     chosen = set(feature_names or ())
     _require(names, chosen, "feature_names")
@@ -63,7 +64,7 @@ def assign_roles(
         elif roles.get(role) is None:
             roles[role] = next((name for name in defaults if name in names and name not in chosen), None)
     if roles["qid"] is None:
-        raise DataError(f"there is no column 'qid'; name it with qid=…, one of {_shown(names)}")
+        raise DataError(f"there is no column 'qid': name the column of query ids with qid=…, one of {_shown(names)}")
     labels = dict(roles.get("labels") or {})
     for source, value in labels.items():
         if isinstance(value, str):
@@ -97,10 +98,10 @@ def take_apart(
     encoding: Encoding | None = None,
     seen: CategoriesSeen | None = None,
 ) -> tuple[Converted, list[str], dict[str, Any]]:
-    """A frame's features as an array, their names, and the other columns by role.
+    """Return a frame's features as an array, their names, and the other columns by role.
 
-    `categorical` are features, by name or number. With an encoding the features are converted by it; `seen` then hears
-    of their categories.
+    `categorical` are features by name or number. With an encoding, features are converted by it, and their categories
+    are added to `seen`.
     """
     refuse_other_rows(native, roles | roles["labels"])
     frame, series_of = columns_by_name(native)
@@ -134,7 +135,7 @@ def _to_matrix(
             holds_categories = k in encoding.categories
         if holds_categories:
             builder.set_categories(k, repr(name), objects_of(series))
-        elif series.null_count() == len(series):  # of no type, where a library knows none
+        elif series.null_count() == len(series):  # some libraries give an empty column no numeric type
             builder.set_numbers(k, repr(name), np.full(len(series), np.nan, np.float32))
         elif holds_numbers(series):
             builder.set_numbers(k, repr(name), values_of(series))
@@ -144,17 +145,15 @@ def _to_matrix(
 
 
 def not_numbers(name: str, dtype: Any, *, is_temporal: bool = False) -> DataError:
-    """The error for a column that cannot be a feature as it is."""
-    remedy = (
-        "name it in categorical=… if it holds categories, or else drop it, encode it, or leave it out of feature_names"
-    )
+    """Return the error for a column that cannot be a feature."""
+    remedy = "name it in categorical=… if it is categorical; otherwise drop or encode it, or omit it from feature_names"
     if is_temporal:
-        remedy = "give it as a number, such as seconds (a large one is shifted before it becomes float32), or drop it"
-    return DataError(f"column {name!r} holds {dtype}, not numbers: {remedy}")
+        remedy = "convert it to a number, such as seconds (large ones are shifted to fit into float32), or drop it"
+    return DataError(f"column {name!r} must be numeric, but is {dtype}: {remedy}")
 
 
 def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
-    """Those of some columns of a frame, by name or place, that hold text, or anything else but numbers."""
+    """Return those of the given columns, by name or index, that are not numeric."""
     _, series_of = columns_by_name(native)
     features = [name for name in series_of if not has_role(name)]
     named = [features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in columns]
@@ -162,48 +161,48 @@ def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def holds_numbers(series: Any) -> bool:
-    """Whether a column holds numbers by its type."""
+    """Return whether a column has a numeric type."""
     import narwhals.stable.v2 as nw
 
     return bool(series.dtype.is_numeric() or series.dtype == nw.Boolean)
 
 
 def is_categorical(series: Any) -> bool:
-    """Whether a column holds categories by its type."""
+    """Return whether a column has a categorical type."""
     import narwhals.stable.v2 as nw
 
     return series.dtype in (nw.Categorical, nw.Enum)
 
 
 def has_role(name: str) -> bool:
-    """Whether a column's name says that it is not a feature; only `feature_names` makes it one."""
+    """Return whether a column's name implies a role, so that it is a feature only if `feature_names` says so."""
     reserved = any(name in defaults for defaults in ROLES.values())
     return reserved or name.startswith(LABEL_PREFIX) or re.fullmatch(r"__index_level_\d+__", name) is not None
 
 
 def has_queries(native: Any) -> bool:
-    """Whether a frame has a column that is the query of each row by its name."""
+    """Return whether a frame has a column whose name marks it as query ids."""
     import narwhals.stable.v2 as nw
 
     return not set(ROLES["qid"]).isdisjoint(nw.from_native(native).lazy().collect_schema().names())
 
 
 def shown_columns(native: Any) -> str:
-    """Return the first columns of a frame for a message."""
+    """Return the first column names of a frame, for a message."""
     import narwhals.stable.v2 as nw
 
     return _shown(nw.from_native(native).lazy().collect_schema().names())
 
 
 def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
-    """A frame of narwhals', and its columns by name; names of other types are taken as their text."""
+    """Return a narwhals frame and its columns by name; names that are not text are converted to text."""
     import narwhals.stable.v2 as nw
 
     if hasattr(native, "set_axis"):  # pandas
         if not all(isinstance(name, str) for name in native.columns):
             native = native.set_axis([str(name) for name in native.columns], axis=1)
         is_sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in native.dtypes]
-        if any(is_sparse):  # narwhals does not know these types
+        if any(is_sparse):  # narwhals does not support these types
             dense = {name: dtype.subtype for name, dtype in native.dtypes[is_sparse].items()}
             native = native.astype(dense)
     try:
@@ -218,27 +217,27 @@ def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
 def features_by_name(
     native: Any, names: Sequence[str] | None, encoding: Encoding | None = None, *, refuse_extra: bool = False
 ) -> Float32s:
-    """The features of a frame in the order of the names; without names, all columns that have no role by their name."""
+    """Return the features of a frame in the order of `names`; without names, all columns without a role."""
     frame, series_of = columns_by_name(native)
     if names is None:
         names = [name for name in series_of if not has_role(name)]
     absent = [name for name in names if name not in series_of]
     if absent:
         raise DataError(
-            f"the model needs the feature {absent[0]!r}, which the data lacks ({len(absent)} in all); its columns are "
+            f"the data lacks the feature {absent[0]!r} of the model ({len(absent)} missing in all); its columns are "
             f"{_shown(list(series_of))}"
         )
     if refuse_extra:
         expected = set(names)
         extra = [name for name in series_of if name not in expected and not has_role(name)]
         if extra:
-            raise DataError(f"the model does not know the column {extra[0]!r} ({len(extra)} in all)")
+            raise DataError(f"the model has no feature for the column {extra[0]!r} ({len(extra)} such columns in all)")
     features: Float32s = _to_matrix(frame, series_of, names, set(), encoding or Encoding()).features
     return features
 
 
 def values_of(series: Any) -> NDArray[Any]:
-    """A column as an array, with NaN where a number is null."""
+    """Return a column as an array, with NaN in place of nulls."""
     import narwhals.stable.v2 as nw
 
     is_wide = series.dtype in (nw.Decimal, nw.Int128, nw.UInt128)
@@ -253,7 +252,7 @@ def values_of(series: Any) -> NDArray[Any]:
 
 
 def objects_of(series: Any) -> list[Any]:
-    """The values of a column as Python's objects; of a dictionary of pyarrow's, each value is one object."""
+    """Return the values of a column as Python objects; equal values of a pyarrow dictionary share one object."""
     native = series.to_native()
     if not hasattr(getattr(native, "type", None), "value_type") or not hasattr(native, "chunks"):
         return list(series.to_list())
@@ -267,7 +266,7 @@ def objects_of(series: Any) -> list[Any]:
 
 
 def row_index(frame: Any) -> NDArray[Any] | None:
-    """The index of a pandas frame or Series, if it is another than 0, 1, 2 …"""
+    """Return the index of a pandas frame or Series, unless it is 0, 1, 2 …"""
     index = getattr(frame, "index", None)
     if index is None or not hasattr(index, "to_numpy"):
         return None
@@ -276,13 +275,13 @@ def row_index(frame: Any) -> NDArray[Any] | None:
 
 
 def refuse_other_rows(frame: Any, columns: dict[str, Any]) -> None:
-    """A Series passed with a pandas frame must have the frame's index: else its values belong to other rows."""
+    """Raise if a Series passed with a pandas frame has another index, because its values belong to other rows."""
     if not (hasattr(frame, "index") and hasattr(frame.index, "to_numpy")):
         return
     for name, value in columns.items():
         is_series = hasattr(value, "index") and hasattr(value.index, "equals") and len(value) == len(frame)
         if is_series and not value.index.equals(frame.index):
             raise DataError(
-                f"{name} is a Series whose index is not that of the features: its rows are in another order. "
-                "Align them, or give an array"
+                f"{name} is a Series whose index differs from that of the features, so its rows do not match: align "
+                "it, or pass an array"
             )

@@ -1,4 +1,4 @@
-"""A limit on what readers hold in memory: a stream that never ends is stopped before the machine is."""
+"""A memory limit for readers, so that an endless stream raises an error before the machine runs out of memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from podium.core.validation import require_whole
 from podium.errors import FileFormatError
 
-SHARE = 0.5  # of the memory that is free, for one reading
-ROW_BYTES = 128  # what a row takes in addition to its features while it is read: its id, its label, its place
-_UNKNOWN = 1 << 34  # if the system does not say
+SHARE = 0.5  # of the free memory, for one call of `read`
+ROW_BYTES = 128  # of a row while it is read, in addition to its features: id, label, place
+_UNKNOWN = 1 << 34  # assumed free memory if the system does not report it
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 class Budget:
-    """The bytes that one call of `read` may hold; text and the arrays made of it take turns, so each has it all."""
+    """The memory limit of `read`, which applies to text and to arrays: they are not needed at the same time."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
         require_whole("max_bytes", max_bytes, 1, optional=True, most=2**63 - 1)
@@ -28,30 +28,30 @@ class Budget:
         self._lock = threading.Lock()
 
     def left(self, what: str) -> int:
-        """The bytes of a kind that may still be held."""
+        """Return the bytes of a kind that are left."""
         return max(0, self.limit - self._held[what])
 
     def release(self) -> None:
-        """Count text and data from 0 again: what was held is let go. Query ids are kept from block to block."""
+        """Reset the counts of text and data, after they are freed. Query ids are kept from block to block."""
         with self._lock:
             self._held |= {"text": 0, "data": 0}
 
     def hold(self, what: str, size: int, name: str) -> None:
-        """Count bytes of text, data or query ids that come from the file `name`; an error beyond the limit."""
+        """Add bytes of text, data or query ids of the file `name`; raise if they exceed the limit."""
         with self._lock:
             self._held[what] += size
             held = self._held[what]
         if held > self.limit:
-            reason = "max_bytes" if self._chosen else f"{SHARE:.0%} of the free memory; max_bytes=… sets another limit"
+            reason = "max_bytes" if self._chosen else f"{SHARE:.0%} of the free memory; pass max_bytes=… to change it"
             raise FileFormatError(
                 name,
-                f"holds over {_readable(self.limit)} of {what} in memory, which is the limit ({reason}); "
-                "read fewer files at once, or look whether the stream or a line of it never ends",
+                f"needs more than {_readable(self.limit)} of memory for its {what}, which is the limit ({reason}): "
+                "read fewer files at once, and check that neither the stream nor a line of it is endless",
             )
 
 
 def free_bytes() -> int:
-    """The memory that this process may still take: of the machine, and of the control groups it runs in."""
+    """Return the memory available to this process, on the machine and in its control groups."""
     limits = [*_of_machine(), *_of_groups()]
     return max(1, min(limits)) if limits else _UNKNOWN
 
@@ -69,7 +69,7 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_groups() -> Iterator[int]:
-    """What the limits of the control groups, version 1 and 2, leave; a container sees its own as the root."""
+    """Return the memory that the limits of control groups (versions 1 and 2) leave; a container is its own root."""
     try:
         lines = (_PROC / "self" / "cgroup").read_text().splitlines()
     except OSError:
@@ -86,12 +86,12 @@ def _of_groups() -> Iterator[int]:
                 try:
                     used = int((folder / usage).read_text()) - _cache(folder / "memory.stat")
                     yield int((folder / limit).read_text()) - used
-                except (OSError, ValueError):  # no such group here, or no limit ("max")
+                except (OSError, ValueError):  # the group does not exist, or has no limit ("max")
                     continue
 
 
 def _cache(statistics: Path) -> int:
-    """What the system would give back: copies of files."""
+    """Return the memory of the page cache, which the system can reclaim."""
     names = ("active_file", "inactive_file")
     counts = dict(line.split() for line in statistics.read_text().splitlines())
     return sum(int(counts.get(f"total_{name}", counts.get(name, 0))) for name in names)

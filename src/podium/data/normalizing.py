@@ -1,4 +1,4 @@
-"""Features on a common scale within each query, as RankLib's -norm does."""
+"""Normalization of features within each query, as RankLib's -norm does."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
 METHODS = ("sum", "zscore", "minmax")
-SUM, ZSCORE, MINMAX = range(3)  # their codes in the kernel
+SUM, ZSCORE, MINMAX = range(3)  # codes of `METHODS` in the kernel
 
 
 def normalize_queries(data: RankingData, method: str) -> Features:
-    """The features of each query brought to a common scale; missing values stay missing.
+    """Return features that are normalized within each query; missing values stay missing.
 
     - `"sum"`: divided by the sum of absolute values;
     - `"zscore"`: minus the mean, divided by the standard deviation with n − 1;
-    - `"minmax"`: minus the least, divided by the range.
+    - `"minmax"`: minus the minimum, divided by the range.
 
-    A feature that is constant in a query, or all zero for `"sum"`, becomes 0 there. Sums run in the
-    canonical order, so the result does not depend on the order of the rows.
+    A feature that is constant within a query, or all zero for `"sum"`, becomes 0 there. Sums are computed in the
+    canonical order, so that the result does not depend on row order.
     """
     require_scale(data, method)
     result = np.empty(data.features.shape, np.float32)
@@ -42,27 +42,27 @@ def normalize_queries(data: RankingData, method: str) -> Features:
     for _ in map_threads(work, ranges(data.n_queries, smallest=16)):
         pass
     categorical = list(data.encoding.categories)
-    result[:, categorical] = data.features[:, categorical]  # the numbers of categories have no scale
+    result[:, categorical] = data.features[:, categorical]  # category numbers have no scale
     return result
 
 
 def require_scale(data: RankingData, method: str) -> None:
-    """Refuse data that cannot be normalized in this way."""
+    """Raise if the data cannot be normalized with this method."""
     if method not in METHODS:
-        raise DataError(f"normalize must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+        raise DataError(f"normalize must be one of {', '.join(map(repr, METHODS))}, but got {method!r}")
     if is_sparse(data.features):
-        raise DataError("sparse features are not normalized: read or convert them as a dense array")
+        raise DataError("sparse features cannot be normalized: use dense features")
     if method == "sum" and data.encoding.shifts:
         raise DataError(
-            f"feature {min(data.encoding.shifts)} is too far from 0 to be divided by its sum: take 'zscore' or 'minmax'"
+            f"feature {min(data.encoding.shifts)} is too far from 0 to be divided by its sum: use 'zscore' or 'minmax'"
         )
     if np.isinf(data.features).any():
         row, column = (int(k[0]) for k in np.nonzero(np.isinf(data.features)))
-        raise DataError(f"infinite values have no scale: feature {column} of row {row} is infinite; clip it first")
+        raise DataError(f"infinite values cannot be normalized: clip feature {column}, which is infinite in row {row}")
 
 
 class _Scales(NamedTuple):
-    """For each feature of one query: what is subtracted, what divides, and what these are computed from."""
+    """The origin and scale of each feature in one query, and the statistics that they are computed from."""
 
     origin: Floats
     scale: Floats
@@ -73,7 +73,7 @@ class _Scales(NamedTuple):
 
 @kernel
 def _normalize(features: Float32s, order: Ints, offsets: Ints, method: int, result: Float32s) -> None:
-    """(x − origin) / scale for each feature of each query; 0 where the scale is 0, NaN where x is NaN."""
+    """Compute (x − origin) / scale for each feature of each query; 0 if the scale is 0, NaN if x is NaN."""
     width = features.shape[1]
     scales = _Scales(np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width))
     for query in range(len(offsets) - 1):
@@ -101,7 +101,7 @@ def _normalize(features: Float32s, order: Ints, offsets: Ints, method: int, resu
 
 @helper
 def _sum_rows(features: Float32s, rows: Ints, scales: _Scales) -> None:
-    """Sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
+    """Compute sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
     origin, scale, n_values, low, high = scales
     origin[:], scale[:], n_values[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
     for row in rows:
@@ -116,7 +116,7 @@ def _sum_rows(features: Float32s, rows: Ints, scales: _Scales) -> None:
 
 @helper
 def _deviations(features: Float32s, rows: Ints, scales: _Scales) -> None:
-    """The standard deviations with n − 1, as scale."""
+    """Compute the standard deviations with n − 1, as scale."""
     origin, scale, n_values, low, high = scales
     scale[:] = 0.0
     for row in rows:
@@ -125,6 +125,6 @@ def _deviations(features: Float32s, rows: Ints, scales: _Scales) -> None:
             if not math.isnan(x):
                 scale[k] += x * x
     for k in range(features.shape[1]):
-        # Rounding leaves a trace of variance in a constant feature; low == high does not.
+        # Rounding can give a constant feature a tiny variance, so test low == high instead.
         constant = low[k] == high[k] or n_values[k] < 2.0
         scale[k] = 0.0 if constant else np.sqrt(scale[k] / (n_values[k] - 1.0))

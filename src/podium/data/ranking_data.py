@@ -1,4 +1,4 @@
-"""Documents with features and labels, grouped into queries: what everything in Podium works on."""
+"""`RankingData`: documents with features and labels, grouped into queries."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 
 class RankingData:
-    """Ranking data, frozen; every array is in the caller's row order.
+    """Immutable ranking data; every array is in the caller's row order.
 
     Args:
-        features: an (n, f) array, a scipy sparse matrix (kept sparse; what is not stored is 0), or a
-            pandas, polars or pyarrow frame. NaN is a missing value, ±inf are values. Kept as float32;
-            an array that has that type already is not copied.
-        relevance: the main labels, one per row: real numbers, NaN for "not labelled".
-        qid: the query of each row, whole numbers or text, in any order.
-        group_sizes: instead of `qid`, the number of rows of each query, for grouped rows.
-        labels: further label sources by name, such as `{"clicks": c}`.
+        features: an (n, f) array, a scipy sparse matrix (which stays sparse), or a pandas, polars or pyarrow frame. NaN
+            is a missing value, ±inf are values. Features are stored as float32; a float32 array is not copied.
+        relevance: the main labels, one real number per row, or NaN for "not labelled".
+        qid: the query id of each row, whole numbers or text, in any order.
+        group_sizes: the number of rows of each query, instead of `qid`, if rows are grouped by query.
+        labels: further label sources by name, for example `{"clicks": c}`.
         document_weights: non-negative weights of rows.
-        query_weights: weights of queries: a mapping from query id, one entry per query in the order of
-            `query_ids`, or one per row that is constant within a query.
-        positions: the rank, from 1, at which a document was shown; −1 or NaN if it was not.
-        preferences: pairs (i, j, probability) of rows of one query, i to rank above j.
-        document_ids: a name for each row.
-        feature_names: a name for each feature; a frame brings its own.
-        categorical: features that hold categories, by name or number: text, or numbers that are names. Categorical
-            columns of frames need not be named. They are kept as numbers, with their names in `encoding`.
-        encoding: for features that are encoded already, how.
+        query_weights: weights of queries: a mapping from query id, one entry per query in the order of `query_ids`, or
+            one per row that is constant within a query.
+        positions: the rank, from 1, at which each document was shown; −1 or NaN if it was not shown.
+        preferences: pairs (i, j, probability, weight) of rows of one query, where i should rank above j; the last
+            two columns are optional, and 1 by default.
+        document_ids: an id for each row.
+        feature_names: a name for each feature; a frame has its own.
+        categorical: the categorical features by name or number, which hold text or numbers that are names. Categorical
+            columns of frames need not be named. Categories are stored as numbers, with their names in `encoding`.
+        encoding: the encoding of features that are already encoded.
 
     Example:
         >>> import podium
@@ -63,24 +63,24 @@ class RankingData:
         >>> data.rows(0).tolist(), data.query_of_row.tolist()
         ([0, 1], [0, 0, 1])
 
-    With a frame, any of the arguments may be the name of a column. Columns named `qid`, `label` (or
-    `relevance`), `label.SOURCE`, `document_id`, `document_weight`, `query_weight` and `position` take
-    those roles by themselves; the other columns are features, or those named in `feature_names`.
+    With a frame, any argument may be the name of a column. Columns named `qid`, `label` (or `relevance`),
+    `label.SOURCE`, `document_id`, `document_weight`, `query_weight` and `position` have these roles by default. All
+    other columns, or those named in `feature_names`, are features.
 
     Attributes:
-        features, qid, document_weights, query_weights, positions: as given, checked and converted.
-        preferences, document_ids, feature_names: likewise.
-        labels: likewise, and of `"relevance"`.
-        query_ids: the distinct query ids in order of first appearance; query k is `query_ids[k]`.
+        features, qid, document_weights, query_weights, positions, preferences, document_ids, feature_names: the
+            arguments, validated and converted.
+        labels: all labels by source, including `"relevance"`.
+        query_ids: the distinct query ids in order of first appearance; query k has the id `query_ids[k]`.
         order, offsets: the rows of query k are `order[offsets[k]:offsets[k + 1]]`.
-        encoding: how features were encoded: `encoding.categories` has the names of categories by feature,
-            `encoding.shifts` what was subtracted from values that float32 would have merged.
-        wide: by feature, the values as they came where float32 has few steps for them.
-        absent_value: what a feature is, 0 or NaN, that is beyond the last one which a sparse text names; else None.
-        reading: the options of `podium.read` that decided the features' values.
-        losses: what the conversion to float32 lost, in words.
-        row_index: the index of the pandas frame the data came from, if it was another than 0, 1, 2 …
-        base_scores: the scores that training begins with, where it does not begin at 0; see `with_base_scores`.
+        encoding: how features are encoded: `encoding.categories` has the names of categories by feature,
+            `encoding.shifts` what was subtracted from values that would have become equal in float32.
+        wide: the original values of features for which float32 has few steps, by feature.
+        absent_value: the value, 0 or NaN, of features beyond the last one in a sparse text; otherwise None.
+        reading: the options of `podium.read` that determined the values of features.
+        losses: descriptions of what the conversion to float32 lost.
+        row_index: the index of the pandas frame that the data came from, unless it was 0, 1, 2 …
+        base_scores: the scores that training starts from, if not 0; see `with_base_scores`.
 
     """
 
@@ -127,7 +127,7 @@ class RankingData:
         }  # fmt: skip
         if group_sizes is not None:
             if qid is not None:
-                raise DataError("give qid or group_sizes, not both")
+                raise DataError("pass either qid or group_sizes, not both")
             roles["qid"] = columns.qid_from_sizes(group_sizes, n_rows(features))
         categorical, is_frame = as_list_of_features(categorical), frames.is_frame(features)
         if is_frame:
@@ -137,7 +137,7 @@ class RankingData:
         else:
             converted = to_features(features, numbers_of_features(categorical, feature_names, "categorical"))
         if roles["qid"] is None:
-            raise DataError("which rows belong to one query? give qid, one id per row, or group_sizes")
+            raise DataError("the queries of the rows are unknown: pass qid, with one id per row, or group_sizes")
         matrix = converted.features
         self.__dict__.update(
             features=columns.frozen(matrix) if isinstance(matrix, np.ndarray) else matrix,
@@ -152,7 +152,7 @@ class RankingData:
         self._init_rows(roles, preferences)
 
     def _init_rows(self, roles: dict[str, Any], preferences: Any) -> None:
-        """Group the rows into queries, and check the columns that are not features; only constructors call this."""
+        """Group the rows into queries, and validate the columns other than features; only constructors call this."""
         n = self.n_documents
         qid = columns.to_query_ids(roles["qid"], n)
         query_ids, order, offsets = columns.group_rows(qid)
@@ -179,17 +179,17 @@ class RankingData:
         return cls(**arguments)._changed(**origin)
 
     def _changed(self, **attributes: Any) -> Self:
-        """Return a shallow copy with other attributes; what was computed from the old ones is kept."""
+        """Return a shallow copy with other attributes, keeping cached properties."""
         data = object.__new__(type(self))
         frozen = {name: MappingProxyType(value) if type(value) is dict else value for name, value in attributes.items()}
         data.__dict__.update(self.__dict__ | frozen)
         return data
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"RankingData is frozen; data.replace({name}=…) makes a changed copy")
+        raise AttributeError(f"RankingData is immutable: use data.replace({name}=…) to get a changed copy")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError("RankingData is frozen")
+        raise AttributeError("RankingData is immutable")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RankingData._make, (self._arguments() | {"features": self.features}, self._origin())
@@ -236,12 +236,12 @@ class RankingData:
     def relevance(self) -> Float32s:
         """The main labels."""
         if "relevance" not in self.labels:
-            raise DataError("this data has no relevance labels; give them as RankingData(features, relevance)")
+            raise DataError("the data has no relevance labels: pass them as RankingData(features, relevance)")
         return self.labels["relevance"]
 
     @cached_property
     def query_of_row(self) -> Ints:
-        """The number of the query of each row: row r belongs to the query id `query_ids[query_of_row[r]]`."""
+        """The number of the query of each row; row r has the query id `query_ids[query_of_row[r]]`."""
         return columns.frozen(columns.query_of_row(self.order, self.offsets))
 
     @cached_property
@@ -251,37 +251,37 @@ class RankingData:
 
     @cached_property
     def row_hashes(self) -> UInt64s:
-        """A hash of each row's features, the same for dense and sparse ones."""
+        """A hash of each row's features, the same for dense and sparse features."""
         from podium.data.canonical import hash_rows
 
         return columns.frozen(hash_rows(self.features))
 
     @cached_property
     def canonical_order(self) -> Ints:
-        """As `order`, with the rows of each query sorted by their content instead of as they came."""
+        """The same as `order`, but with the rows of each query sorted by content instead of row number."""
         from podium.data.canonical import canonical_order
 
         return columns.frozen(canonical_order(self))
 
     @cached_property
     def query_keys(self) -> UInt64s:
-        """A key of each query, from its content, for random numbers; of a part of some data as in all of it."""
+        """A key of each query for random numbers, computed from its content; subsets keep the keys of the whole."""
         from podium.data.canonical import query_keys
 
         return columns.frozen(query_keys(self))
 
     def rows(self, query: int) -> Ints:
-        """The rows of query k, that is of the query id `query_ids[k]`."""
+        """Return the rows of query k, whose id is `query_ids[k]`."""
         return self.order[self.offsets[query] : self.offsets[query + 1]]
 
     def feature(self, name: int | str) -> NDArray[Any]:
-        """One feature as a column, by its number from 0 or by its name; the numbers of its categories, if it has any.
+        """Return the values of a feature, given by its number from 0 or its name.
 
-        Values that were shifted to fit into float32 are given as they came.
+        Categories are returned as numbers. Values that were shifted to fit into float32 are returned unshifted.
         """
         (number,) = numbers_of_features([name], self.feature_names, "feature")
         if not 0 <= number < self.n_features:
-            raise DataError(f"there is no feature {name}; they are numbered 0 to {self.n_features - 1}")
+            raise DataError(f"there is no feature {name}; features are numbered 0 to {self.n_features - 1}")
         if number in self.encoding.shifts:
             return self.original_column(number)
         if is_sparse(self.features):
@@ -289,15 +289,15 @@ class RankingData:
         return np.asarray(self.features[:, number])
 
     def original_column(self, feature: int) -> NDArray[Any]:
-        """The values of a feature before any shift, as exactly as they are known."""
+        """Return the values of a feature before any shift, as exactly as possible."""
         if feature in self.wide:
             return self.wide[feature]
         return np.asarray(self.features[:, feature], np.float64) + float(self.encoding.shifts.get(feature, 0.0))
 
     def replace(self, **changes: Any) -> RankingData:
-        """A copy with some of the constructor's arguments changed; the rest is shared.
+        """Return a copy with some of the constructor's arguments changed; it shares the other arrays.
 
-        `labels` replaces all further label sources, `relevance` (None for none) the main one.
+        `labels` replaces all sources other than the relevance, and `relevance=None` removes the relevance.
         """
         arguments = self._arguments() | changes
         labels = dict(self.labels) if "labels" not in changes else dict(changes["labels"])
@@ -307,7 +307,7 @@ class RankingData:
         if "group_sizes" in changes:
             arguments["qid"] = changes.get("qid")
         if not changes.keys().isdisjoint(("qid", "group_sizes")) and "query_weights" not in changes:
-            if self.query_weights is not None:  # the queries are others now
+            if self.query_weights is not None:  # the queries have changed
                 arguments["query_weights"] = self.query_weight_of_row
         if "features" in changes:
             if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
@@ -326,96 +326,96 @@ class RankingData:
         reading: Mapping[str, Any],
         **origin: Any,
     ) -> RankingData:
-        """Return a copy with other features, which are encoded already."""
+        """Return a copy with other features, which are already encoded."""
         arguments = self._arguments() | {"features": features, "feature_names": names, "encoding": encoding}
         origin |= {"reading": dict(reading), "losses": self.losses, "row_index": self.row_index}
         return RankingData._make(arguments, origin)
 
     def select(self, queries: Iterable[int] | NDArray[Any]) -> RankingData:
-        """The data of some queries, by their numbers or by a mask; the rows keep their order."""
+        """Return the data of some queries, given by numbers or a mask; rows keep their order."""
         from podium.data.subsets import rows_of_queries
 
         return self.take(rows_of_queries(self, queries))
 
     def take(self, rows: Ints) -> RankingData:
-        """The data of some rows, by number or by a mask, in this order."""
+        """Return the data of some rows, given by numbers, in that order, or by a mask."""
         from podium.data.subsets import take_rows
 
         return take_rows(self, rows)
 
     def without_features(self) -> RankingData:
-        """The same documents without their features: what follows from these, such as the canonical order, is kept."""
+        """Return the same documents without features, but with values computed from them, like the canonical order."""
         assert self.row_hashes is not None  # computed now
         assert self.canonical_order is not None
         nothing = columns.frozen(np.empty((self.n_documents, 0), np.float32))
-        data: RankingData = object.__new__(RankingData)  # of binned data, too
+        data: RankingData = object.__new__(RankingData)  # for subclasses such as BinnedFiles as well
         data.__dict__.update(self.__dict__ | {"features": nothing, "feature_names": None})
         return data
 
     def with_base_scores(self, scores: Floats) -> Self:
-        """Return the same documents with base scores, which distinguish documents that are otherwise equal.
+        """Return the same documents with base scores, which break ties between otherwise equal documents.
 
-        Copies that `replace` and `take` make have no base scores.
+        Copies by `replace` and `take` have no base scores.
         """
         data = self._changed(
             base_scores=columns.frozen(np.asarray(scores, np.float64) + 0.0)
-        )  # one zero for both signs
+        )  # adding 0 turns −0 into 0
         for derived in ("canonical_order", "query_keys"):
             data.__dict__.pop(derived, None)
         return data
 
     def with_weight(self) -> RankingData:
-        """The documents whose weight is not 0, for losses of single documents; all where none is left."""
+        """Return the data of documents with nonzero weight, for pointwise losses; all documents if there are none."""
         counts = self.has_weight
         return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
 
     @property
     def has_weight(self) -> Bools:
-        """Which rows have a weight above 0, both their own and their query's."""
+        """Which rows have a positive weight, both their own and their query's."""
         counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
         return counts if self.query_weights is None else counts & (self.query_weight_of_row > 0)
 
     @property
     def query_weight_of_row(self) -> Float32s:
-        """The weight of each row's query; there must be weights."""
+        """The weight of each row's query, if there are query weights."""
         assert self.query_weights is not None
         return self.query_weights[self.query_of_row]
 
     def split(self, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:
-        """Cut into parts by query, such as `train, valid, test = data.split(0.6, 0.2, 0.2)`.
+        """Split by query into parts, for example `train, valid, test = data.split(0.6, 0.2, 0.2)`.
 
-        Which part a query goes to depends on its id and the seed alone, not on the order of its rows.
+        The part of a query depends only on its id and the seed, not on row order.
         """
         from podium.data.subsets import split_queries
 
         return tuple(self.select(part) for part in split_queries(self.query_ids, fractions, seed))
 
     def k_fold(self, n_splits: int = 5, *, seed: int = 0) -> list[tuple[RankingData, RankingData]]:
-        """(train, test) for each of `n_splits` folds; every query is in exactly one test part."""
+        """Yield (train, test) for each of `n_splits` folds; every query is in exactly one test part."""
         from podium.data.subsets import fold_of_queries
 
         fold = fold_of_queries(self.query_ids, n_splits, seed)
         return [(self.select(fold != k), self.select(fold == k)) for k in range(n_splits)]
 
     def normalized(self, method: str) -> RankingData:
-        """Features brought to a common scale within each query, "sum", "zscore" or "minmax", if they are not yet."""
+        """Return the data with features normalized within each query, by "sum", "zscore" or "minmax"."""
         from podium.data.normalizing import normalize_queries
 
         before = self.reading.get("normalize")
-        if before is not None:  # a second time would change the last bits
+        if before is not None:  # normalizing twice would change the last bits
             if before != method:
-                raise DataError(f"these features are normalized by {before!r} already")
+                raise DataError(f"the features are already normalized by {before!r}")
             return self
         features, encoding = normalize_queries(self, method), Encoding(self.encoding.categories)
         reading = {**self.reading, "normalize": method}
         return self._with_features(features, self.feature_names, encoding, reading, absent_value=self.absent_value)
 
     def with_reading(self, **options: Any) -> Self:
-        """Return a copy that says more about how it was read; the rest is shared."""
+        """Return a copy with further options in `reading`."""
         return self._changed(reading={**self.reading, **options})
 
     def summary(self) -> Summary:
-        """What is in the data, and what looks like a mistake; print it, or read its fields."""
+        """Return a summary of the data and of likely mistakes, to print or to read its attributes."""
         from podium.data.summary import summarize
 
         return summarize(self)
@@ -427,13 +427,13 @@ class RankingData:
         write(self, path, **options)
 
     def _arguments(self) -> dict[str, Any]:
-        """The arguments that make this object again, its features excepted."""
+        """Return the constructor's arguments that recreate this object, except its features."""
         names = ("qid", "document_weights", "query_weights", "positions", "preferences")
         arguments = {name: getattr(self, name) for name in (*names, "document_ids", "feature_names")}
         return arguments | {"labels": dict(self.labels), "encoding": self.encoding}
 
     def _origin(self) -> dict[str, Any]:
-        """Return what is known of where the features come from, in addition to the constructor's arguments."""
+        """Return the attributes that are not arguments of the constructor."""
         return {
             "wide": dict(self.wide), "absent_value": self.absent_value, "reading": dict(self.reading),
             "losses": self.losses, "row_index": self.row_index,
@@ -441,7 +441,7 @@ class RankingData:
 
     @staticmethod
     def concatenate(parts: Iterable[RankingData]) -> RankingData:
-        """Several data sets as one, row after row; equal query ids are one query."""
+        """Concatenate data sets by row; rows with equal query ids form one query."""
         from podium.data.subsets import concatenate
 
         return concatenate(list(parts))

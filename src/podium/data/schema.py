@@ -1,4 +1,4 @@
-"""What a model expects of its input, and how any input becomes its rows; all predictions go through it."""
+"""The features that a model expects, and the conversion of any input to them, which every prediction uses."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ EXTRA = ("ignore", "refuse")
 class Schema:
     """The features that a model was trained on."""
 
-    n_features: int  # how many
-    names: tuple[str, ...] | None = None  # of each, or None
+    n_features: int
+    names: tuple[str, ...] | None = None
     encoding: Encoding = field(default_factory=Encoding)  # the categories and shifts of the training data
-    # whether `n_features` is only what an imported model asks for
+    # whether `n_features` is only the number that an imported model uses
     is_inferred: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, data: RankingData) -> Schema:
-        """The features of some data."""
+        """Return the schema of data."""
         return cls(data.n_features, data.feature_names, data.encoding)
 
     def rows(self, X: Any, extra: str = "ignore") -> Features:
-        """Float32 rows in the model's order, from an array, a sparse matrix, a frame or `RankingData`.
+        """Return float32 rows in the model's order from an array, a sparse matrix, a frame or `RankingData`.
 
-        Columns are matched by name where both sides have names. Columns that the model does not know are ignored, or
-        refused with `extra="refuse"`.
+        Columns are matched by name if both sides have names. Columns that the model does not have are ignored, or raise
+        an error with `extra="refuse"`.
         """
         if extra not in EXTRA:
-            raise DataError(f"extra must be 'ignore' or 'refuse', not {extra!r}")
+            raise DataError(f"extra must be 'ignore' or 'refuse', but got {extra!r}")
         if isinstance(X, RankingData):
             return self._rows_from(X, self._sources(X, extra))
         if frames.is_frame(X):
@@ -55,7 +55,7 @@ class Schema:
         return features
 
     def matched(self, data: RankingData) -> RankingData:
-        """The data with these features, in this order and encoding; itself where it has them already."""
+        """Return the data with these features, in this order and encoding; the data itself if it has them already."""
         if self == Schema.of(data) or (
             not (self.encoding or data.encoding)
             and data.n_features == self.n_features
@@ -68,24 +68,24 @@ class Schema:
         return data._with_features(features, self.names, self.encoding, data.reading, wide=wide)
 
     def n_indices(self, first_index: int) -> int:
-        """How many indices a line of LETOR text may use for these features, where the first is called so."""
+        """Return how many indices LETOR text may use for these features if the first index is `first_index`."""
         names = self.names or ()
         if not names or not all(name.isascii() and name.isdecimal() for name in names):
             return self.n_features
         return max(map(int, names)) + 1 - first_index
 
     def feature_of(self, column: int, name: str | None) -> int:
-        """The number of the feature that a column of data serves as: by name, or else by place; −1 for none."""
+        """Return the number of the feature that matches a column, by name or else by index; −1 if none does."""
         if self.names is None or name is None:
             return column
         return self.names.index(name) if name in self.names else -1
 
     def _require_width(self, n_features: int) -> None:
         if n_features != self.n_features:
-            reason = "those that the model was trained on"
+            reason = "the features that the model was trained on"
             if self.is_inferred:
                 reason = (
-                    "the model was imported from a file that does not say how many it was trained on. If its data has "
+                    "the model was imported from a file that does not state the number. If its training data had "
                     f"{n_features}, import it again with import_model(…, n_features={n_features}) or --n-features"
                 )
             raise DataError(
@@ -97,7 +97,7 @@ class Schema:
         return self._recoded(data, sources, features)
 
     def _sources(self, data: RankingData, extra: str) -> list[int]:
-        """For each feature of the model its column in the data; −1 for one that a sparse text does not name."""
+        """Return the column in the data of each feature of the model; −1 for features that a sparse text omits."""
         if self.names is None or data.feature_names is None:
             absent = self.n_features - data.n_features
             if absent > 0 and data.absent_value is not None:
@@ -111,20 +111,20 @@ class Schema:
         if missing:
             if not _are_beyond(missing, data):
                 raise DataError(
-                    f"the model needs the feature {missing[0]!r}, which the data lacks ({len(missing)} in all)"
+                    f"the data lacks the feature {missing[0]!r} of the model ({len(missing)} missing in all)"
                 )
             self._tell_of_absent(data, len(missing))
         expected = set(self.names)
         unknown = [name for name in data.feature_names if name not in expected] if extra == "refuse" else []
         if unknown:
-            raise DataError(f"the model does not know the data's feature {unknown[0]!r} ({len(unknown)} in all)")
+            raise DataError(f"the model has no feature {unknown[0]!r}, which the data has ({len(unknown)} in all)")
         return sources
 
     def _tell_of_absent(self, data: RankingData, n_absent: int) -> None:
         value = "0" if data.absent_value == 0 else "missing"
         warn(
-            f"the data ends with feature {data.n_features} of {self.n_features}: its text is sparse, so the last "
-            f"{n_absent} count as {value}",
+            f"the data has {data.n_features} of the model's {self.n_features} features: its text is sparse, so the "
+            f"last {n_absent} are treated as {value}",
             stacklevel=6,
         )
 
@@ -138,7 +138,7 @@ class Schema:
             from scipy.sparse import csr_array, hstack
 
             if data.absent_value != 0:
-                raise DataError("sparse features beyond the last are 0, never missing; read the text with sparse=False")
+                raise DataError("omitted features of sparse data are 0, not missing: read the text with sparse=False")
             empty = csr_array((len(data), len(sources) - len(present)), dtype=np.float32)
             rows: Any = csr_array(hstack([columns, empty], format="csr"))
             order = np.argsort(np.argsort([source if source >= 0 else data.n_features for source in sources]))
@@ -154,9 +154,9 @@ class Schema:
         for feature, source in enumerate(sources):
             names, expected = data.encoding.categories.get(source), self.encoding.categories.get(feature)
             if expected is not None and names is None:
-                raise DataError(f"the model's feature {self.shown(feature)} holds categories, the data's holds numbers")
+                raise DataError(f"feature {self.shown(feature)} is categorical in the model but numeric in the data")
             if names is not None and expected is None:
-                raise DataError(f"the data's feature {self.shown(feature)} holds categories, the model's holds numbers")
+                raise DataError(f"feature {self.shown(feature)} is categorical in the data but numeric in the model")
             if expected is not None and names is not None and expected != names:
                 codes = np.asarray(data.features[:, source])
                 changed[feature] = recoded(codes, names, expected)
@@ -166,7 +166,7 @@ class Schema:
             shift = self.encoding.shifts.get(feature, 0)
             if shift != data.encoding.shifts.get(source, 0):
                 if is_sparse(features):
-                    raise DataError("this model shifts features before they become float32: give it dense features")
+                    raise DataError("this model shifts features before the conversion to float32: pass dense features")
                 column = data.original_column(source) if source >= 0 else np.full(len(data), data.absent_value)
                 changed[feature] = shifted(column, shift)
         if not changed:
@@ -177,12 +177,12 @@ class Schema:
         return rows
 
     def shown(self, feature: int) -> str:
-        """Return what messages call a feature: its name, or else its number."""
+        """Return the name of a feature, else its number, for messages."""
         return repr(self.names[feature]) if self.names is not None else str(feature)
 
 
 def _are_beyond(missing: list[str], data: RankingData) -> bool:
-    """Whether features are beyond the last one that a sparse text names, by their numbers."""
+    """Return whether all these features are beyond the last one in a sparse text, judging by their numbers."""
     if data.absent_value is None or data.feature_names is None:
         return False
     named = [*missing, *data.feature_names]
@@ -192,7 +192,7 @@ def _are_beyond(missing: list[str], data: RankingData) -> bool:
 
 
 def columns_of_text(X: Any, columns: Sequence[Any]) -> list[Any]:
-    """Those of some columns that hold text, or anything else but numbers."""
+    """Return those of the given columns that are not numeric."""
     if not len(columns) or isinstance(X, RankingData) or is_sparse(X):
         return []
     if frames.is_frame(X):
@@ -205,9 +205,9 @@ def columns_of_text(X: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def as_data(data: Any) -> RankingData:
-    """`RankingData`, or a frame whose column names mark queries and labels."""
+    """Return `RankingData`, also from a frame whose column names imply queries and labels."""
     if isinstance(data, RankingData):
         return data
     if frames.is_frame(data):
         return RankingData(data)
-    raise DataError(f"expected RankingData, or a frame with a column 'qid', not {type(data).__name__}")
+    raise DataError(f"expected RankingData, or a frame with a column 'qid', but got {type(data).__name__}")

@@ -1,4 +1,4 @@
-"""Parts of ranking data by row, by query and by fraction, and several data sets as one."""
+"""Subsets of ranking data by row, query and fraction, and concatenation."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from podium.errors import DataError, warn
 
 
 def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> Ints:
-    """The rows of some queries, by their numbers or by a mask, ascending."""
+    """Return the rows of some queries, given by numbers or a mask, in ascending order."""
     numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
     is_chosen = np.zeros(data.n_queries, bool)
     if numbers.size:
         if numbers.dtype.kind not in "iub":
-            raise DataError(f"queries are chosen by number or by a mask, not by {numbers.dtype}")
+            raise DataError(f"queries must be numbers or a mask, but got {numbers.dtype}")
         if numbers.dtype.kind == "b" and len(numbers) != data.n_queries:
-            raise DataError(f"the mask has {len(numbers)} entries for {data.n_queries} queries")
+            raise DataError(f"the mask has {len(numbers)} entries, but there are {data.n_queries} queries")
         if numbers.dtype.kind != "b" and (numbers.min() < 0 or numbers.max() >= data.n_queries):
-            raise DataError(f"queries are numbered 0 to {data.n_queries - 1}")
+            raise DataError(f"query numbers must be between 0 and {data.n_queries - 1}")
         is_chosen[numbers] = True
     return np.sort(data.order[np.repeat(is_chosen, data.query_sizes)])
 
 
 def number_of_query(data: RankingData, query: Any) -> int:
-    """Return the number of the query with this id; whole numbers may be given as text."""
+    """Return the number of the query with this id; the id of an integer query may be text."""
     for number, known in enumerate(data.query_ids.tolist()):
         if str(known) == str(query):
             return number
@@ -44,23 +44,23 @@ def number_of_query(data: RankingData, query: Any) -> int:
 
 
 def row_numbers(data: RankingData, rows: Any) -> Ints:
-    """Rows by their numbers; a mask of all rows works too."""
+    """Return row numbers from numbers or a mask."""
     n, numbers = len(data), as_array(rows)
     if numbers.size == 0:
         numbers = numbers.astype(np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
-        raise DataError(f"rows are taken by number or by a mask, not by {numbers.ndim}-dimensional {numbers.dtype}")
+        raise DataError(f"rows must be numbers or a mask, but got {numbers.ndim}-dimensional {numbers.dtype}")
     if numbers.dtype.kind == "b":
         if len(numbers) != n:
-            raise DataError(f"the mask has {len(numbers)} entries for {n} rows")
+            raise DataError(f"the mask has {len(numbers)} entries, but there are {n} rows")
         return np.flatnonzero(numbers)
     if ((numbers < -n) | (numbers >= n)).any():
-        raise DataError(f"rows are numbered 0 to {n - 1}")
+        raise DataError(f"row numbers must be between 0 and {n - 1}")
     return np.where(numbers < 0, numbers + n, numbers).astype(np.int64)
 
 
 def take_rows(data: RankingData, rows: Any) -> RankingData:
-    """The data of some rows."""
+    """Return the data of some rows."""
     rows = row_numbers(data, rows)
     arguments = {"feature_names": data.feature_names, "encoding": data.encoding, "features": data.features[rows]}
     origin = data._origin() | {"wide": {k: values[rows] for k, values in data.wide.items()}}
@@ -70,9 +70,9 @@ def take_rows(data: RankingData, rows: Any) -> RankingData:
 
 
 def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
-    """Arguments of `RankingData` for some rows: all but those of features.
+    """Return the arguments of `RankingData` for some rows, except those of features.
 
-    A pair of preferences goes with both of its rows, or with neither.
+    A preference pair is kept if both of its rows are.
     """
     arguments: dict[str, Any] = {}
     arguments["labels"] = {source: values[rows] for source, values in data.labels.items()}
@@ -86,57 +86,58 @@ def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
         new_row[rows] = np.arange(len(rows))
         i, j = new_row[data.preferences.i], new_row[data.preferences.j]
         stays = (i >= 0) & (j >= 0)
-        arguments["preferences"] = (i[stays], j[stays], data.preferences.probability[stays])
+        others = (column[stays] for column in data.preferences.columns[2:])
+        arguments["preferences"] = (i[stays], j[stays], *others)
     return arguments
 
 
 def without_features(data: RankingData) -> RankingData:
-    """The data without its features and names of documents, which no measure needs."""
+    """Return the data without features and document ids, which no measure needs."""
     nothing = np.zeros((len(data), 1), np.float32)
     return data.replace(features=nothing, feature_names=None, encoding=None, document_ids=None)
 
 
 def shuffled_queries(query_ids: NDArray[Any], seed: int) -> Ints:
-    """The numbers of the queries in a random order that depends on ids and seed alone."""
+    """Return the query numbers in a random order that depends only on the ids and the seed."""
     keys = [(seed_of(seed, query).byteswap(), str(query)) for query in query_ids.tolist()]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
 
 def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: int) -> list[Ints]:
-    """Numbers of queries for each fraction; the fractions add up to 1, and no part is empty."""
+    """Return the query numbers of each fraction; fractions must add up to 1, and no part may be empty."""
     return _parts(shuffled_queries(query_ids, seed), fractions)
 
 
 def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> list[RankingData]:
-    """As `RankingData.split`, by the queries' documents instead of their ids: for splits that a model depends on."""
+    """Split like `RankingData.split`, but by the content of queries, for splits that a model depends on."""
     order = np.argsort(ContentRandom(data).of_queries(f"{seed}/split"), kind="stable")
     return [data.select(part) for part in _parts(order, fractions)]
 
 
 def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
-    """For each query its fold, by its documents instead of its id: for folds that a model depends on."""
+    """Return the fold of each query, determined by its content, for folds that a model depends on."""
     fold = _folds(np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable"), n_splits)
     require_weight_outside(data, fold)
     return fold
 
 
 def require_weight_outside(data: RankingData, fold: Ints) -> None:
-    """Raise if one fold has all the weight of the documents: a model that leaves it out has none to train on."""
+    """Raise if one fold has all positive weights, because a model trained without it would have no data."""
     weighted = np.unique(data.query_of_row[data.has_weight])
     if len(np.unique(fold[weighted])) != 1:
         return
     n = len(weighted)
-    queries = f"the {n} queries that have a weight above 0 are all" if n > 1 else "only one query has a weight above 0,"
+    queries = f"all {n} queries with a positive weight are" if n > 1 else "the only query with a positive weight is"
     raise DataError(
-        f"{queries} in one of the {fold.max() + 1} folds, so no weight is left to train on where that fold is held "
-        "out: give more queries a weight above 0, or train with validation data instead of folds"
+        f"{queries} in one of the {fold.max() + 1} folds, so there is nothing to train on when that fold is held out: "
+        "give more queries a positive weight, or train with validation data instead of folds"
     )
 
 
 def _folds(order: Ints, n_splits: int) -> Ints:
-    """For each query its fold, where queries are dealt out to folds in this order."""
+    """Return the fold of each query, dealing queries out to folds in this order."""
     if not 2 <= n_splits <= len(order):
-        raise DataError(f"n_splits must be between 2 and the number of queries, {len(order)}, but is {n_splits}")
+        raise DataError(f"n_splits must be between 2 and the number of queries, {len(order)}, but got {n_splits}")
     fold = np.empty(len(order), np.int64)
     fold[order] = np.arange(len(order)) % n_splits
     return fold
@@ -144,23 +145,23 @@ def _folds(order: Ints, n_splits: int) -> Ints:
 
 def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
     if len(fractions) < 2 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise DataError(f"the fractions must be at least two positive numbers that add up to 1, not {fractions}")
+        raise DataError(f"fractions must be at least two positive numbers that add up to 1, but got {fractions}")
     bounds = np.rint(np.cumsum((0.0, *fractions)) * len(order)).astype(np.int64)
     parts = [order[a:b] for a, b in pairwise(bounds)]
     if any(len(part) == 0 for part in parts):
-        raise DataError(f"{len(order)} queries are too few for the fractions {fractions}: a part is empty")
+        raise DataError(f"{len(order)} queries are too few for the fractions {fractions}: a part would be empty")
     return parts
 
 
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
-    """For each query the fold whose test part it is in; folds differ by one query at most."""
+    """Return the fold in whose test part each query is; the sizes of folds differ by at most one query."""
     return _folds(shuffled_queries(query_ids, seed), n_splits)
 
 
 def concatenate(parts: list[RankingData]) -> RankingData:
-    """Row after row; the parts must agree in what they have, but for the names of documents."""
+    """Concatenate data sets, which must have the same features and columns; only document ids may be missing."""
     if not parts:
-        raise DataError("there is nothing to concatenate")
+        raise DataError("pass at least one data set to concatenate")
     _require_alike(parts)
     first = parts[0]
     arguments: dict[str, Any] = {"feature_names": first.feature_names}
@@ -168,7 +169,7 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
     without = [number for number, part in enumerate(parts) if part.document_ids is None]
     if 0 < len(without) < len(parts):
-        warn(f"part {without[0]} has no document ids, so the whole has none", stacklevel=4)
+        warn(f"part {without[0]} has no document ids, so the result has none", stacklevel=4)
     elif not without:
         arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
     for name in ("qid", "document_weights", "positions"):
@@ -184,18 +185,22 @@ def concatenate(parts: list[RankingData]) -> RankingData:
             np.concatenate([p.j + start for p, start in pairs if p is not None]),
             np.concatenate([p.probability for p, _ in pairs if p is not None]),
         )
+        if any(p is not None and p.weight is not None for p, _ in pairs):
+            arguments["preferences"] += (np.concatenate([p.weights for p, _ in pairs if p is not None]),)
     absent_values = {str(part.absent_value): part.absent_value for part in parts}
     absent_value = first.absent_value if len(absent_values) == 1 else None
     return RankingData._make(arguments, {"wide": wide, "reading": first.reading, "absent_value": absent_value})
 
 
 def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, NDArray[Any]]]:
-    """The features of all parts by one encoding, and the values as they came where float32 has few steps for them."""
+    """Return the features of all parts in one encoding, and the original values of crowded columns."""
     if any(is_sparse(part.features) for part in parts):
         from scipy.sparse import vstack
 
         if any(part.encoding.shifts for part in parts):
-            raise DataError("parts with shifted features and sparse parts make no whole: give all of them dense")
+            raise DataError(
+                "parts with shifted features cannot be concatenated with sparse parts: make all parts dense"
+            )
         return vstack([part.features for part in parts], format="csr"), None, {}
     matrix = np.concatenate([part.features for part in parts])
     builder = FeatureBuilder(matrix)

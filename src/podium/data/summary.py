@@ -1,4 +1,4 @@
-"""What is in ranking data, and what looks like a mistake."""
+"""Summaries of ranking data and of likely mistakes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from podium.data.sparse import dense_block, is_sparse
 if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
-MOST_DISTINCT = 12  # label values beyond this many are given as a range
-SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # of data in a notebook
+MOST_DISTINCT = 12  # with more distinct labels, show a range
+SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # in a notebook
 
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """One label source: how many documents have one, and how often each value (or interval, if many) occurs."""
+    """A label source: the number of labelled documents, and the count of each value, or interval if there are many."""
 
     labelled: int
     lowest: float
@@ -43,7 +43,7 @@ class LabelSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """The result of `RankingData.summary()`: fields to read, `str` to print, `to_dict` for JSON."""
+    """The result of `RankingData.summary()`: attributes to read, `str` to print, `to_dict` for JSON."""
 
     documents: int
     queries: int
@@ -57,7 +57,7 @@ class Summary:
     warnings: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, texts, lists and dictionaries, with None for what is not defined."""
+        """Return the summary as numbers, text, lists and dictionaries, with None for undefined values."""
         content = asdict(self)
         for label in content["labels"].values():
             for name in ("lowest", "mean", "highest"):
@@ -80,17 +80,17 @@ class Summary:
 
 
 class ValueCounts(NamedTuple):
-    """Counts over all values of the features."""
+    """Counts of feature values."""
 
-    constant: list[int]  # the features with one value
-    # nonzero, missing: how many values are not zero, and how many are missing
+    constant: list[int]  # the features with a single value
+    # nonzero, missing: the numbers of nonzero and of missing values
     nonzero: int
     missing: int
-    copies: Mapping[str, list[int]]  # by label source, the features that equal a label wherever there is one
+    copies: Mapping[str, list[int]]  # the features that equal the labels of all labelled documents, by label source
 
 
 class ValueCounter:
-    """Counts values of dense features, block after block."""
+    """Counts values of dense features block by block."""
 
     def __init__(self) -> None:
         self.nonzero = self.missing = 0
@@ -99,14 +99,14 @@ class ValueCounter:
         self._is_copy: dict[str, Bools] = {}
 
     def hear(self, rows: Float32s, labels: Mapping[str, Float32s] = MappingProxyType({})) -> None:
-        """Look at some rows, and at their labels, if copies of these are looked for."""
+        """Add rows; with labels, also compare the features with them."""
         if self._first is None and len(rows):
             self._first, self._is_constant = rows[0].copy(), np.ones(rows.shape[1], bool)
         missing = int(np.isnan(rows).sum())
         self.missing += missing
         self.nonzero += int(np.count_nonzero(rows)) - missing
         if self._first is not None:
-            left = np.flatnonzero(self._is_constant)  # few, after the first rows
+            left = np.flatnonzero(self._is_constant)  # only a few after the first rows
             some, first = rows[:, left], self._first[left]
             self._is_constant[left] = ((some == first) | (np.isnan(some) & np.isnan(first))).all(axis=0)
         for source, values in labels.items():
@@ -116,11 +116,11 @@ class ValueCounter:
 
     @property
     def constant(self) -> list[int]:
-        """The features with one value."""
+        """The features with a single value."""
         return np.flatnonzero(self._is_constant).tolist()
 
     def counts(self, labels: Mapping[str, Float32s]) -> ValueCounts:
-        """Return the counts of all rows; `labels` are those of all rows."""
+        """Return the counts of all rows; `labels` are the labels of all rows."""
         copies = {
             source: np.flatnonzero(is_copy).tolist() if _vary(labels[source]) else []
             for source, is_copy in self._is_copy.items()
@@ -134,7 +134,7 @@ def _vary(labels: Float32s) -> bool:
 
 
 def summarize(data: RankingData, values: ValueCounts | None = None) -> Summary:
-    """Look at all of the data once; at features only where their values have not been counted."""
+    """Return a summary of data; feature values are only examined if `values` are not passed."""
     sizes = data.query_sizes
     if values is None:
         copies = {source: _copies_of(labels, data) for source, labels in data.labels.items()}
@@ -170,7 +170,7 @@ def _summarize_labels(values: Float32s) -> LabelSummary:
 
 
 def _count_values(data: RankingData) -> tuple[list[int], int, int]:
-    """The constant features, and how many values are not zero and how many are missing."""
+    """Return the constant features, and the numbers of nonzero and of missing values."""
     X = data.features
     if is_sparse(X):
         if X.shape[0] == 0:
@@ -184,30 +184,30 @@ def _count_values(data: RankingData) -> tuple[list[int], int, int]:
     return counter.constant, counter.nonzero, counter.missing
 
 
-def _warnings(data: RankingData, found: ValueCounts) -> list[str]:
+def _warnings(data: RankingData, counts: ValueCounts) -> list[str]:
     def named(features: list[int]) -> str:
         if data.feature_names is None:
             return listed("feature", features) + " (counted from 0)"
         return listed("feature", [repr(data.feature_names[k]) for k in features])
 
     problems = []
-    if data.n_documents > 1 and found.constant:
-        problems.append(f"{named(found.constant)} {'has' if len(found.constant) == 1 else 'have'} one value only")
+    if data.n_documents > 1 and counts.constant:
+        problems.append(f"{named(counts.constant)} {'has' if len(counts.constant) == 1 else 'have'} a single value")
     for source in data.labels:
-        copies = found.copies.get(source)
+        copies = counts.copies.get(source)
         if copies:
-            problems.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: a leak?")
+            problems.append(f"{named(copies)} equal{'s' * (len(copies) == 1)} the labels {source!r}: is it a leak?")
     hashes, query = data.row_hashes[data.canonical_order], data.query_in_order
     duplicates = int(((hashes[1:] == hashes[:-1]) & (query[1:] == query[:-1])).sum())
     if duplicates:
-        problems.append(f"{duplicates:,} documents have the features of another one of their query")
+        problems.append(f"{duplicates:,} documents have the same features as another document of their query")
     if "relevance" in data.labels and data.n_queries:
         problems += _queries_without_order(data)
     return problems
 
 
 def _copies_of(labels: Float32s, data: RankingData) -> list[int]:
-    """The features that equal a label wherever there is one (and the label is not constant)."""
+    """Return the features that equal the labels of all labelled documents, unless the labels are constant."""
     if not _vary(labels):
         return []
     labelled = np.flatnonzero(~np.isnan(labels))
@@ -226,15 +226,16 @@ def _queries_without_order(data: RankingData) -> list[str]:
     problems = []
     if nothing:
         problems.append(
-            f"{nothing:,} of {data.n_queries:,} queries have no relevant document: say how measures shall count them"
+            f"{nothing:,} of {data.n_queries:,} queries have no relevant document: choose how measures count them with "
+            "empty=…"
         )
     if equal:
-        problems.append(f"{equal:,} of {data.n_queries:,} queries have equal labels only: nothing to learn there")
+        problems.append(f"{equal:,} of {data.n_queries:,} queries have equal labels, so models learn nothing from them")
     return problems
 
 
 def first_rows_as_html(data: RankingData) -> str:
-    """The first documents with their query, labels and first features, for notebooks."""
+    """Return the first documents with their query ids, labels and first features as HTML, for notebooks."""
     first = data.take(np.arange(min(SHOWN_ROWS, data.n_documents)))
     features = range(min(SHOWN_FEATURES, data.n_features))
     names = data.feature_names or tuple(map(str, range(data.n_features)))
@@ -250,7 +251,7 @@ def first_rows_as_html(data: RankingData) -> str:
 
 
 def _shown_column(data: RankingData, feature: int) -> list[str]:
-    """The values of a feature as people know them: names of categories, numbers, nothing where one is missing."""
+    """Return the values of a feature as text: names of categories, or numbers; empty for missing values."""
     names = data.encoding.categories.get(feature)
     values = data.feature(feature).tolist()
     return ["" if value != value else f"{value:g}" if names is None else names[int(value)] for value in values]

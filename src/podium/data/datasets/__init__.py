@@ -1,8 +1,8 @@
-"""Ranking data that Podium generates itself, and folders of public benchmarks.
+"""Artificial ranking data, and readers for the folders of public benchmarks.
 
-Generated data has the same bits for a seed everywhere. Only additions, multiplications, divisions and comparisons of
-IEEE numbers are used, in a fixed order. Random numbers come from a hash of (seed, purpose, index): no library's
-generator, no libm.
+The same seed gives bit-identical data on every machine. The generators only use additions, multiplications, divisions
+and comparisons of IEEE numbers, in a fixed order, and random numbers that are hashes of (seed, purpose, index). They
+use neither the generator of a library nor functions of libm, which differ between machines.
 """
 
 from podium.data.datasets.benchmark_folds import Fold, folds

@@ -1,4 +1,4 @@
-"""Generated data: the papers' random cubic polynomials, and data in the shape of MSLR-WEB for benchmarks."""
+"""Artificial data: the papers' random cubic polynomials, and data like MSLR-WEB for benchmarks."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def artificial(
     """Generate the papers' artificial data: labels from a random cubic polynomial of the features.
 
     Features are uniform in [−1, 1]. The score is the mean of three standardised terms u·x, Σ x_i x_Q(i) and
-    Σ x_i x_Q(i) x_R(i), u random and Q, R random permutations; it is cut into labels 0 … 4 with shares of
-    52, 32, 13, 2 and 1 percent. (Burges et al. 2005, as used by Wu, Burges, Svore and Gao 2010, §5.1, who
-    had 10K / 5K / 10K queries for training, validation and test.)
+    Σ x_i x_Q(i) x_R(i), with random u and random permutations Q and R. It is cut into labels 0 … 4 with shares of
+    52, 32, 13, 2 and 1 percent. (Burges et al. 2005, as used by Wu, Burges, Svore and Gao 2010, §5.1, with 10K, 5K
+    and 10K queries for training, validation and test.)
 
     Args:
         queries: the number of queries; a smaller number gives the first queries of a larger one.
-        documents: per query; a pair draws each query's number between the two, both included.
+        documents: the number of documents per query, or a pair to draw it between, both ends included.
         features: the number of features.
-        seed: chooses the polynomial, and with `part` the documents.
+        seed: determines the polynomial, and together with `part` the documents.
         part: `"train"`, `"valid"` or `"test"`: different documents, the same polynomial.
-        label_noise: standard deviation of noise on the score before it is cut, in units of the score's own.
-        feature_noise: standard deviation of noise on the features after the labels are computed.
-        shift: 0 … 1: how far the polynomial's coefficients are moved, for another domain of one family.
-        clicks: also simulate clicks (`simulate_clicks`) that know the score itself, not only the label:
-            label sources `"clicks"` and, from similar queries too, `"similar_clicks"`.
+        label_noise: the standard deviation of noise added to the score before it is cut, relative to the score's own.
+        feature_noise: the standard deviation of noise added to the features after the labels are computed.
+        shift: how far to move the polynomial's coefficients, 0 to 1, to simulate a related domain.
+        clicks: whether to simulate clicks (`simulate_clicks`) that depend on the score itself, not only on the label.
+            They add the label sources `"clicks"` and `"similar_clicks"`, which includes similar queries.
 
     Returns:
         The data; the same arguments give the same bits everywhere.
@@ -68,9 +68,9 @@ def artificial(
     check_shape(queries, documents, features, part)
     for name, value in {"label_noise": label_noise, "feature_noise": feature_noise}.items():
         if not value >= 0:
-            raise DataError(f"{name} must not be negative, but is {value}")
+            raise DataError(f"{name} must be non-negative, but got {value}")
     if not 0 <= shift <= 1:
-        raise DataError(f"shift must be between 0 and 1, but is {shift}")
+        raise DataError(f"shift must be between 0 and 1, but got {shift}")
     domain = ("cubic", features, seed, shift)
     score, calibration = _calibrated_cubic(features, seed, shift)
     sizes = query_sizes(queries, documents, seed_of(*domain, part, "sizes"))
@@ -92,16 +92,16 @@ def artificial(
     return simulate_clicks(data, attraction=attraction, seed=seed, similar_queries=4, label="similar_clicks")
 
 
-@lru_cache(maxsize=8, typed=True)  # a megabyte each; the parts of a data set share one
+@lru_cache(maxsize=8, typed=True)  # 1 MB per entry; the parts of a data set share one
 def _calibrated_cubic(features: int, seed: int, shift: float) -> tuple[Callable[[Float32s], Floats], Floats]:
-    """The polynomial of a seed, and its sorted scores of many documents."""
+    """Return the polynomial of a seed, and its scores of many documents in ascending order."""
     score = standardised_cubic(features, seed, shift)
     key = seed_of("cubic", features, seed, shift, "calibration")
     return score, np.sort(score(uniform_matrix(CALIBRATION_ROWS, features, key)))
 
 
 def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Float32s], Floats]:
-    """The polynomial of a seed, as a function from features to scores."""
+    """Return the polynomial of a seed, as a function from features to scores."""
     family = ("cubic", features, seed)
     linear = normal_values(features, seed_of(*family, "u"))
     linear = (1.0 - shift) * linear + shift * normal_values(features, seed_of(*family, "shifted u"))
@@ -114,7 +114,7 @@ def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Floa
         return result
 
     sample = terms(uniform_matrix(CALIBRATION_ROWS, features, seed_of(*family, shift, "scales")))
-    means = [math.fsum(column) / len(sample) for column in sample.T]  # fsum is exact: no order, no SIMD
+    means = [math.fsum(column) / len(sample) for column in sample.T]  # fsum is exact, so SIMD cannot change the result
     scales = [
         math.sqrt(math.fsum((column - mean) ** 2) / len(sample)) for column, mean in zip(sample.T, means, strict=True)
     ]
@@ -127,7 +127,7 @@ def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Floa
 
 
 def _shifted(permutation: Ints, shift: float, key: np.uint64) -> Ints:
-    """The permutation with the targets of a share of its elements rotated among them."""
+    """Return the permutation with the targets of a share of its elements rotated."""
     elements = np.sort(random_permutation(len(permutation), key)[: round(shift * len(permutation))])
     result = permutation.copy()
     result[elements] = permutation[np.roll(elements, 1)]
@@ -136,7 +136,7 @@ def _shifted(permutation: Ints, shift: float, key: np.uint64) -> Ints:
 
 @kernel
 def cubic_terms(features: Float32s, linear: Floats, second: Ints, third: Ints, terms: Floats) -> None:
-    """u·x, Σ x_i x_Q(i) and Σ x_i x_Q(i) x_R(i) for each row."""
+    """Compute u·x, Σ x_i x_Q(i) and Σ x_i x_Q(i) x_R(i) for each row."""
     for row in range(features.shape[0]):
         one, two, three = 0.0, 0.0, 0.0
         for i in range(features.shape[1]):
@@ -160,11 +160,11 @@ def artificial_web(
     seed: int = 0,
     part: Part = "train",
 ) -> RankingData:
-    """Generate web-like data in the shape of MSLR-WEB, for benchmarks.
+    """Generate data like MSLR-WEB, for benchmarks.
 
-    A third of the features are counts with many zeros, a third have heavy tails, a third are continuous,
-    with six decimals like the original. They and the labels (shares of 52, 32, 13, 2 and 1 percent)
-    depend on hidden qualities of document and query; the labels have noise.
+    A third of the features are counts with many zeros, a third have heavy tails, and a third are continuous with six
+    decimals, as in the original. Features and labels (with shares of 52, 32, 13, 2 and 1 percent) depend on hidden
+    qualities of document and query, and the labels have noise.
 
     Args:
         queries, documents, features, seed, part: as in `artificial`.
@@ -187,7 +187,7 @@ def artificial_web(
 
 @lru_cache(maxsize=8, typed=True)
 def _web_calibration(features: int, seed: int) -> Floats:
-    """Sorted scores of many documents."""
+    """Return the scores of many documents in ascending order."""
     query, domain = np.arange(CALIBRATION_ROWS) // 64, ("web", features, seed)
     return np.sort(_features_and_scores(query, features, domain, "calibration")[1])
 
@@ -209,7 +209,7 @@ def _features_and_scores(query: Ints, features: int, domain: tuple[object, ...],
 
 @helper
 def growth(x: float) -> float:
-    """About e^x for −60 < x < 20, in operations that round alike everywhere: (1 + x/64)^64."""
+    """Return about e^x for −60 < x < 20 as (1 + x/64)^64, whose operations round alike on every machine."""
     value = 1.0 + x / 64.0
     for _ in range(6):
         value *= value
@@ -220,7 +220,7 @@ def growth(x: float) -> float:
 def fill_web_like(
     key: np.uint64, first_row: int, query: Ints, weights: Floats, offsets: Floats, features: Float32s, scores: Floats
 ) -> None:
-    """Web-like features (counts with many zeros, heavy tails, continuous) and the score behind labels."""
+    """Fill in features (counts with many zeros, heavy tails, continuous) and the scores that determine the labels."""
     width = features.shape[1]
     stride = LATENT + width + 1
     hidden = np.empty(LATENT)
@@ -249,7 +249,7 @@ def fill_web_like(
 
 @helper
 def _score(z: Floats, q: Floats) -> Any:
-    """How relevant a document of hidden qualities z is to a query of hidden qualities q, before noise."""
+    """Return how relevant a document with hidden qualities z is to a query with hidden qualities q, before noise."""
     score = 1.5 * z[0] / (1.0 + 0.5 * z[0] * z[0]) + 0.7 * z[1] * z[2] + 1.2 * max(z[3], 0.0)
     score += 0.6 * z[4] - 0.4 * abs(z[5]) + 0.3 * z[8] + 0.35 * q[0] + 0.6 * q[1] * z[9]
     if z[7] > 0.0:
@@ -260,25 +260,25 @@ def _score(z: Floats, q: Floats) -> Any:
 Part = Literal["train", "valid", "test"]
 PARTS: tuple[Part, ...] = ("train", "valid", "test")
 SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)  # of the labels 0 … 4, like web data
-CALIBRATION_ROWS = 1 << 17  # documents from which scales and the borders between labels are computed
+CALIBRATION_ROWS = 1 << 17  # documents to compute scales and the borders between labels from
 MOST_QUERIES = 10_000_000
 
 
 def check_shape(queries: int, documents: int | tuple[int, int], features: int, part: str) -> None:
-    """Refuse sizes and parts that cannot be."""
+    """Raise if a size or part is invalid."""
     if not 1 <= queries <= MOST_QUERIES:
-        raise DataError(f"queries must be between 1 and {MOST_QUERIES}, but is {queries}")
+        raise DataError(f"queries must be between 1 and {MOST_QUERIES}, but got {queries}")
     if features < 1:
-        raise DataError(f"features must be at least 1, but is {features}")
+        raise DataError(f"features must be at least 1, but got {features}")
     if part not in PARTS:
-        raise DataError(f"part must be 'train', 'valid' or 'test', not {part!r}")
+        raise DataError(f"part must be 'train', 'valid' or 'test', but got {part!r}")
     low, high = documents if isinstance(documents, tuple) else (documents, documents)
     if not 1 <= low <= high:
-        raise DataError(f"documents must be at least 1, or an ascending pair (fewest, most), not {documents}")
+        raise DataError(f"documents must be at least 1, or an ascending pair (fewest, most), but got {documents}")
 
 
 def query_sizes(queries: int, documents: int | tuple[int, int], key: np.uint64) -> Ints:
-    """The number of documents of each query."""
+    """Return the number of documents of each query."""
     if not isinstance(documents, tuple):
         return np.full(queries, documents)
     low, high = documents
@@ -287,12 +287,12 @@ def query_sizes(queries: int, documents: int | tuple[int, int], key: np.uint64) 
 
 
 def query_ids(sizes: Ints, part: str) -> Ints:
-    """The query id of each row, from 1; the ids of other parts start elsewhere, so that parts can be joined."""
+    """Return the query id of each row, from 1; parts have different ids, so that they can be concatenated."""
     first = 1 + MOST_QUERIES * PARTS.index(part)
     return np.repeat(np.arange(first, first + len(sizes)), sizes)
 
 
 def labels_by_share(scores: Floats, calibration: Floats) -> Float32s:
-    """Labels 0 … 4, by the borders that give the sorted calibration scores the shares of `SHARES`."""
+    """Return labels 0 … 4, with borders that give the sorted calibration scores the shares of `SHARES`."""
     borders = [calibration[round(share * len(calibration))] for share in np.cumsum(SHARES[:-1])]
     return np.searchsorted(borders, scores, side="right").astype(np.float32)

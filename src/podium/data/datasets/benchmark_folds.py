@@ -1,4 +1,4 @@
-"""Folders of benchmark data as folds: the layouts of LETOR, MSLR-WEB, Istella and Yahoo."""
+"""Folds of benchmark folders: the layouts of LETOR, MSLR-WEB, Istella and Yahoo."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _ROLES = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Fold:
-    """Training, validation and test data that belong together, read when first asked for.
+    """The training, validation and test data of a fold, read on first use.
 
-    All parts get the number of features of the widest. `valid` and `test` are None where there are none.
+    All parts have as many features as the widest one. `valid` and `test` are None if the fold does not have them.
 
     Attributes:
-        name: of the fold.
-        files: for `train`, `valid` and `test` the files that are read as one.
-        options: handed on to `podium.read`.
+        name: the name of the fold.
+        files: the files of `train`, `valid` and `test`; the files of a part are read as one.
+        options: options for `podium.read`.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -88,21 +88,21 @@ def folds(folder: str | os.PathLike[str], *, parts: Parts = "letor", **options: 
 
     - `Fold1/train.txt`, `vali.txt`, `test.txt`, `Fold2/…`: LETOR and MSLR-WEB, also with LETOR 2's names
       `trainingset.txt`, `validationset.txt`, `testset.txt`;
-    - `S1.txt` … `S5.txt`: LETOR's parts, from which the folds are put together;
+    - `S1.txt` … `S5.txt`: LETOR's parts, which are combined into folds;
     - `train.txt`, `vali.txt`, `test.txt`: Istella, one fold;
     - `set1.train.txt`, `set1.valid.txt`, `set1.test.txt`, `set2.…`: Yahoo LTRC, a fold for each set.
 
-    Any suffix that `podium.read` knows will do, compressed or not.
+    Files may have any suffix that `podium.read` knows, compressed or not.
 
     Args:
-        folder: where the data lies.
-        parts: how folds are made of parts. `"letor"`: fold k trains on the three parts from k on, validates
-            on the next and tests on the last, in a circle. `"ohsumed"`: fold k tests on part k, validates
-            on the part before and trains on the rest (as LETOR 2 has OHSUMED).
-        options: handed on to `podium.read`.
+        folder: the folder of the data.
+        parts: how to combine parts into folds. With `"letor"`, fold k trains on the three parts from k on, validates
+            on the next and tests on the last, cyclically. With `"ohsumed"`, fold k tests on part k, validates on the
+            part before it and trains on the rest, as LETOR 2 does for OHSUMED.
+        options: options for `podium.read`.
 
     Returns:
-        The folds; their files are read when `train`, `valid` or `test` is first used.
+        The folds, whose files are read on first use of `train`, `valid` or `test`.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -118,17 +118,17 @@ def folds(folder: str | os.PathLike[str], *, parts: Parts = "letor", **options: 
     if not root.is_dir():
         raise FileFormatError(root, "is not a folder")
     if parts not in ("letor", "ohsumed"):
-        raise DataError(f"parts must be 'letor' or 'ohsumed', not {parts!r}")
+        raise DataError(f"parts must be 'letor' or 'ohsumed', but got {parts!r}")
     files_by_fold = _from_subfolders(root) or _from_parts(root, parts) or _from_named_files(root)
     if not files_by_fold:
         raise FileFormatError(
-            root, "holds no folds: expected Fold1/train.txt …, S1.txt …, train.txt, or set1.train.txt …"
+            root, "has no folds: expected Fold1/train.txt …, S1.txt …, train.txt, or set1.train.txt …"
         )
     return [Fold(name, files, options) for name, files in files_by_fold.items()]
 
 
 def _data_files(folder: Path) -> dict[str, Path]:
-    """Files that `read` knows, by their names without suffixes, in lower case."""
+    """Return the files that `read` knows, by their lower-case names without suffixes."""
     by_stem: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.lower()
@@ -140,7 +140,7 @@ def _data_files(folder: Path) -> dict[str, Path]:
         )
         if path.is_file() and dot + last in SUFFIXES and role_or_part:
             if stem in by_stem:
-                raise FileFormatError(path, f"and {by_stem[stem].name} are both there; keep one of them")
+                raise FileFormatError(path, f"exists in two formats, also as {by_stem[stem].name}: keep one of them")
             by_stem[stem] = path
     return by_stem
 
@@ -150,7 +150,7 @@ def _by_role(files: dict[str, Path]) -> dict[str, list[Path]]:
     for stem, path in files.items():
         if stem in _ROLE_OF_WORD and roles.setdefault(_ROLE_OF_WORD[stem], [path]) != [path]:
             other = roles[_ROLE_OF_WORD[stem]][0].name
-            raise FileFormatError(path, f"and {other} are both there; keep one of them")
+            raise FileFormatError(path, f"has the same role as {other}: keep one of them")
     return {role: roles[role] for role in _ROLES if role in roles} if "train" in roles else {}
 
 
@@ -161,7 +161,7 @@ def _from_subfolders(root: Path) -> dict[str, dict[str, list[Path]]]:
     for _, path in named:
         roles = _by_role(_data_files(path))
         if not roles:
-            raise FileFormatError(path, "holds no training data: expected train.txt or the like")
+            raise FileFormatError(path, "has no training data: expected a file such as train.txt")
         files_by_fold[path.name] = roles
     return files_by_fold
 
@@ -199,12 +199,12 @@ def _from_named_files(root: Path) -> dict[str, dict[str, list[Path]]]:
 
 
 def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData:
-    """The data with columns appended: features that no document of it has."""
+    """Return the data with columns appended for features that none of its documents has."""
     width, names = widest.n_features, widest.feature_names
     if width == data.n_features:
         return data
     if names is None or numbers_of(names) is None or names[: data.n_features] != data.feature_names:
-        raise DataError(f"the parts of a fold have different columns: {data.n_features} and {width} features")
+        raise DataError(f"the parts of a fold have different numbers of features: {data.n_features} and {width}")
     if is_sparse(data.features):
         wider = data.features.copy()
         wider.resize(data.n_documents, width)

@@ -1,4 +1,4 @@
-"""Click labels as Svore, Volkovs and Burges (2011, §6) describe them, from simulated users."""
+"""Click labels from simulated users, as described by Svore, Volkovs and Burges (2011, §6)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SIMILAR_SPREAD = 0.15  # how much the attraction of a document differs between s
 
 
 class Users(NamedTuple):
-    """How the simulated users of a query behave."""
+    """The behaviour of the simulated users of a query."""
 
     n_users: int  # per query, and per similar query
     examination: Floats  # the probability that a user looks at each rank
-    noise: float  # the share of clicks that a coin decides
-    disorder: float  # standard deviation of the noise on the scores that documents are shown by
+    noise: float  # the share of clicks that are random
+    disorder: float  # standard deviation of the noise on the scores that order the documents
 
 
 def simulate_clicks(
@@ -41,27 +41,27 @@ def simulate_clicks(
     label: str = "clicks",
     seed: int = 0,
 ) -> RankingData:
-    """Add click labels: the rate at which simulated users made their *last* click on a document.
+    """Add click labels: the share of simulated users whose *last* click was on a document.
 
-    For each query the documents are shown in one order, by attraction (or the scores of another ranker) with some
-    disorder, down to a depth. A user looks at rank r with probability r^−bias, clicks what attracts, and stops when
-    satisfied. What was never shown or never clicked has the label 0. The result does not depend on the order of rows.
+    The documents of a query are shown in one order, by attraction (or by the scores of another ranker) with some
+    noise, down to a depth. A user looks at rank r with probability r^−bias, clicks attractive documents, and stops when
+    satisfied. Documents that were never shown or clicked get the label 0. Row order does not matter.
 
     Args:
-        data: needs relevance labels, unless `attraction` is passed.
-        attraction: of each document, between 0 and 1; by default that of ERR, (2^l − 1) / 2^{l_max}.
-        shown_by: scores of the ranker that puts the documents in order; by default the attraction.
-        users: per query, and per similar query.
+        data: the data, with relevance labels unless `attraction` is passed.
+        attraction: the attraction of each document, 0 to 1; by default that of ERR, (2^l − 1) / 2^{l_max}.
+        shown_by: the scores of the ranker that orders the documents; by default the attraction.
+        users: the number of users per query, and per similar query.
         depth: the number of documents shown.
-        position_bias: 0 for users who see every rank alike.
-        noise: the share of clicks decided by a coin.
-        disorder: standard deviation of the noise on what documents are shown by.
-        similar_queries: also count users of that many similar queries, whose attraction differs somewhat.
+        position_bias: the exponent of the probability to look at a rank; 0 for users who look at every rank.
+        noise: the share of clicks that are random.
+        disorder: the standard deviation of the noise on `shown_by`.
+        similar_queries: the number of similar queries, with somewhat different attraction, whose users also count.
         label: the name of the new label source.
-        seed: decides all random numbers, together with the query ids.
+        seed: the seed of all random numbers, which also depend on the query ids.
 
     Returns:
-        The data with the label source added, and `positions`: the rank shown, −1 for none.
+        The data with the new label source, and `positions`: the rank shown, or −1.
 
     Example:
         >>> import podium
@@ -77,15 +77,15 @@ def simulate_clicks(
     shown_by = None if shown_by is None else np.asarray(shown_by, np.float64)
     for name, count, least in (("users", users, 1), ("depth", depth, 1), ("similar_queries", similar_queries, 0)):
         if count < least:
-            raise DataError(f"{name} must be at least {least}, but is {count}")
+            raise DataError(f"{name} must be at least {least}, but got {count}")
     for name, amount in (("position_bias", position_bias), ("disorder", disorder)):
         if not amount >= 0:
-            raise DataError(f"{name} must not be negative, but is {amount}")
+            raise DataError(f"{name} must be non-negative, but got {amount}")
     if not 0 <= noise <= 1:
-        raise DataError(f"noise must be between 0 and 1, but is {noise}")
+        raise DataError(f"noise must be between 0 and 1, but got {noise}")
     _check_columns(data, attraction, shown_by)
     if label in data.labels:
-        raise DataError(f"the data has labels {label!r} already; name others with label=…")
+        raise DataError(f"the data already has labels {label!r}: choose another name with label=…")
     behaviour = Users(users, _examination(depth, position_bias), noise, disorder)
     rates = np.zeros(data.n_documents, np.float32)
     positions = np.full(data.n_documents, -1, np.int32)
@@ -114,12 +114,12 @@ def _check_columns(data: RankingData, attraction: Floats, shown_by: Floats | Non
 def _attraction_of_labels(data: RankingData) -> Floats:
     relevance = np.nan_to_num(data.relevance.astype(np.float64))
     if len(relevance) and (relevance.min() < 0 or relevance.max() > 50):
-        raise DataError("clicks are simulated from relevance labels between 0 and 50")
+        raise DataError("relevance labels must be between 0 and 50 to simulate clicks; otherwise pass attraction=…")
     return np.asarray((2.0**relevance - 1.0) / 2.0 ** max(relevance.max(initial=0.0), 1.0))
 
 
 def _examination(depth: int, position_bias: float) -> Floats:
-    """r^−bias, rounded to 2^-32 so that another platform's power function gives the same clicks."""
+    """Return r^−bias, rounded to 2^-32 so that every platform's power function gives the same clicks."""
     ranks = np.arange(1, depth + 1, dtype=np.float64)
     return np.asarray(np.rint(ranks**-position_bias * 2.0**32) / 2.0**32)
 
@@ -129,7 +129,7 @@ def _sessions(
 ) -> tuple[Ints, Ints]:
     noise = np.empty(2 * len(attraction))
     fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, noise)
-    if is_similar:  # another query: somewhat different documents please
+    if is_similar:  # users of a similar query find somewhat different documents attractive
         attraction = np.clip(attraction + SIMILAR_SPREAD * noise[len(attraction) :], 0.0, 1.0)
     appeal = attraction if shown_by is None else shown_by
     by_appeal = np.argsort(-(appeal + users.disorder * noise[: len(attraction)]), kind="stable")
@@ -143,10 +143,10 @@ def _sessions(
 def count_last_clicks(
     key: np.uint64, examination: Floats, attraction: Floats, noise: float, n_users: int, last_clicks: Ints
 ) -> None:
-    """Count last clicks of users on documents in the order shown.
+    """Count the last clicks of users on documents in the order shown.
 
-    A user looks at rank r with probability `examination[r]`, clicks what attracts (or, with probability
-    `noise`, tosses a coin), and stops after a click that satisfies, which is as likely as attraction.
+    A user looks at rank r with probability `examination[r]`, clicks with the probability of attraction (or, with
+    probability `noise`, tosses a coin), and stops after a click that satisfies, with the probability of attraction.
     """
     depth = min(len(examination), len(attraction))
     for user in range(n_users):

@@ -1,6 +1,6 @@
-"""Random features and noise for generated data: each value is a hash of a key and an index.
+"""Random features and noise for artificial data: each value is a hash of a key and an index.
 
-The same key gives the same bits on any machine and with any number of threads. See the package's docstring.
+The same key gives the same bits on every machine and for any number of threads; see the package's docstring.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from podium.core.threads import map_threads, ranges
 
 @helper
 def uniform(key: np.uint64, index: np.uint64) -> float:
-    """A number of [0, 1) on a grid of 2^-24, so that it is exact as float32."""
+    """Return a number in [0, 1) that is a multiple of 2^-24, so that it is exact in float32."""
     return float(np.int64(random_bits(key, index) >> np.uint64(40))) * 2.0**-24
 
 
 @helper
 def normal(key: np.uint64, index: np.uint64) -> float:
-    """Nearly a standard normal number: the sum of eight uniform numbers of 16 bits (Irwin and Hall)."""
+    """Return an approximately normal number, the sum of eight uniform numbers of 16 bits (Irwin and Hall)."""
     total = 0.0
     for half in range(2):
         bits = random_bits(key, index * np.uint64(2) + np.uint64(half))
@@ -34,7 +34,7 @@ def normal(key: np.uint64, index: np.uint64) -> float:
 
 @kernel
 def fill_uniform(key: np.uint64, first_row: int, features: Float32s) -> None:
-    """Features uniform in [−1, 1)."""
+    """Fill in features that are uniform in [−1, 1)."""
     width = features.shape[1]
     for row in range(features.shape[0]):
         for column in range(width):
@@ -44,7 +44,7 @@ def fill_uniform(key: np.uint64, first_row: int, features: Float32s) -> None:
 
 @kernel
 def fill_normal(key: np.uint64, first_index: int, values: Floats) -> None:
-    """Nearly standard normal numbers."""
+    """Fill in approximately standard normal numbers."""
     for k in range(len(values)):
         values[k] = normal(key, np.uint64(first_index + k))
 
@@ -57,31 +57,31 @@ def add_normal(key: np.uint64, first_index: int, scale: float, values: Float32s)
 
 
 def for_row_ranges(n_rows: int, work: Callable[[int, int], None]) -> None:
-    """`work(first, last)` for ranges of rows, on threads; the content of a row depends on its number alone."""
+    """Call `work(first, last)` for ranges of rows on threads; each row depends on its number alone."""
     for _ in map_threads(lambda bounds: work(*bounds), ranges(n_rows)):
         pass
 
 
 def uniform_matrix(n_rows: int, width: int, key: np.uint64) -> Float32s:
-    """Random numbers of [−1, 1)."""
+    """Return random numbers in [−1, 1)."""
     X = np.empty((n_rows, width), np.float32)
     for_row_ranges(n_rows, lambda first, last: fill_uniform(key, first, X[first:last]))
     return X
 
 
 def normal_values(n: int, key: np.uint64) -> Floats:
-    """Nearly standard normal numbers."""
+    """Return approximately standard normal numbers."""
     values = np.empty(n)
     for_row_ranges(n, lambda first, last: fill_normal(key, first, values[first:last]))
     return values
 
 
 def add_noise(X: Float32s, scale: float, key: np.uint64) -> None:
-    """Add normal noise of a standard deviation to every value, in place."""
+    """Add normal noise with standard deviation `scale` to every value, in place."""
     flat = X.reshape(-1)
     for_row_ranges(len(flat), lambda first, last: add_normal(key, first, scale, flat[first:last]))
 
 
 def random_permutation(n: int, key: np.uint64) -> Ints:
-    """The order of random numbers; of equal numbers the earlier comes first."""
+    """Return a random permutation: the order of random numbers, with ties in the order of their index."""
     return np.argsort(uniform_matrix(n, 1, key)[:, 0], kind="stable")

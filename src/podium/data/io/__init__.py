@@ -1,1 +1,1 @@
-"""Files in and out: LETOR and delimited text, Parquet, by suffix."""
+"""Readers and writers of ranking data: LETOR text, CSV and TSV, Parquet."""

@@ -1,4 +1,7 @@
-"""CSV and TSV with a header line: pyarrow reads the fields, and the names of the columns say what they are."""
+"""The reader of CSV and TSV with a header line: pyarrow parses the fields, column names determine their roles.
+
+pyarrow's errors do not say where a problem is, so `check_lines` goes through a block that pyarrow refuses line by line.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader,
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
-_WINDOW = 1 << 12  # bytes in which `scan_lines` first looks for the end of a group
-_EXACT_FLOAT32 = 2**24  # float32 holds all whole numbers up to here
+_WINDOW = 1 << 12  # bytes in which `CsvReader.scan` first looks for the end of a group
+_EXACT_FLOAT32 = 2**24  # float32 represents all integers up to this one
 _BEYOND_FLOAT32 = 2**128 - 2**103  # rounds to infinity
-_DIGITS = 18  # int64 holds them
-MOST_COLUMNS = 1 << 20  # names of more do not fit into a model file, and a header of more takes minutes to split
+_DIGITS = 18  # decimal digits that always fit into int64
+MOST_COLUMNS = 1 << 20  # more names do not fit into a model file, and a longer header takes minutes to split
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ class _Layout:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The columns, other than the query ids, that are kept as text."""
+        """The columns to read as text, except the query ids."""
         return ([] if self.document_ids is None else [self.document_ids]) + self.categorical
 
     @cached_property
     def numbers(self) -> dict[str, tuple[int, bool]]:
-        """The columns of numbers: their place among features or extras, and whether they are features."""
+        """The numeric columns: their index among features or extras, and whether they are features."""
         categorical = set(self.categorical)
         features = {name: (k, True) for k, name in enumerate(self.features) if name not in categorical}
         return features | {name: (k, False) for k, (_, name) in enumerate(self.extras)}
@@ -61,12 +64,12 @@ class _Layout:
 @dataclass
 class _CsvPart:
     runs: list[QueryRun]
-    texts: list[list[str]]  # of each text column
+    texts: list[list[str]]  # the values of each text column
     overflows: int
 
 
 class CsvReader(TextReader):
-    """Reads CSV or TSV; all files must have one and the same header."""
+    """Reads CSV or TSV files, which must all have the same header."""
 
     def __init__(self, delimiter: str, columns: Columns, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
@@ -78,7 +81,7 @@ class CsvReader(TextReader):
 
     @staticmethod
     def scan(text: Bytes, most: int) -> tuple[int, int, int, int]:
-        """The lines, those that are not blank, 0 (there are no indices), and the end: before row `most` + 1."""
+        """Return the number of lines and of nonblank lines, 0 (no indices), and the end, at most after row `most`."""
         window = _WINDOW
         while True:
             starts, lines_of_rows = _lines(text[:window])
@@ -94,12 +97,12 @@ class CsvReader(TextReader):
         self.header = self.header or names
         if names != self.header:
             first = source_name(self.sources[0])
-            raise FileFormatError(source_name(source), f"has another header than {first}", line=1)
+            raise FileFormatError(source_name(source), f"must have the same header as {first}", line=1)
         return rest
 
     @cached_property
     def layout(self) -> _Layout:
-        """Where each column goes, once the first header is read."""
+        """The role of each column, known after the first header."""
         assert self.header is not None
         return _layout(source_name(self.sources[0]), self.delimiter, self.header, self.columns)
 
@@ -142,7 +145,7 @@ class CsvReader(TextReader):
         return arguments
 
     def _parse(self, items: list[Counted]) -> tuple[Float32s, Floats, list[QueryRun], dict[str, list[str]]]:
-        """The features and the other numbers of a group, its runs, and its columns of text; totals are kept."""
+        """Return the features and other numbers of a group, its runs and its text columns; update the totals."""
         layout, n_rows = self.layout, sum(item.rows for item in items)
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * len(layout.features) + 8 * len(layout.extras)), self.names)
         features = np.empty((n_rows, len(layout.features)), np.float32)
@@ -156,7 +159,7 @@ class CsvReader(TextReader):
         return features, extras, runs, texts
 
     def _parse_block(self, features: Float32s, extras: Floats, item: Counted) -> _CsvPart:
-        """Fill in the numbers of a block's rows; the rest of it."""
+        """Fill in the numbers of a block's rows, and return the rest."""
         if not item.rows:
             return _CsvPart([], [[] for _ in self.layout.texts], 0)
         block, layout, rows = item.block, self.layout, slice(item.first_row, item.first_row + item.rows)
@@ -176,7 +179,7 @@ class CsvReader(TextReader):
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
         overflows = self._look_at_texts(item, far) if far else 0
         query, *columns = (_trimmed(table.column(name)) for name in texts)
-        # Equal values are the same object.
+        # Equal values share one object, to save memory.
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
@@ -186,19 +189,19 @@ class CsvReader(TextReader):
         return _CsvPart(runs, values, overflows)
 
     def _look_at_large(self, feature: int, values: Floats) -> None:
-        """Take note of the whole parts of a feature's numbers that float32 does not hold."""
+        """Record the integer parts of a feature's numbers that float32 does not represent."""
         whole = np.unique(np.trunc(values))
         whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
         self.merges.look(np.column_stack([np.full(len(whole), feature), whole]))
 
     def _look_at_texts(self, item: Counted, rows_of: dict[str, Ints]) -> int:
-        """Do the same for numbers that float64 may merge, as they are written; count those beyond float32."""
+        """Do the same for the text of numbers that float64 may merge, and count those that overflow float32."""
         overflows, table = 0, _read_fields(item, self.layout, list(rows_of), [])
         for name, rows in rows_of.items():
             place, is_feature = self.layout.numbers[name]
             texts = table.column(name).take(rows).to_pylist()
             finite = [text for text in texts if abs(float(text)) < _BEYOND_FLOAT32]
-            overflows += sum("i" not in text.lower() for text in texts) - len(finite)  # "inf" is meant to be infinite
+            overflows += sum("i" not in text.lower() for text in texts) - len(finite)  # "inf" is not an overflow
             numbers = {int(Decimal(text)) for text in finite}
             lossy = [number for number in numbers if number != int(np.float32(number))]
             digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in lossy]
@@ -207,7 +210,7 @@ class CsvReader(TextReader):
         return overflows
 
     def _encode(self, features: Float32s, texts: dict[str, list[str]]) -> Encoding:
-        """Put the numbers of categories into the features; an empty field is a missing value."""
+        """Fill in the numbers of categories; an empty field is a missing value."""
         categories: dict[int, tuple[str, ...]] = {}
         place_of = {name: k for k, name in enumerate(self.layout.features)}
         for name in self.layout.categorical:
@@ -224,7 +227,7 @@ class CsvReader(TextReader):
 
 
 def _lines(text: Bytes) -> tuple[Ints, Ints]:
-    """Where each whole line of the text begins, and the numbers of those that are not blank."""
+    """Return the start of each complete line of the text, and the numbers of those that are not blank."""
     ends = np.flatnonzero(text == LINE_FEED)
     starts = np.concatenate([ends[:0], [0], ends + 1])[:-1]
     is_blank = (starts == ends) | ((starts + 1 == ends) & (text[starts] == RETURN))
@@ -234,7 +237,7 @@ def _lines(text: Bytes) -> tuple[Ints, Ints]:
 def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
     first = next(blocks, None)
     if first is None:
-        raise FileFormatError(source_name(source), "is empty; expected a header line with column names")
+        raise FileFormatError(source_name(source), "is empty, but expected a header line with column names")
     end = first.text.tobytes().index(b"\n") + 1
     names = header_names(Block(first.file, first.text[:end]), delimiter)
 
@@ -257,7 +260,7 @@ def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _L
     used: set[str | None] = set()
     for name in (*features, *(column for _, column in extras), roles["qid"], roles["document_ids"]):
         if name is not None and name in used:
-            raise FileFormatError(file, f"the column {name!r} is asked to serve for two things", line=1)
+            raise FileFormatError(file, f"the column {name!r} has two roles: name it only once", line=1)
         used.add(name)
     known, chosen = set(features), list(dict.fromkeys(columns.categorical))
     unknown = next((name for name in chosen if name not in known), None)
@@ -267,12 +270,12 @@ def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _L
 
 
 def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
-    """Columns of a block as a table: text as it is written, and numbers as float64, null where they are missing."""
+    """Return columns of a block as a table: text unchanged, numbers as float64 with null for missing values."""
     pyarrow, block = import_pyarrow("CSV"), item.block
     try:
         table = _read_csv(block, layout, dict.fromkeys(texts, "string") | dict.fromkeys(numbers, "double"))
     except pyarrow.ArrowException as error:
-        try:  # pyarrow does not read blank fields, True and False as numbers
+        try:  # pyarrow does not convert blank fields, True and False to numbers
             columns = _read_csv(block, layout, dict.fromkeys([*texts, *numbers], "string"))
             table = columns.select(texts)
             for name in numbers:
@@ -282,7 +285,10 @@ def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list
             raise FileFormatError(block.file, f"cannot be read: {error}", line=block.first_line) from error
     if len(table) != item.rows:
         check_lines(block, layout)
-        raise FileFormatError(block.file, f"has {len(table)} rows on {item.rows} lines", line=block.first_line)
+        raise FileFormatError(
+            block.file, f"has {len(table)} rows on {item.rows} lines: a quoted field must not span lines",
+            line=block.first_line,
+        )  # fmt: skip
     return table
 
 
@@ -311,14 +317,14 @@ def _to_numbers(texts: Any) -> Any:
 
 
 def _trimmed(column: Any) -> Any:
-    """A column of text without blanks around it, as codes and a dictionary."""
+    """Return a column of stripped text, as codes and a dictionary."""
     from pyarrow import compute
 
     return compute.utf8_trim(column, " ").combine_chunks().dictionary_encode()
 
 
 def _runs(item: Counted, query: Any) -> list[QueryRun]:
-    """Rows of a block where the query id differs from the row before, with rows and lines counted from the start."""
+    """Return the rows of a block whose query id differs from the previous one, with their row and line in the file."""
     codes = query.indices.to_numpy()
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     names, lines = query.dictionary.to_pylist(), _lines(item.block.text)[1][starts]
@@ -331,11 +337,11 @@ def _runs(item: Counted, query: Any) -> list[QueryRun]:
 _NOT_TEXT = re.compile(rb"\x00|\r(?!\n)")
 _QUOTED = re.compile(rb'"[^"]*(?:""[^"]*)*("?)')
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE | re.ASCII)
-# What a missing number may be written as.
+# Spellings of a missing number.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
-# What pandas, polars and R write for truth values, which are read as 1 and 0.
+# Spellings of truth values by pandas, polars and R, which are read as 1 and 0.
 TRUE, FALSE = ("True", "true", "TRUE"), ("False", "false", "FALSE")
-_SHOWN = 40  # characters of a field
+_SHOWN = 40  # characters of a field to quote in a message
 
 
 class _Field(NamedTuple):
@@ -345,22 +351,22 @@ class _Field(NamedTuple):
 
 
 def check_bytes(block: Block) -> None:
-    """Raise at a byte that no text has: NUL, or a carriage return inside a line."""
+    """Raise if the block contains a byte that is invalid in text: NUL, or a carriage return inside a line."""
     match = _NOT_TEXT.search(block.text.data)
     if match is not None:
         raise block.error(match.start(), PROBLEMS[NUL if match[0] == b"\0" else LONE_RETURN])
 
 
 def header_names(block: Block, delimiter: str) -> list[str]:
-    """The names of the columns in a block that is the header line."""
+    """Return the column names of a header line."""
     check_bytes(block)
     line = block.text.tobytes().rstrip(b"\r\n")
     n_columns = line.count(delimiter.encode()) + 1
     if n_columns > MOST_COLUMNS:
         raise FileFormatError(
             block.file,
-            f"the header has {n_columns:_} columns, and Podium reads {MOST_COLUMNS:_} at most: write features that are "
-            "mostly zero as LETOR text, which has an entry for the others only",
+            f"the header has {n_columns:_} columns, but the limit is {MOST_COLUMNS:_}: write features that are mostly "
+            "zero as LETOR text, which omits zeros",
             line=1,
         )
     names = [field.text for field in _fields(block, 0, line, delimiter)]
@@ -373,17 +379,17 @@ def header_names(block: Block, delimiter: str) -> list[str]:
 
 
 def check_quotes(block: Block, layout: _Layout) -> None:
-    """Raise where anything follows a closing quote in its field; pyarrow would join the two."""
+    """Raise if text follows the closing quote of a field, because pyarrow would silently join the two."""
     text, delimiter = block.text.tobytes(), re.escape(layout.delimiter.encode())
     if b'"' not in text:
         return
-    # Also finds some doubled quotes inside fields, so a match is only a reason to look at each line.
+    # This also matches some doubled quotes inside fields, so a match only means that each line must be checked.
     if re.search(rb'(?:^|%b)"[^"\n]*(?:""[^"\n]*)*"(?!["\r\n]|%b)' % (delimiter, delimiter), text, re.MULTILINE):
         check_lines(block, layout)
 
 
 def check_lines(block: Block, layout: _Layout) -> None:
-    """Raise the first problem of a block, if there is one."""
+    """Raise an error for the first problem of a block, if there is one."""
     start, n_columns = 0, len(layout.names)
     for line in block.text.tobytes().split(b"\n"):
         content = line.rstrip(b"\r")
@@ -398,24 +404,24 @@ def check_lines(block: Block, layout: _Layout) -> None:
 
 
 def _check_field(block: Block, field: _Field, name: str, layout: _Layout) -> None:
-    """Raise unless a query id is there, a number is one, and it is finite where it must be."""
+    """Raise if a query id is empty, a number is invalid, or a number that must be finite is not."""
     if name == layout.qid and not field.text:
         raise block.error(field.start, PROBLEMS[EMPTY_QID])
     if name not in layout.numbers or field.text in (*MISSING, *TRUE, *FALSE):
         return
     token = field.text[:_SHOWN]
     if not _NUMBER.fullmatch(field.text):
-        hint = f" in {name!r}; a column of categories is named in categorical=…"
+        hint = f" in {name!r}; name categorical columns in categorical=…"
         raise block.error(field.start, PROBLEMS[VALUE].format(token=token) + hint)
     is_feature = layout.numbers[name][1]
     with np.errstate(over="ignore"):
         if not is_feature and np.isinf(np.float32(float(field.text))):
-            problem = f"the number {token!r} is infinite; labels, weights and positions are finite"
+            problem = f"labels, weights and positions must be finite, but found {token!r}"
             raise block.error(field.start, problem)
 
 
 def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_Field]:
-    """The fields of a line that begins at a byte of the block; quotes must be closed, and end their field."""
+    """Yield the fields of a line that starts at a byte of the block; raise for unclosed or misplaced quotes."""
     at = 0
     while True:
         begin, quoted = at, _QUOTED.match(line, at)

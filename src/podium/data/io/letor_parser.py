@@ -1,7 +1,7 @@
-"""The compiled parser of LETOR lines, `label qid:ID index:value … # comment`, and what it reports.
+"""The compiled parser of LETOR lines, `label qid:ID index:value … # comment`, and its records.
 
-Each `_parse_…` reads one part of a line. It returns the place where the next part begins, or −1 where it has noted a
-problem.
+Each `_parse_…` parses one part of a line. It returns the position of the next part, or −1 if it recorded a problem.
+Every block ends with a line feed, which stops all inner loops, so they need no check for the end of the block.
 """
 
 from __future__ import annotations
@@ -35,69 +35,69 @@ from podium.data.io.text_numbers import (
     skip_blanks,
 )
 
-# What can be wrong with text, and the words for it.
+# The problems that text can have, and their messages.
 LABEL, INFINITE_LABEL, NO_QID, EMPTY_QID, PAIR, NEGATIVE_INDEX, LOW_INDEX = 1, 2, 3, 4, 5, 6, 7
 REPEATED_INDEX, DESCENDING_INDEX, LARGE_INDEX, VALUE, NUL, LONE_RETURN = 8, 9, 10, 11, 12, 13
-FULL_BUFFER = 14  # not the text's fault: the caller comes again with a larger buffer
+FULL_BUFFER = 14  # not a problem of the text: the caller repeats the call with a larger buffer
 
 PROBLEMS = {
     LABEL: "expected a label, a number, but found {token!r}",
-    INFINITE_LABEL: "the label {token!r} is infinite; labels are finite numbers, or nan for none",
+    INFINITE_LABEL: "labels must be finite, or nan for unlabelled documents, but found {token!r}",
     NO_QID: (
-        "expected qid:ID after the label, but found {token!r} (or a file FILE.query or FILE.group with the number of "
-        "documents of each query)"
+        "expected qid:ID after the label, but found {token!r}; alternatively, provide a file FILE.query or FILE.group "
+        "with the number of documents of each query"
     ),
     EMPTY_QID: "the query id is empty",
     PAIR: "expected index:value, but found {token!r}",
-    NEGATIVE_INDEX: "the feature index of {token!r} is negative; indices count from {first}",
+    NEGATIVE_INDEX: "feature indices must count from {first}, but the index of {token!r} is negative",
     LOW_INDEX: (
-        "the feature index of {token!r} is below {first}; indices count from {first} "
-        "(pass first_index=0 for a file that counts from 0)"
+        "feature indices must count from {first}, but the index of {token!r} is smaller "
+        "(pass first_index=0 if the file counts from 0)"
     ),
-    REPEATED_INDEX: "the feature index of {token!r} is repeated on this line",
-    DESCENDING_INDEX: "the feature index of {token!r} is smaller than the one before it",
+    REPEATED_INDEX: "feature indices must be distinct, but the index of {token!r} is repeated on this line",
+    DESCENDING_INDEX: "feature indices must ascend, but the index of {token!r} is smaller than the one before it",
     LARGE_INDEX: "the feature index of {token!r} is larger than {last}{why_last}",
     VALUE: "expected a number, but found {token!r}",
-    NUL: "a NUL byte: this is not a text file, or it is damaged",
-    LONE_RETURN: "a carriage return inside a line: convert the file to Unix line ends",
+    NUL: "found a NUL byte: this is not a text file, or it is damaged",
+    LONE_RETURN: "found a carriage return inside a line: convert the file to Unix line endings",
 }
 
 
 class ParseOutcome(NamedTuple):
-    """What a parser counted, and the first problem.
+    """The counts of a parser, and the first problem.
 
     Kernels write it as a record of the type `OUTCOME`.
     """
 
     rows: int = 0  # documents
-    # runs, uncertain, large: entries of `Notes`
+    # runs, uncertain, large: numbers of entries in `Notes`
     runs: int = 0
     uncertain: int = 0
     large: int = 0
-    # run_start, run_end: the query id of the last run
+    # run_start, run_end: where the query id of the last run is
     run_start: int = 0
     run_end: int = -1
     pairs: int = 0  # values of compressed sparse rows
-    overflows: int = 0  # numbers in digits that are beyond float32
-    fewest: int = 2**62  # the least number of features on a line
-    problem: int = 0  # its code, or 0
-    at: int = 0  # the byte where it is
+    overflows: int = 0  # numbers, other than inf, that overflow float32
+    fewest: int = 2**62  # the smallest number of features on a line
+    problem: int = 0  # the code of the problem, or 0
+    at: int = 0  # the byte where the problem is
 
 
 OUTCOME = np.dtype([(name, np.int64) for name in ParseOutcome._fields])
 
 
 class Notes(NamedTuple):
-    """What a parser leaves to Python, one row each."""
+    """What a parser leaves to Python, one row per entry."""
 
     runs: Ints  # (row, line, start, end) of every query id that differs from the one before it
-    uncertain: Ints  # (row, slot, start, end) of numbers that Python has to read; the slot −1 is the label
-    large: Ints  # (column, digits) of whole numbers that float32 does not hold
+    uncertain: Ints  # (row, slot, start, end) of numbers that Python has to parse; the slot −1 is the label
+    large: Ints  # (column, digits) of integers that float32 does not represent
 
 
 @helper
 def fail(outcome: Any, problem: Int, at: Int) -> Int:
-    """Note a problem; −1, which parsers return instead of the place where they go on."""
+    """Record a problem, and return −1, which parsers return instead of the next position."""
     outcome.problem = problem
     outcome.at = at
     return -1
@@ -105,7 +105,7 @@ def fail(outcome: Any, problem: Int, at: Int) -> Int:
 
 @helper
 def note_query(text: Bytes, line: Int, start: Int, end: Int, runs: Ints, outcome: Any) -> None:
-    """Begin a run of rows if the query id differs from the one before."""
+    """Begin a run of rows if the query id differs from the previous one."""
     if not same_bytes(text, outcome.run_start, outcome.run_end, start, end):
         _write_row(runs, outcome.runs, outcome.rows, line, start, end)
         outcome.runs += 1
@@ -115,7 +115,7 @@ def note_query(text: Bytes, line: Int, start: Int, end: Int, runs: Ints, outcome
 
 @helper
 def note_uncertain(slot: Int, start: Int, end: Int, uncertain: Ints, outcome: Any) -> Any:
-    """Leave a number of the present row to Python; False where the buffer is full, which is noted as the problem."""
+    """Leave a number of the current row to Python; record a problem and return False if the buffer is full."""
     if outcome.uncertain == len(uncertain):
         outcome.problem = FULL_BUFFER
         return False
@@ -126,15 +126,15 @@ def note_uncertain(slot: Int, start: Int, end: Int, uncertain: Ints, outcome: An
 
 @helper
 def _write_row(table: Ints, entry: Int, row: Int, second: Int, start: Int, end: Int) -> None:
-    """Four numbers, one by one: assigning a tuple to a row would compile for seconds."""
+    """Write four numbers one by one: assigning a tuple to a row would take seconds to compile."""
     table[entry, 0], table[entry, 1], table[entry, 2], table[entry, 3] = row, second, start, end
 
 
-_HUGE_INDEX = 1_000_000_000_000  # larger than any feature index may be
+_HUGE_INDEX = 1_000_000_000_000  # larger than any valid feature index
 
 
 class Indices(NamedTuple):
-    """The feature indices that a file may use, and whether its lines have query ids."""
+    """The valid feature indices of a file, and whether its lines have query ids."""
 
     first: int
     last: int
@@ -142,20 +142,20 @@ class Indices(NamedTuple):
 
 
 class ParsedRows(NamedTuple):
-    """Where the content of a block's rows goes."""
+    """The arrays that receive the content of a block's rows."""
 
-    # values go to `features[row, index − first]`; or, where `columns` is not empty, one after the other to `features[0,
-    # :]`: compressed sparse rows
+    # Values go to `features[row, index − first]`. For compressed sparse rows, where `columns` is not empty, they go to
+    # `features[0, :]`, one after the other.
     features: Float32s
     columns: Int32s  # the column of each value of sparse rows
     pairs_before: Ints  # the number of such values in earlier rows
-    labels: Floats  # one a row, as float64, so that a warning can say what float32 loses
+    labels: Floats  # one per row, as float64, so that a warning can say what float32 loses
     comments: Ints  # (start, end) of each row's comment
 
 
 @kernel
 def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
-    """The lines, those with a document, the largest last index of a line, and the end: before document `most` + 1."""
+    """Return the number of lines and documents, the largest last index, and the end, at most after `most` documents."""
     n, at, lines, rows, largest = len(text), 0, 0, 0, 0
     while at < n:
         start = at
@@ -176,7 +176,7 @@ def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
         power, digit_at = 1, max(colon - 1, 0)
         while digit_at > 0 and ZERO <= text[digit_at] <= NINE:
             index = min(index + power * np.int64(text[digit_at] - ZERO), _HUGE_INDEX)
-            power = min(power * 10, _HUGE_INDEX)  # there may be any number of leading zeros
+            power = min(power * 10, _HUGE_INDEX)  # bounded, because there may be any number of leading zeros
             digit_at -= 1
         if text[digit_at] == SPACE or text[digit_at] == TAB:
             largest = max(largest, index)
@@ -187,7 +187,7 @@ def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
 
 @kernel
 def parse_letor(text: Bytes, indices: Indices, rows: ParsedRows, notes: Notes, outcomes: NDArray[Any]) -> None:
-    """Parse the lines of one block; the outcome is the one record of `outcomes`."""
+    """Parse the lines of one block, and write the outcome to the single record of `outcomes`."""
     outcome = outcomes[0]
     at, row, line = 0, 0, 0
     while at < len(text):
@@ -224,7 +224,7 @@ def _parse_label_and_query(
         return fail(outcome, LABEL, at)
     if math.isinf(label) and certainty == CERTAIN:
         return fail(outcome, INFINITE_LABEL, at)
-    # Python reads labels that float32 may have rounded: fractions and large numbers.
+    # Leave labels that float32 may round, fractions and large numbers, to Python.
     is_rounded = not math.isnan(label) and (label != np.floor(label) or abs(label) >= EXACT_FLOAT32)
     if (certainty == UNCERTAIN or is_rounded) and not note_uncertain(-1, at, end, notes.uncertain, outcome):
         return -1
@@ -252,7 +252,7 @@ def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, no
     while not ends_line(text, at) and text[at] != HASH:
         start = at
         index: Int = 0
-        digit = text[at] - np.uint8(ZERO)  # wraps, so one comparison detects a digit
+        digit = text[at] - np.uint8(ZERO)  # wraps around, so that one comparison detects a digit
         while digit < 10:
             if index < _HUGE_INDEX:
                 index = index * 10 + np.int64(digit)
@@ -270,7 +270,7 @@ def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, no
         slot = pair if is_sparse else column
         if certainty == UNCERTAIN and not note_uncertain(slot, at, end, notes.uncertain, outcome):
             return -1
-        if math.isinf(value) and text[end - 1] <= NINE:  # written in digits, yet beyond float32
+        if math.isinf(value) and text[end - 1] <= NINE:  # written in digits, so it overflows float32
             outcome.overflows += 1
         if large != 0:
             notes.large[outcome.large, 0], notes.large[outcome.large, 1] = column, large
@@ -279,7 +279,7 @@ def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, no
             rows.columns[pair] = column
             rows.features[0, pair] = value
             pair += 1
-        elif column < rows.features.shape[1]:  # else indices descend, and that problem is about to be met
+        elif column < rows.features.shape[1]:  # otherwise indices descend, which is detected below
             rows.features[row, column] = value
         at = skip_blanks(text, end)
     outcome.pairs = pair
@@ -289,7 +289,7 @@ def _parse_features(text: Bytes, at: Int, indices: Indices, rows: ParsedRows, no
 
 @helper
 def _index_problem(text: Bytes, start: Int, end: Int, index: Int, previous: Int, indices: Indices) -> Int:
-    """What is wrong with an index that is not a number, out of range, or not above the one before."""
+    """Return the code of the problem of an index that is invalid, out of range, or not above the previous one."""
     if end == start or text[end] != COLON:
         is_negative = text[start] == MINUS and ZERO <= text[start + 1] <= NINE
         return NEGATIVE_INDEX if is_negative else PAIR

@@ -1,4 +1,4 @@
-"""LETOR text, or SVMlight text with query ids: `label qid:ID index:value … # comment`."""
+"""The reader of LETOR text, which is SVMlight text with query ids: `label qid:ID index:value … # comment`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader,
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
-NAME_BYTES = 64  # a feature's name as a Python object
-DENSE_WASTE = 64  # a dense array this many times the size of its text, and over 1 GiB, is a mistake
+NAME_BYTES = 64  # of a feature's name as a Python object
+DENSE_WASTE = 64  # a dense array over 1 GiB that is this many times as large as its text is taken for a mistake
 
 
 @dataclass
@@ -43,7 +43,7 @@ class _LetorPart:
     comments: list[str] | None
     overflows: int
     fewest: int
-    # of compressed sparse rows: their values, the column of each, and how many of them precede each row
+    # for compressed sparse rows: the values, the column of each value, and how many values precede each row
     values: Float32s
     columns: Int32s
     pairs_before: Ints
@@ -64,7 +64,7 @@ class LetorReader(TextReader):
         self.side_files.check(source, n_rows)
 
     def look(self, items: list[Counted]) -> None:
-        """Parse a group for the facts alone: without features, they are checked and not kept."""
+        """Parse a group for its facts only: with no feature columns, features are checked but not kept."""
         self._parse(items, 0)
 
     def arguments(self, items: list[Counted]) -> dict[str, Any]:
@@ -105,16 +105,16 @@ class LetorReader(TextReader):
         own = max(0, largest + 1 - self.options.first_index)
         if self.like is None:
             return own
-        # Features behind those of the model are left out, unless it has to see that there are too many.
+        # Drop features beyond those of the model, unless it has to raise because there are too many.
         n_expected = self.like.n_indices(self.options.first_index)
         return max(n_expected, own) if self.like.names is None or self.options.sparse else n_expected
 
     def _is_sparse(self, items: list[Counted]) -> bool:
-        # Where an index is out of bounds the text is parsed only to find the first error in it.
+        # If an index is out of bounds, the text is parsed only to find the first error.
         return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
 
     def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Floats, list[_LetorPart]]:
-        """The features of a group, if they are not kept as pairs, the labels, and the rest; totals are kept."""
+        """Return the features of a group (unless they are sparse), the labels, and the rest; update the totals."""
         n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
         self.largest = max(self.largest, *(item.largest_index for item in items))
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), self.names)
@@ -136,9 +136,9 @@ class LetorReader(TextReader):
         return None if sparse else features, labels, parts
 
     def _parse_block(self, features: Float32s, labels: Floats, sparse: bool, item: Counted) -> _LetorPart:
-        """Fill in the labels of a block's rows, and the features unless they are sparse; the rest of it."""
+        """Fill in the labels of a block's rows, and the features unless they are sparse; return the rest."""
         block, options, rows = item.block, self.options, slice(item.first_row, item.first_row + item.rows)
-        n_pairs = len(block.text) // 4 + 1 if sparse else 0  # at most: a pair takes four bytes at least
+        n_pairs = len(block.text) // 4 + 1 if sparse else 0  # an upper bound: a pair takes at least four bytes
         target = ParsedRows(
             features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
             columns=np.empty(n_pairs, np.int32),
@@ -152,11 +152,11 @@ class LetorReader(TextReader):
             with np.errstate(over="ignore"):
                 short = np.float32(number)
             if slot >= 0:
-                if slot < target.features.shape[1]:  # else it is of a feature that is left out
+                if slot < target.features.shape[1]:  # otherwise the feature is dropped
                     target.features[0 if sparse else row, slot] = short
                 continue
             if np.isinf(short):
-                raise block.error(start, f"the label {block.token(start)!r} is beyond float32's range")
+                raise block.error(start, f"the label {block.token(start)!r} is too large for float32")
             target.labels[row] = number
         self.merges.look(notes.large)
         runs = [
@@ -168,15 +168,15 @@ class LetorReader(TextReader):
             comments = [decoded(block, start, end, "comment").strip() for start, end in target.comments.tolist()]
         values = target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32)
         columns = target.columns[: outcome.pairs].copy()
-        # The pairs of all blocks are put together once more in the end.
+        # The pairs of all blocks are concatenated at the end.
         held = OBJECT_BYTES * (len(runs) + len(comments or ())) + 2 * (values.nbytes + columns.nbytes)
         self.budget.hold("data", held, block.file)
         return _LetorPart(runs, comments, outcome.overflows, outcome.fewest, values, columns, target.pairs_before)
 
     def _take_queries(self, parts: list[_LetorPart], n_rows: int) -> None:
-        """Replace the queries of the lines, which have none, by those of the side files."""
+        """Take the queries from the side files, because the lines have none."""
         for run in (run for part in parts for run in part.runs):
-            raise FileFormatError(run.file, "has a query id, but lines before it have none", line=run.line)
+            raise FileFormatError(run.file, "has a query id, but earlier lines have none", line=run.line)
         parts[0].runs = self.side_files.runs(self.n_rows, n_rows, self.names)
 
 
@@ -187,18 +187,18 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
         raise FileFormatError(
             widest.block.file,
             f"{n_rows} documents × {width} features would take {size / 2**30:.1f} GiB as a dense array, "
-            f"{size // n_bytes} times the text; pass sparse=True, or n_features if an index is wrong",
+            f"{size // n_bytes} times the size of the text: pass sparse=True, or n_features if an index is wrong",
         )
 
 
 def _parsed(item: Counted, target: ParsedRows, options: TextOptions, has_qid: bool) -> tuple[ParseOutcome, Notes]:
-    """Run the parser with ever larger buffers until all uncertain numbers fit; raise the problem that it noted."""
+    """Run the parser with larger and larger buffers until all uncertain numbers fit; raise the problem it records."""
     block = item.block
     runs = np.empty((item.rows, 4), np.int64)
-    # For all the large numbers that a block can hold: the shortest is "1e8" with a separator. Memory is taken for those
-    # that it does hold.
+    # Enough room for all large numbers that a block can contain, the shortest being "1e8" and a separator. The system
+    # only commits the pages that are used.
     large = np.empty((len(block.text) // 4 + 1, 2), np.int64)
-    size = 64 + item.rows  # a label that is not a whole number is among them
+    size = 64 + item.rows  # labels that are not integers are uncertain as well
     while True:
         notes = Notes(runs, np.empty((size, 4), np.int64), large)
         outcomes = np.array([tuple(ParseOutcome())], OUTCOME)
@@ -223,7 +223,7 @@ def _problem(block: Block, code: int, at: int, options: TextOptions) -> FileForm
 
 
 def _document_ids(parts: list[_LetorPart], n_rows: int) -> NDArray[Any]:
-    """The comments as document ids, empty where a line had none."""
+    """Return the comments as document ids, empty for lines without a comment."""
     ids = np.full(n_rows, "", object)
     row = 0
     for part in parts:

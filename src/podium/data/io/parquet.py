@@ -22,11 +22,11 @@ from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError, FileFormatError, MissingExtraError
 
-_DESCRIPTION = b"podium"  # what columns cannot say, as JSON in the file's own metadata
-_PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability)
+_DESCRIPTION = b"podium"  # key of metadata that columns cannot express, as JSON
+_PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability), with weights if there are any
 
-# The SHA-256 of the whole file, taken with zeros in its place, is written there when all else is written: the
-# checksums of pages cover neither their headers nor the footer. Thrift writes a text of 64 bytes as \x18\x40 and these.
+# The SHA-256 of the whole file, computed with zeros in its place, is written into the footer last, because checksums of
+# pages cover neither their headers nor the footer. Thrift encodes a string of 64 bytes as \x18\x40 and the bytes.
 _DIGEST = b"podium.sha256"
 _DIGEST_BYTES = 64
 _NO_DIGEST = b"0" * _DIGEST_BYTES
@@ -38,7 +38,7 @@ DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, Type
 
 
 def import_pyarrow(purpose: str = "Parquet") -> Any:
-    """Import the library, or raise an error that says how to install it."""
+    """Import pyarrow; raise an error that says how to install it if it is missing."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -87,7 +87,7 @@ def read_parquet(
 
 
 def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str] | None) -> list[str]:
-    """The columns that have a role or are features, in the order of the file; lists and the like are refused."""
+    """Return the columns that have a role or are features, in the order of the file; raise for nested types."""
     types = import_pyarrow().types
     roles, features = assign_roles(schema.names, roles, feature_names)
     used = {*features, *roles["labels"].values(), *(value for value in roles.values() if isinstance(value, str))}
@@ -99,7 +99,7 @@ def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str
 
 
 def without_text(table: Any, schemas: Sequence[Any], features: Sequence[str], categorical: Sequence[str]) -> Any:
-    """The table, with features of text refused; text is read as a dictionary, but is not a category by its type."""
+    """Return the table; raise for text features, which are read as dictionaries but are not categorical."""
     pyarrow = import_pyarrow()
     for name in set(features).difference(categorical):
         column, dtype = table.column(name), schemas[0].field(name).type
@@ -112,16 +112,16 @@ def without_text(table: Any, schemas: Sequence[Any], features: Sequence[str], ca
 
 
 def require_same_columns(sources: Sequence[Source], schemas: Sequence[Any], sizes: Sequence[int]) -> None:
-    """Refuse files without rows, or with other columns than the first one."""
+    """Raise if a file has no rows, or other columns than the first file."""
     for source, schema, size in zip(sources, schemas, sizes, strict=True):
         if schema.names != schemas[0].names:
-            raise FileFormatError(source_name(source), f"has other columns than {source_name(sources[0])}")
+            raise FileFormatError(source_name(source), f"must have the same columns as {source_name(sources[0])}")
         if size == 0:
-            raise FileFormatError(source_name(source), "holds no documents")
+            raise FileFormatError(source_name(source), "has no documents")
 
 
 def common_description(schemas: Sequence[Any]) -> dict[str, Any]:
-    """What files of Podium's say of their features, as far as all agree; nothing, for the files of somebody else."""
+    """Return Podium's description of the features that all files agree on; empty for files by other tools."""
     descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in schemas]
     if not all(isinstance(description, dict) for description in descriptions):
         return {}
@@ -129,12 +129,12 @@ def common_description(schemas: Sequence[Any]) -> dict[str, Any]:
 
 
 def described_encoding(description: dict[str, Any], n_features: int) -> Encoding:
-    """The encoding that the features were written with; an empty one where none is told."""
+    """Return the encoding that the features were written with, empty if there is none."""
     return Encoding.from_json(description.get("encoding"), n_features)
 
 
 def as_described(data: RankingData, description: dict[str, Any], categorical: Sequence[str]) -> RankingData:
-    """Data with the origin and without the names that it was written with."""
+    """Return the data with the attributes that its file describes, and without names if it was written without."""
     if description.get("features_are_named") is False:
         data = data.replace(feature_names=None)
     reading = description.get("reading")
@@ -147,10 +147,10 @@ def as_described(data: RankingData, description: dict[str, Any], categorical: Se
 
 @contextmanager
 def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Iterator[tuple[Any, Any]]:
-    """One file, opened by pyarrow, and its schema; what checksums it has must be right.
+    """Yield a file opened by pyarrow and its schema; raise if a checksum is wrong.
 
-    Text is read as a dictionary, so that a value that comes back takes memory once. With `buffer_bytes` so much of a
-    column is read at a time, instead of all that a group of rows has.
+    Text is read as a dictionary, so that repeated values take memory once. With `buffer_bytes`, that many bytes of a
+    column are read at a time, instead of a whole row group.
     """
     name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
@@ -162,7 +162,7 @@ def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Ite
             parquet = pyarrow.parquet.ParquetFile(file)
             schema, columns = parquet.schema_arrow, map(parquet.schema.column, range(len(parquet.schema)))
             if position is None and _CHECKED in (schema.metadata or {}).get(_DESCRIPTION, b""):
-                raise FileFormatError(name, "is damaged: its checksum is not where it should be")
+                raise FileFormatError(name, "is damaged: its checksum is missing")
             parquet = pyarrow.parquet.ParquetFile(
                 file, metadata=parquet.metadata, page_checksum_verification=True, buffer_size=buffer_bytes,
                 pre_buffer=False, read_dictionary=[c.path for c in columns if c.physical_type == "BYTE_ARRAY"],
@@ -172,7 +172,7 @@ def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Ite
 
 @contextmanager
 def naming_damage(name: str) -> Iterator[None]:
-    """Errors of pyarrow, and of roles of columns, with the name of the file."""
+    """Add the name of the file to errors of pyarrow and of the roles of columns."""
     try:
         yield
     except FileFormatError:
@@ -185,7 +185,7 @@ def naming_damage(name: str) -> Iterator[None]:
 
 
 def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
-    """The rest of a stream that cannot go back, as Parquet's readers must."""
+    """Return the rest of a stream in memory, because readers of Parquet need to seek."""
     content = io.BytesIO()
     while piece := stream.read(_PIECE_BYTES):
         budget.hold("text", len(piece), name)
@@ -194,14 +194,14 @@ def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
 
 
 def _unpacked_bytes(metadata: Any, n_columns: int) -> int:
-    """What a file takes in memory: what it states or 12 bytes a number, and some for each row."""
+    """Return an estimate of a file's size in memory: its stated size or 12 bytes per number, plus some per row."""
     stated = sum(max(0, metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups))
     n_rows = max(0, metadata.num_rows)
     return int(ROW_BYTES * n_rows + max(stated, 12 * n_rows * n_columns))
 
 
 def _position_of_digest(file: Any) -> int | None:
-    """The position of the digest of all of the file, in the footer; None if it has none."""
+    """Return the position of the whole file's digest in the footer; None if there is none."""
     end = max(0, file.seek(0, io.SEEK_END) - 8)  # the length of the footer, and "PAR1"
     start = max(0, end - int.from_bytes(_bytes_at(file, end, 4), "little"))
     places = [match.start(1) for match in _DIGEST_PLACE.finditer(_bytes_at(file, start, end - start))]
@@ -209,14 +209,14 @@ def _position_of_digest(file: Any) -> int | None:
 
 
 def _digest(file: Any, position: int) -> bytes:
-    """The digest of a file that holds it, or will hold it, at a position."""
+    """Return the digest of a file that stores it, or will store it, at a position."""
     digest = hashlib.sha256()
     at, end = 0, file.seek(0, io.SEEK_END)
     while at < end:
         size = min(_PIECE_BYTES, position - at if at < position else end - at)
         piece = _bytes_at(file, at, size)
         if len(piece) != size:
-            raise EOFError("the file became shorter while it was read")
+            raise EOFError("the file was truncated while it was read")
         digest.update(piece)
         at += size
         if at == position:
@@ -231,24 +231,27 @@ def _bytes_at(file: Any, position: int, size: int) -> bytes:
 
 
 def stored_preferences(schemas: Sequence[Any], sizes: Sequence[int]) -> Floats | None:
-    """The preferences that each file holds, its rows counted on from the files before."""
+    """Return the preferences of all files, with row numbers that continue from file to file."""
     pairs, first_row = [], 0
     for schema, size in zip(schemas, sizes, strict=True):
         entries = schema.metadata or {}
         if _PREFERENCES in entries:
             array = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
-            pairs.append(array + np.array([first_row, first_row, 0.0]))
+            array[:, :2] += first_row
+            pairs.append(array)
         first_row += size
+    if len({array.shape[1] for array in pairs}) > 1:  # some files have weights
+        pairs = [np.column_stack([array, np.ones(len(array))])[:, :4] for array in pairs]
     return np.concatenate(pairs) if pairs else None
 
 
 def write_parquet(data: RankingData, path: Path) -> None:
-    """Write all of the data; it reads back the same to the bit."""
+    """Write data so that it reads back bit for bit."""
     pyarrow = import_pyarrow()
     try:
         table = _table(data, pyarrow)
     except UnicodeEncodeError as error:
-        raise DataError(f"{path}: the text {error.object!a} cannot be written: UTF-8 cannot hold it") from None
+        raise DataError(f"{path}: the text {error.object!a} cannot be encoded as UTF-8") from None
     with replacing(path) as temporary:
         pyarrow.parquet.write_table(table, temporary, write_page_checksum=True)
         with temporary.open("r+b") as file:
@@ -260,7 +263,7 @@ def write_parquet(data: RankingData, path: Path) -> None:
 
 
 def _column(data: RankingData, feature: int, pyarrow: Any) -> Any:
-    """A feature as other tools would want it: categories by name, and numbers before any shift."""
+    """Return a feature for other tools to read: categories by name, and numbers without the shift."""
     values = data.original_column(feature) if feature in data.wide else data.feature(feature)
     names = data.encoding.categories.get(feature)
     if names is None:
@@ -271,7 +274,7 @@ def _column(data: RankingData, feature: int, pyarrow: Any) -> Any:
 
 
 def _table(data: RankingData, pyarrow: Any) -> Any:
-    """Data as a table of arrow's, what columns cannot say in its metadata."""
+    """Return the data as an Arrow table; its metadata has what columns cannot express."""
     columns: dict[str, Any] = {"qid": pyarrow.array(data.qid)}
     for source, values in data.labels.items():
         columns["label" if source == "relevance" else LABEL_PREFIX + source] = values
@@ -283,7 +286,7 @@ def _table(data: RankingData, pyarrow: Any) -> Any:
     for k in range(data.n_features):
         name = data.feature_names[k] if data.feature_names is not None else f"f{k + 1}"
         if has_role(name):
-            raise DataError(f"a feature named {name!r} would be taken for something else; rename it")
+            raise DataError(f"rename the feature {name!r}: a column of that name would have another role")
         columns[name] = _column(data, k, pyarrow)
     description = {
         "features_are_named": data.feature_names is not None,
@@ -295,7 +298,6 @@ def _table(data: RankingData, pyarrow: Any) -> Any:
     metadata = {_DESCRIPTION: json.dumps(description).encode(), _DIGEST: _NO_DIGEST}
     if data.preferences is not None:
         buffer = io.BytesIO()
-        pairs = data.preferences
-        np.save(buffer, np.column_stack([pairs.i, pairs.j, pairs.probability.astype(np.float64)]))
+        np.save(buffer, np.column_stack([column.astype(np.float64) for column in data.preferences.columns]))
         metadata[_PREFERENCES] = buffer.getvalue()
     return pyarrow.table(columns).replace_schema_metadata(metadata)

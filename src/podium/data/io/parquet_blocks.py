@@ -1,4 +1,7 @@
-"""Parquet files in blocks of rows: anything that needs a whole column is computed first, a column at a time."""
+"""The reader of Parquet files in blocks of rows.
+
+Facts that depend on a whole column, such as its shift, are computed first, a column at a time.
+"""
 
 from __future__ import annotations
 
@@ -33,34 +36,34 @@ from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema
 
-ROWS_AT_ONCE = 1 << 16  # of one column
-BATCH_ROWS = 1 << 13  # of all columns
-BUFFER_BYTES = 1 << 18  # of a column of the file
-COLUMN_COPIES = 4  # of a column that is looked at whole: its values, sorted ones, different ones, float32
+ROWS_AT_ONCE = 1 << 16  # when a single column is read
+BATCH_ROWS = 1 << 13  # when all columns are read
+BUFFER_BYTES = 1 << 18  # per column of the file
+COLUMN_COPIES = 4  # arrays per column that is examined as a whole: values, sorted, distinct, float32
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What depends on whole columns."""
+    """Facts that depend on whole columns."""
 
-    # of the features, by their numbers; where a model's is taken, without categories that it does not know
+    # the encoding of the features; a model's encoding has no categories that the model does not know
     encoding: Encoding
-    wide: frozenset[int]  # the features whose values are kept as they came
-    losses: tuple[str, ...]  # what the conversion to float32 lost, in words
+    wide: frozenset[int]  # the features whose original values are kept
+    losses: tuple[str, ...]  # descriptions of what the conversion to float32 lost
 
 
 @contextmanager
 def opened_files(sources: Sequence[Source], columns: Columns, budget: Budget) -> Iterator[ParquetFiles]:
-    """All files as one."""
+    """Yield all files as one table."""
     with ExitStack() as stack:
         files = [stack.enter_context(opened_parquet(source, budget, BUFFER_BYTES)) for source in sources]
         yield ParquetFiles(sources, files, columns, budget)
 
 
 class ParquetFiles:
-    """Open Parquet files (of pyarrow, with their schemas) with the same columns, as one table that is read in parts.
+    """Open Parquet files with the same columns, as one table that is read in parts.
 
-    The budget is that of one block, and of one column.
+    The budget limits a block, and a column.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class ParquetFiles:
 
     @cached_property
     def _empty(self) -> Any:
-        """A table without rows: its columns have types that hold those of all files."""
+        """An empty table whose column types accommodate those of all files."""
         pyarrow = import_pyarrow()
         tables = [file.schema_arrow.remove_metadata().empty_table() for file in self.files]
         return pyarrow.concat_tables(tables, promote_options="permissive").select(self._columns)
@@ -101,7 +104,7 @@ class ParquetFiles:
         return described_encoding(self._description, len(features)) if self.feature_names is None else Encoding()
 
     def facts(self, like: Schema | None) -> ColumnFacts:
-        """Look at whole columns: at all whose values may be shifted, or at those alone that a model shifts."""
+        """Examine whole columns: all that may need a shift, or only those that a model shifts."""
         features, series_of = self._assigned[1], frames.columns_by_name(self._empty)[1]
         losses, shifts, wide = Losses(), dict(self._described.shifts), set()
         categories = dict(self._described.categories)
@@ -128,7 +131,7 @@ class ParquetFiles:
         return ColumnFacts(Encoding(categories, shifts), frozenset(wide), losses.words())
 
     def sizes_of_blocks(self, most_rows: int) -> list[int] | None:
-        """The rows of each block of whole queries; None if the rows of a query are scattered."""
+        """Return the number of rows of each block of whole queries; None if the rows of a query are not adjacent."""
         blocks, before = QueryBlocks(most_rows), 0
         for part in self._parts(self._assigned[0]["qid"]):
             qid = to_query_ids(frames.values_of(part), len(part))
@@ -142,7 +145,7 @@ class ParquetFiles:
         return blocks.sizes(self.n_rows)
 
     def tables(self, sizes: Iterable[int], advance: Callable[[float], None]) -> Iterator[Any]:
-        """Yield all columns, in tables of these sizes."""
+        """Yield all columns in tables of these numbers of rows."""
         pyarrow = import_pyarrow()
         wanted = iter(sizes)
         held, n_held, size = [self._empty], 0, next(wanted)
@@ -162,7 +165,7 @@ class ParquetFiles:
             yield self._joined(held)
 
     def data(self, table: Any, facts: ColumnFacts, first_row: int, has_whole_queries: bool) -> RankingData:
-        """The rows of a table as data."""
+        """Return the rows of a table as data."""
         features = self._assigned[1]
         table = without_text(table, self.schemas, features, self.categorical)
         series_of = frames.columns_by_name(table)[1]
@@ -184,7 +187,7 @@ class ParquetFiles:
         return name in self.categorical or any(is_dictionary(schema.field(name).type) for schema in self.schemas)
 
     def _shift_of(self, name: str, losses: Losses) -> tuple[float | None, bool]:
-        """The shift of a column, and whether its values are to be kept: the decision that reading it whole makes."""
+        """Return the shift of a column and whether to keep its values, as if the column were read at once."""
         self.budget.hold("data", 8 * COLUMN_COPIES * self.n_rows, source_name(self.sources[0]))
         values = np.concatenate([frames.values_of(part) for part in self._parts(name)])
         builder = FeatureBuilder(np.empty((len(values), 1), np.float32))
@@ -221,15 +224,16 @@ class ParquetFiles:
         return stored_preferences(self.schemas, self.sizes)
 
     def _preferences_of(self, first_row: int, n_rows: int) -> Floats | None:
-        """The pairs of some rows, which hold whole queries."""
+        """Return the pairs of some rows, which hold whole queries."""
         pairs = self.preferences
         if pairs is None:
             return None
         is_here = (pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + n_rows)
-        shifted: Floats = pairs[is_here] - np.array([first_row, first_row, 0.0])
+        shifted: Floats = pairs[is_here]
+        shifted[:, :2] -= first_row
         return shifted
 
 
 def _table_bytes(table: Any) -> int:
-    """What a table takes as it is and as float32: at least 12 bytes a number, and some for each row."""
+    """Return the memory of a table and its float32 copy: at least 12 bytes per number, plus some per row."""
     return int(max(table.nbytes, 12 * table.num_rows * table.num_columns) + ROW_BYTES * table.num_rows)

@@ -1,4 +1,4 @@
-"""The query ids of files: what they are, where they come back, and where blocks of whole queries end."""
+"""The query ids of files: their type, ids that return after other queries, and the ends of blocks of whole queries."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from podium.errors import FileFormatError, warn
 if TYPE_CHECKING:
     from podium.data.io.request import Returning
 
-QUERY_BYTES = 128  # an id in a set, apart from its characters
+QUERY_BYTES = 128  # of an id in a set, apart from its characters
 
 
 class QueryBlocks:
-    """Hears where queries begin, and says how many rows each block has.
+    """Collects the starts of queries, and computes the number of rows of each block.
 
-    A block has at most `most_rows` rows, or a single query that has more.
+    A block has at most `most_rows` rows, unless a single query has more.
 
     Attributes:
-        n_bytes: what the ids that are kept take in memory.
+        n_bytes: the memory that the stored ids take.
 
     Example:
         >>> blocks = QueryBlocks(4)
@@ -43,7 +43,7 @@ class QueryBlocks:
         self.n_bytes = 0
 
     def begin(self, query: Hashable, row: int) -> bool:
-        """A query begins at a row, or goes on there; whether it comes back after other queries."""
+        """Record that a query begins or continues at a row; return whether it returns after other queries."""
         if self._earlier and query == self._last:
             return False
         self._end_query(row)
@@ -55,7 +55,7 @@ class QueryBlocks:
         return False
 
     def sizes(self, n_rows: int) -> list[int]:
-        """The rows of each block, now that all rows are known."""
+        """Return the number of rows of each block, after the last row."""
         self._end_query(n_rows)
         return [*self._sizes, n_rows - self._block_start]
 
@@ -68,7 +68,7 @@ class QueryBlocks:
 
 @dataclass(frozen=True)
 class QueryRun:
-    """Consecutive rows with one query id: where they begin, and the line of the file."""
+    """Consecutive rows with one query id: their first row, and its line of the file."""
 
     row: int
     query: str
@@ -77,17 +77,17 @@ class QueryRun:
 
 
 class QueryRuns:
-    """Hears the runs of all rows, group after group, and keeps what they say together."""
+    """Collects the runs of all rows, group by group."""
 
     def __init__(self, returning: Returning, most_rows: int | None = None) -> None:
         self.blocks = QueryBlocks(most_rows or 0)  # where blocks end that hold whole queries
-        self.are_integers = True  # whether every id is written as an integer
-        self.returned: QueryRun | None = None  # the first run whose query comes back after others, if that is asked for
+        self.are_integers = True  # whether all ids so far are integers
+        self.returned: QueryRun | None = None  # the first run whose query returns after others, if that is checked
         self._returning = returning
         self._keeps_ids = returning != "merge" or most_rows is not None
 
     def hear(self, runs: Iterable[QueryRun], rows_before: int) -> None:
-        """Take note of the runs of a group that follows `rows_before` other rows."""
+        """Add the runs of a group that follows `rows_before` other rows."""
         for run in runs:
             self.are_integers = self.are_integers and _is_integer(run.query)
             if self._keeps_ids and self.blocks.begin(run.query, rows_before + run.row) and self.returned is None:
@@ -95,18 +95,18 @@ class QueryRuns:
                 self._tell_of_returned(run)
 
     def _tell_of_returned(self, run: QueryRun) -> None:
-        problem = f"query {run.query!r} comes back after other queries"
+        problem = f"query {run.query!r} returns after other queries"
         if self._returning == "error":
             raise FileFormatError(run.file, problem, line=run.line)
         if self._returning == "warn":
             warn(
-                f"{run.file}, line {run.line}: {problem}; its documents are taken as one query "
-                "(returning_qid='merge' accepts that silently, 'error' refuses it)"
+                f"{run.file}, line {run.line}: {problem}; all its documents are treated as one query "
+                "(pass returning_qid='merge' to accept that silently, 'error' to raise an error)"
             )
 
 
 def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[Any]:
-    """One query id for each row, as integers or as text."""
+    """Return one query id for each row, as integers or as text."""
     ids = (
         np.array([int(run.query) for run in runs], np.int64)
         if as_integers
@@ -119,5 +119,5 @@ def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[A
 def _is_integer(text: str) -> bool:
     try:
         return str(int(text)) == text and -(2**63) <= int(text) < 2**63
-    except ValueError:  # no number, or one of over 4300 digits
+    except ValueError:  # not a number, or one of over 4300 digits
         return False

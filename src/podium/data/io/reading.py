@@ -1,4 +1,4 @@
-"""Ranking data from files in the format of the suffix: all rows at once, or in blocks for files larger than memory."""
+"""`read` and `read_blocks`: ranking data from files, all rows at once or in blocks for files larger than memory."""
 
 from __future__ import annotations
 
@@ -50,37 +50,36 @@ def read(
     n_threads: int | None = None,
     max_bytes: int | None = None,
 ) -> RankingData:
-    r"""Read ranking data; several files are read as one.
+    r"""Read ranking data from one or several files.
 
     Args:
-        source: a path, an open binary file, or several of them. Text may be compressed with gzip, bzip2
-            or xz, under any name. Next to LETOR text `FILE`, the side files of LightGBM and XGBoost are read:
-            `FILE.query` or `FILE.group` (documents of each query, if lines have no `qid:`), `FILE.weight` (of each
-            document or each query) and `FILE.position`.
-        format: `"letor"` (also SVMlight, LibSVM), `"csv"`, `"tsv"` or `"parquet"`; by default what the
-            suffix says.
-        n_features: LETOR: the number of features; by default the largest index met.
-        absent: LETOR: what a feature that a line does not name is: `"zero"` or `"missing"` (NaN).
-        first_index: LETOR: what the file calls its first feature, 1 or 0.
-        largest_index: LETOR: an index above this is taken for a mistake.
-        sparse: LETOR: keep the features as a scipy csr_array.
-        returning_qid: text: what to do where a query id comes back after other queries: `"warn"` and
-            take its rows as one query, `"merge"` silently, or `"error"`.
+        source: a path, an open binary file, or a sequence of these, which are read as one data set. Text may be
+            compressed with gzip, bzip2 or xz, under any name. For LETOR text `FILE`, the side files of LightGBM and
+            XGBoost are read as well: `FILE.query` or `FILE.group` (the number of documents of each query, if lines
+            have no `qid:`), `FILE.weight` (a weight for each document or query) and `FILE.position`.
+        format: `"letor"` (also SVMlight, LibSVM), `"csv"`, `"tsv"` or `"parquet"`; by default determined by the suffix.
+        n_features: LETOR: the number of features; by default the largest index in the file.
+        absent: LETOR: the value of features that a line omits, `"zero"` or `"missing"` (NaN).
+        first_index: LETOR: the index of the first feature in the file, 1 or 0.
+        largest_index: LETOR: the largest valid index; a larger one is an error.
+        sparse: LETOR: whether to keep the features as a scipy csr_array.
+        returning_qid: text: what to do if a query id returns after other queries. `"warn"` and `"merge"` treat all its
+            rows as one query, with or without a warning; `"error"` raises an error.
         relevance, qid, labels, document_weights, query_weights, positions, document_ids, feature_names:
-            CSV, TSV, Parquet: the columns that hold these; the defaults are those of `RankingData`.
-        categorical: CSV, TSV, Parquet: features that hold categories, by name; text gives the names of categories.
-            Columns of Parquet that hold categories need not be named.
-        unlabelled: a label value that means "not labelled".
-        normalize: bring features to a common scale within each query: `"sum"`, `"zscore"` or `"minmax"`.
-        n_threads: threads to parse with; all cores by default. The result is the same.
-        max_bytes: how many bytes of the text, and of its arrays, may be held in memory; by default half
-            of what is free. Beyond that it is an error, so that a stream without an end is stopped.
+            CSV, TSV, Parquet: the names of the columns; the defaults are those of `RankingData`.
+        categorical: CSV, TSV, Parquet: the names of categorical features, which may hold text. Categorical columns of
+            Parquet files need not be named.
+        unlabelled: the label value that means "not labelled".
+        normalize: scale features within each query by `"sum"`, `"zscore"` or `"minmax"`.
+        n_threads: the number of threads for parsing; all cores by default. The result is the same.
+        max_bytes: the maximum memory for the text, and for its arrays, in bytes; by default half of the free memory.
+            Reading more is an error, so that an endless stream is stopped.
 
     Returns:
-        The data, its rows in the order of the file.
+        The data, with rows in the order of the file.
 
     Raises:
-        FileFormatError: with file, line and column where the text is not as it should be.
+        FileFormatError: if a file is invalid, with the file, line and column of the problem.
 
     Example:
         >>> import io, podium
@@ -104,30 +103,30 @@ def read_blocks(
     like: Schema | None = None,
     **options: Any,
 ) -> Iterator[RankingData]:
-    r"""Read ranking data block after block; memory use is that of a block, for files of any size.
+    r"""Read ranking data of any size block by block, using the memory of one block.
 
-    Each block is what `read` would give for its rows: the same features, categories and kind of query id. Since the
-    whole file decides these, it is read twice; `like` spares the first time. A stream cannot be read twice: without
-    `like` it is read whole.
+    Each block is what `read` returns for its rows: the same features, categories and type of query ids. These depend
+    on the whole file, so it is read twice, unless `like` determines them. A stream cannot be read twice, so without
+    `like` it is read into memory.
 
     Args:
         source: as for `read`.
         format: as for `read`.
-        rows: of a block; the last one has what is left.
-        whole_queries: let no block cut a query in two. A block then has up to `rows` rows, or one query that has more.
-            If the rows of a query are scattered, all rows are one block, with a warning. Preferences are
-            given for whole queries only; `normalize` needs them, and has them always.
-        like: the features of a model, `model.schema`, that is to score the blocks. LETOR text gets as many features as
-            the model has, categories are numbered as the model's, and nobody looks whether a query id comes back. Of no
-            account where queries are whole.
-        **options: of `read`. `max_bytes` limits a block; text is read some 4 MiB at a time.
+        rows: the number of rows of a block; the last block may have fewer.
+        whole_queries: whether to keep each query within one block, which then has at most `rows` rows, unless a single
+            query has more. If the rows of a query are not adjacent, all rows are one block, with a warning.
+            Preferences are only read for whole queries. `normalize` implies whole queries.
+        like: `model.schema` of the model that is going to score the blocks. LETOR text then has as many features as the
+            model, categories are numbered as in the model, and returning query ids are not checked. It has no effect
+            with whole queries.
+        **options: options of `read`. `max_bytes` limits a block; text is read about 4 MiB at a time.
 
     Returns:
-        The blocks, in the order of the file.
+        An iterator over the blocks, in the order of the file.
 
     Raises:
-        FileFormatError: with the place in the whole file where it is not as it should be. The blocks before it have
-            been given by then, unless the file is read twice.
+        FileFormatError: if a file is invalid, with the place of the problem. Unless the file is read twice, the blocks
+            before that place have already been returned.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -145,7 +144,7 @@ def read_blocks(
 
 
 def request_for(source: Source | Sequence[Source], format: Format | None, options: dict[str, Any]) -> Request:  # noqa: A002
-    """The arguments of `read`, those by name among the options, as a request."""
+    """Return the arguments of `read` as a request."""
     given = inspect.signature(read).bind(source, format, **options)
     given.apply_defaults()
     return request_of(given.arguments)
@@ -158,7 +157,7 @@ class _Blocks:
         self.budget = Budget(request.max_bytes)
 
     def read(self) -> Iterator[RankingData]:
-        """The blocks."""
+        """Yield the blocks."""
         with self.request.naming_memory_errors():
             if self.request.format == "parquet":
                 yield from self._of_parquet()
@@ -170,7 +169,7 @@ class _Blocks:
     def _of_text(self) -> Iterator[RankingData]:
         request, n_passes = self.request, 2 if self.like is None else 1
         if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
-            # With whole queries another warning follows; a model that sees no lists does not depend on it.
+            # With whole queries another warning follows, and a model that does not see lists does not depend on it.
             request = replace(request, options=replace(request.options, returning_qid="merge"))
         with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
             known, first, stamps = None, None, self._stamps()
@@ -195,27 +194,27 @@ class _Blocks:
             yield from self._all_at_once()
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
-        """Return the size and the time of the last change of each file, None if it is gone."""
+        """Return the size and modification time of each file; None if it does not exist."""
         files = [Path(source) for source in self.request.sources if isinstance(source, str | os.PathLike)]
         return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else None for file in files}
 
     def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], n_rows: int, n_rows_now: int) -> None:
-        """Raise if a file is not the one that the first pass has read, and say what has changed."""
+        """Raise if a file has changed since the first pass."""
         changed, now = self.request.name, self._stamps()
-        what = f"the first pass read {n_rows} rows, the second {n_rows_now}" if n_rows != n_rows_now else None
+        change = f"the first pass read {n_rows} rows, the second {n_rows_now}" if n_rows != n_rows_now else None
         for file, before in stamps.items():
             if before != now[file]:
-                changed, what = file, what or _difference(before, now[file])
+                changed, change = file, change or _difference(before, now[file])
                 break
-        if what is not None:
+        if change is not None:
             raise FileFormatError(
                 changed,
-                f"changed while it was read: {what}; the blocks so far may be wrong. Read it again once nothing "
-                "writes to it",
+                f"changed while it was read: {change}. The blocks so far may be wrong; read the file again once it no "
+                "longer changes",
             )
 
     def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
-        """A first pass over the text, for anything that needs all of it."""
+        """Make a first pass over the text, and return the facts that depend on all of it."""
         reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
         for items in reader.groups(advance, repeat(self.rows)):
             reader.look(items)
@@ -223,7 +222,7 @@ class _Blocks:
         return reader
 
     def _sizes(self, reader: TextReader) -> Iterable[int] | None:
-        """The rows of each block; None if the rows of a query are scattered."""
+        """Return the number of rows of each block; None if the rows of a query are not adjacent."""
         if not self.whole_queries:
             return repeat(self.rows)
         return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
@@ -252,8 +251,8 @@ class _Blocks:
 
     def _all_at_once(self) -> Iterator[RankingData]:
         warn(
-            f"{self.request.name}: the rows of a query are scattered, so all rows are read into memory: sort "
-            "them by query to have them in blocks",
+            f"{self.request.name}: all rows are read into memory, because the rows of a query are not adjacent: sort "
+            "them by query to read in blocks",
             stacklevel=3,
         )
         yield self.request.read()
@@ -275,7 +274,7 @@ class _Blocks:
 
 
 def _check_features(reader: TextReader, like: Schema) -> None:
-    """Refuse, or warn of, text that has too few features for a model: known when all of it is read."""
+    """Raise or warn if text has too few features for a model, after all of it has been read."""
     names = reader.feature_names()
     absent_value = {"zero": 0.0, "missing": np.nan}[reader.options.absent] if reader.facts().is_sparse else None
     no_rows = {"features": np.empty((0, len(names)), np.float32), "qid": np.empty(0, np.int64), "feature_names": names}
@@ -283,9 +282,9 @@ def _check_features(reader: TextReader, like: Schema) -> None:
 
 
 def _difference(before: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
-    """Say how two stamps of a file differ; None is one of a file that is not there."""
+    """Describe how two stamps of a file differ; None is the stamp of a file that does not exist."""
     if before is None or now is None:
         return "it was removed" if now is None else "it was created"
     if before[0] != now[0]:
         return f"it had {before[0]:,} bytes, then {now[0]:,}"
-    return "its size is the same, but it was written to (its time of modification is another)"
+    return "its size is the same, but its modification time differs"

@@ -1,7 +1,7 @@
-"""The files that LightGBM and XGBoost keep next to a text file: query sizes, weights and positions.
+"""The side files of LightGBM and XGBoost next to a text file: query sizes, weights and positions.
 
-`train.txt.query` or `train.txt.group` has the number of documents of each query, one on each line, in the order of the
-rows. `train.txt.weight` has a weight for each document, or for each query (XGBoost). `train.txt.position` has the
+`train.txt.query` or `train.txt.group` has the number of documents of each query, one per line, in the order of the
+rows. `train.txt.weight` has a weight for each document or, for XGBoost, each query. `train.txt.position` has the
 position at which each document was shown.
 """
 
@@ -23,9 +23,9 @@ from podium.errors import FileFormatError, warn
 
 
 class _Side(NamedTuple):
-    """The side files of one text file, read."""
+    """The content of the side files of one text file."""
 
-    sizes: Ints | None  # the documents of each query
+    sizes: Ints | None  # the number of documents of each query
     weights: Floats | None
     positions: Floats | None
 
@@ -34,7 +34,7 @@ class SideFiles:
     """The side files of several text files that are read as one.
 
     Args:
-        sources: the text files; streams have none.
+        sources: the text files; streams have no side files.
 
     """
 
@@ -43,7 +43,9 @@ class SideFiles:
         for field in _Side._fields:
             missing = [s for s, side in zip(sources, sides, strict=True) if getattr(side, field) is None]
             if 0 < len(missing) < len(sources):
-                raise FileFormatError(source_name(missing[0]), f"has no file of {field}, but others read with it have")
+                raise FileFormatError(
+                    source_name(missing[0]), f"has no side file of {field}, but other files read with it do"
+                )
         self._sides = dict(zip(map(source_name, sources), sides, strict=True))
         self._starts = None
         if sides and sides[0].sizes is not None:
@@ -52,11 +54,11 @@ class SideFiles:
 
     @property
     def has_queries(self) -> bool:
-        """Whether queries come from these files, and not from the lines of the text."""
+        """Whether queries come from side files instead of the lines of the text."""
         return self._starts is not None
 
     def runs(self, first_row: int, n_rows: int, file: str) -> list[QueryRun]:
-        """Return the queries of some rows; the ids are 0, 1, … and the rows count from `first_row`."""
+        """Return the queries of `n_rows` rows from `first_row` on; their ids are 0, 1, …"""
         assert self._starts is not None
         first = int(np.searchsorted(self._starts, first_row, side="right")) - 1
         last = int(np.searchsorted(self._starts, first_row + n_rows, side="left"))
@@ -67,7 +69,7 @@ class SideFiles:
         return {name: values[first_row : first_row + n_rows] for name, values in self.columns.items()}
 
     def check(self, source: Source, n_rows: int) -> None:
-        """Raise if a side file does not fit the number of documents of its text."""
+        """Raise if a side file does not match the number of documents of its text file."""
         side, name = self._sides[source_name(source)], source_name(source)
         if side.sizes is not None and side.sizes.sum() != n_rows:
             raise FileFormatError(
@@ -79,7 +81,7 @@ class SideFiles:
 
 
 def side_file(source: Source, *suffixes: str) -> Path | None:
-    """Return the file of a kind next to a text file, None if there is none."""
+    """Return the side file with one of the suffixes, or None."""
     if not isinstance(source, str | os.PathLike):
         return None
     path = to_path(source)
@@ -87,7 +89,7 @@ def side_file(source: Source, *suffixes: str) -> Path | None:
     files = [Path(f"{text}{suffix}") for text in texts for suffix in suffixes]
     existing = [file for file in files if os.path.isfile(file)]  # noqa: PTH113  Path.is_file raises if a name is too long
     if len(existing) > 1:
-        raise FileFormatError(existing[1], f"says the same as {existing[0].name}: keep one of the two")
+        raise FileFormatError(existing[1], f"has the same role as {existing[0].name}: keep one of the two")
     return existing[0] if existing else None
 
 
@@ -100,7 +102,7 @@ def _read_side(source: Source) -> _Side:
         side_file(source, *kinds) for kinds in ((".query", ".group"), (".weight",), (".position",))
     )
     if initial := side_file(source, ".init"):
-        warn(f"{initial}: initial scores are not read; start from a model with submodel=…")
+        warn(f"{initial}: initial scores are ignored; to start from a model, pass submodel=… to the estimator")
     sizes = weights = positions = None
     if query is not None and not _has_query_ids(source):
         sizes = _numbers(query, "the number of documents of a query", whole=True, least=1).astype(np.int64)
@@ -108,13 +110,13 @@ def _read_side(source: Source) -> _Side:
         weights = _numbers(weight, "a weight", least=0)
     if position is not None:
         positions = _numbers(position, "a position", whole=True, least=0)
-        if len(positions) and positions.min() == 0:  # LightGBM's own files count from 0
+        if len(positions) and positions.min() == 0:  # LightGBM's files count from 0
             positions += 1
     return _Side(sizes, weights, positions)
 
 
 def _has_query_ids(source: Source) -> bool:
-    """Whether the first document of a text file has `qid:`."""
+    """Return whether the first document of a text file has `qid:`."""
     for block in text_blocks(source):
         for line in block.text.tobytes().splitlines():
             content = line.partition(b"#")[0].split()
@@ -124,7 +126,7 @@ def _has_query_ids(source: Source) -> bool:
 
 
 def _columns(sides: Sequence[_Side]) -> dict[str, NDArray[Any]]:
-    """Return the columns of all rows, by argument of `RankingData`."""
+    """Return the columns of all rows by argument of `RankingData`."""
     columns: dict[str, list[NDArray[Any]]] = {}
     for side in sides:
         if side.positions is not None:
@@ -138,7 +140,7 @@ def _columns(sides: Sequence[_Side]) -> dict[str, NDArray[Any]]:
 
 
 def _numbers(path: Path, what: str, *, least: float, whole: bool = False) -> Floats:
-    """Return the numbers of a file, one on each line; empty lines at the end do not count."""
+    """Return the numbers of a file with one per line, ignoring empty lines at the end."""
     lines = b"".join(block.text.tobytes() for block in text_blocks(path)).rstrip().split(b"\n")
     try:
         values = np.array(lines, np.float64)
@@ -149,7 +151,7 @@ def _numbers(path: Path, what: str, *, least: float, whole: bool = False) -> Flo
         found = lines[bad[0]].strip().decode("utf-8", errors="replace")
         number = "a whole number" if whole else "a number"
         raise FileFormatError(
-            path, f"expected {what}, {number} from {least:g} on, but found {found[:40]!r}", line=int(bad[0]) + 1
+            path, f"expected {what}, {number} of at least {least:g}, but found {found[:40]!r}", line=int(bad[0]) + 1
         )
     return values
 

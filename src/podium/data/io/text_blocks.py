@@ -25,7 +25,7 @@ COMPRESSED = (".gz", ".bz2", ".xz")  # suffixes
 
 
 class DamagedError(Exception):
-    """Compressed data that is not as its format wants it; the text says how."""
+    """Invalid compressed data."""
 
 
 class _Inflater:
@@ -58,7 +58,7 @@ class _Format:
     name: str
     magic: bytes
     decompressor: Callable[[], Any]
-    padding: int  # zeros may follow a member, in multiples of this; 0: none
+    padding: int  # zeros may follow a member in multiples of this; 0 if none may
 
 
 _FORMATS = (
@@ -70,7 +70,7 @@ MAGIC_BYTES = max(len(format_.magic) for format_ in _FORMATS)
 
 
 def decompressed(raw: Any, head: bytes) -> io.RawIOBase | None:
-    """The text of a compressed stream whose first bytes, already read, are `head`; None if it is not compressed."""
+    """Return a stream of the decompressed text, or None; `head` is what was already read from `raw`."""
     for format_ in _FORMATS:
         if head.startswith(format_.magic):
             return _Decompressed(raw, head, format_)
@@ -81,7 +81,7 @@ class _Decompressed(io.RawIOBase):
     def __init__(self, raw: Any, head: bytes, format_: _Format) -> None:
         self._raw, self._format = raw, format_
         self._decompressor = format_.decompressor()
-        self._ahead = head  # compressed bytes that no decompressor has seen
+        self._ahead = head  # compressed bytes that have not been passed to a decompressor
 
     def readable(self) -> bool:
         return True
@@ -109,11 +109,11 @@ class _Decompressed(io.RawIOBase):
             return piece
         piece = self._raw.read(PIECE_BYTES)
         if piece is None:
-            raise BlockingIOError("it has no data yet, and does not wait")
+            raise BlockingIOError("a non-blocking stream has no data yet")
         return bytes(piece)
 
     def _next_member(self) -> bool:
-        """Begin the member that follows; False at the end of the stream, an error where anything else follows."""
+        """Begin the next member; return False at the end of the stream; raise if anything else follows."""
         self._ahead = self._decompressor.unused_data
         n_zeros = 0
         while piece := self._more():
@@ -123,8 +123,8 @@ class _Decompressed(io.RawIOBase):
                 self._ahead = rest
                 break
         if n_zeros and n_zeros % self._format.padding:
-            raise DamagedError(f"{n_zeros} zeros between members, but {self._format.name} pads by fours")
-        while self._ahead and len(self._ahead) < len(self._format.magic):  # the magic bytes may come in two pieces
+            raise DamagedError(f"{n_zeros} zeros between members, but {self._format.name} pads to multiples of four")
+        while self._ahead and len(self._ahead) < len(self._format.magic):  # the magic bytes may arrive in pieces
             self._ahead, before = b"", self._ahead
             piece = self._more()
             self._ahead = before + piece
@@ -133,7 +133,7 @@ class _Decompressed(io.RawIOBase):
         if not self._ahead:
             return False
         if not self._ahead.startswith(self._format.magic):
-            raise DamagedError(f"what follows the first member is not {self._format.name}")
+            raise DamagedError(f"the data after the first member is not {self._format.name}")
         self._decompressor = self._format.decompressor()
         return True
 
@@ -149,7 +149,7 @@ _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet"
 class Block:
     """Whole lines of one file, as bytes that end with a line feed.
 
-    `first_line`, the number of its first line in the file, is known once the blocks before are counted.
+    `first_line`, the number of its first line in the file, is set once the lines of the blocks before are counted.
     """
 
     file: str
@@ -157,19 +157,19 @@ class Block:
     first_line: int = 1
 
     def place(self, at: int) -> tuple[int, int]:
-        """The line in the file and the character in the line, from 1, of a byte of this block."""
+        """Return the line and the column, both from 1, of a byte of this block."""
         before = self.text[:at].tobytes()
         line_start = before.rfind(b"\n") + 1
         column = len(before[line_start:].decode("utf-8", errors="replace")) + 1
         return self.first_line + before.count(b"\n"), column
 
     def error(self, at: int, problem: str) -> FileFormatError:
-        """An error that points to a byte of this block."""
+        """Return an error that points to a byte of this block."""
         line, column = self.place(at)
         return FileFormatError(self.file, problem, line=line, column=column)
 
     def token(self, at: int) -> str:
-        """The text from a byte up to a separator, as an error message quotes it."""
+        """Return the text from a byte up to a separator, for an error message."""
         end = at
         while self.text[end] not in b" \t\r\n#" and end - at < 40:
             end += 1
@@ -177,7 +177,7 @@ class Block:
 
 
 def source_name(source: Source) -> str:
-    """What to call a source in messages."""
+    """Return the name of a source, for messages."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     name = getattr(source, "name", None)
@@ -187,10 +187,10 @@ def source_name(source: Source) -> str:
 def text_blocks(
     source: Source, advance: Callable[[float], None] = lambda amount: None, budget: Budget | None = None
 ) -> Iterator[Block]:
-    """The blocks of a file or binary stream, decompressed by what it is, not by what it is called.
+    """Yield the blocks of a file or binary stream, decompressed according to its content, not its name.
 
-    `advance` hears how many bytes of the file, as it lies on disk, each block took. All blocks together, and any one
-    line of them, stay within the budget.
+    `advance` is called with the number of bytes on disk of each block. All blocks together, and any single line, must
+    stay within the budget.
     """
     name = source_name(source)
     budget = budget or Budget()
@@ -198,11 +198,11 @@ def text_blocks(
         n_read = 0.0
         head = raw.read(MAGIC_BYTES) or b""
         stream = decompressed(raw, head)
-        # The beginning of a line whose end is not read yet; in the beginning, what was read to know the format.
+        # The start of a line whose end has not been read yet; initially, what was read to detect the format.
         rest = np.frombuffer(head if stream is None else b"", np.uint8)
         stream, is_first = stream or raw, True
         while True:
-            # A line longer than a block makes the next one twice as large: no line is copied often.
+            # If a line is longer than a block, the next block is twice as large, so that no line is copied many times.
             n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
             text = _pages(len(rest) + n_more + 1)
             text[: len(rest)] = rest
@@ -215,7 +215,7 @@ def text_blocks(
                 break
             cut = _after_last_line_feed(text[:end])
             rest = text[cut:end]
-            if end >= BLOCK_BYTES and (is_first or cut == 0):  # before more is read; parsers see to the rest
+            if end >= BLOCK_BYTES and (is_first or cut == 0):  # before reading more; parsers check the rest
                 _refuse_nul(Block(name, text[:end]), has_place=is_first)
             if cut > 0:
                 yield Block(name, text[:cut])
@@ -229,24 +229,24 @@ def text_blocks(
 
 
 def _refuse_nul(block: Block, *, has_place: bool) -> None:
-    """Raise at a NUL byte; `has_place` says that the block begins with the first line."""
+    """Raise if the block contains NUL; `has_place` says whether it starts with the first line."""
     if not block.text.all():
-        problem = "a NUL byte: this is not a text file, or it is damaged"
+        problem = "found a NUL byte: this is not a text file, or it is damaged"
         raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
 
 
 def _pages(size: int) -> Bytes:
-    """Memory that goes back to the system when the last view of it goes; `malloc` might keep it."""
+    """Return memory that is unmapped when the last view of it is gone; `malloc` might keep it."""
     return np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
 
 def _fill(stream: Any, buffer: memoryview) -> int:
-    """Read until the buffer is full or the stream ends; the number of bytes read."""
+    """Read until the buffer is full or the stream ends, and return the number of bytes read."""
     filled = 0
     while filled < len(buffer):
         n_read = stream.readinto(buffer[filled:])
         if n_read is None:
-            raise BlockingIOError("it has no data yet, and does not wait")
+            raise BlockingIOError("a non-blocking stream has no data yet")
         if n_read == 0:
             break
         filled += n_read
@@ -254,7 +254,7 @@ def _fill(stream: Any, buffer: memoryview) -> int:
 
 
 def _after_last_line_feed(text: Bytes) -> int:
-    """The place after the last line feed, 0 if there is none; most often found near the end."""
+    """Return the position after the last line feed, or 0; searched from the end, where it usually is."""
     for tail in (1 << 14, len(text)):
         position = text[-tail:].tobytes().rfind(b"\n")
         if position >= 0:
@@ -264,7 +264,7 @@ def _after_last_line_feed(text: Bytes) -> int:
 
 @contextmanager
 def opened(source: Source) -> Iterator[Any]:
-    """The source as a stream that can be peeked into; a stream of the caller's stays open."""
+    """Yield the source as a stream with `peek`; a stream of the caller stays open."""
     if isinstance(source, str | os.PathLike):
         path = to_path(source)
         if path.is_dir():
@@ -277,10 +277,10 @@ def opened(source: Source) -> Iterator[Any]:
             yield stream
         return
     if isinstance(source, io.TextIOBase):
-        raise FileFormatError(source_name(source), "is opened as text; open it in binary mode, as in open(path, 'rb')")
+        raise FileFormatError(source_name(source), "is open in text mode: open it in binary mode with open(path, 'rb')")
     raw: Any = source
     if not (hasattr(raw, "read") or hasattr(raw, "readinto")):
-        raise DataError(f"expected a path or a binary stream to read from, not {type(raw).__name__} {raw!r:.40}")
+        raise DataError(f"source must be a path or a binary stream, but got {type(raw).__name__} {raw!r:.40}")
     if getattr(raw, "closed", False):
         raise FileFormatError(source_name(source), "is closed")
     if isinstance(source, io.BufferedReader):
@@ -295,7 +295,7 @@ def opened(source: Source) -> Iterator[Any]:
 
 
 class _Readable(io.RawIOBase):
-    """An object that can only `read` as a stream that can be read into."""
+    """Adapts an object that only has `read` to a stream with `readinto`."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -308,7 +308,7 @@ class _Readable(io.RawIOBase):
         if not isinstance(piece, bytes | bytearray | memoryview) or len(piece) > len(buffer):
             raise FileFormatError(
                 source_name(self.source),
-                "is not a binary stream: read(n) must return up to n bytes; open files with 'rb'",
+                "is not a binary stream: read(n) must return at most n bytes; open files with mode 'rb'",
             )
         buffer[: len(piece)] = piece
         return len(piece)
@@ -318,18 +318,18 @@ def _without_mark(name: str, text: Bytes, end: int) -> tuple[Bytes, int]:
     head = text[: min(end, 8)].tobytes()
     for mark, what in _OTHER_MARKS.items():
         if head.startswith(mark):
-            raise FileFormatError(name, f"looks like {what}, not like plain text in UTF-8", line=1)
+            raise FileFormatError(name, f"looks like {what}, but expected plain text in UTF-8", line=1)
     skipped = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
     return text[skipped:], end - skipped
 
 
 @contextmanager
 def _naming_file(name: str) -> Iterator[None]:
-    """Turn the errors of decompressors into ones that name the file."""
+    """Turn errors of decompressors into errors that name the file."""
     try:
         yield
     except EOFError as error:
-        raise FileFormatError(name, "the compressed data ends too early; the file seems truncated") from error
+        raise FileFormatError(name, "the compressed data ends too early; the file seems to be truncated") from error
     except DamagedError as error:
         raise FileFormatError(name, f"the compressed data is damaged ({error})") from error
     except OSError as error:

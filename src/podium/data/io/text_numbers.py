@@ -1,4 +1,4 @@
-"""Characters and numbers of text as kernels read and write them."""
+"""Kernels that parse and write characters and numbers of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLUS, MINUS, DOT, ZERO, NINE, COLON, LETTER_E = 43, 45, 46, 48, 57, 58, 101
 
 @helper
 def skip_blanks(text: Bytes, at: Int) -> Int:
-    """The next byte that is neither a space nor a tab."""
+    """Return the position of the next byte that is not a space or a tab."""
     while text[at] == SPACE or text[at] == TAB:
         at += 1
     return at
@@ -24,20 +24,20 @@ def skip_blanks(text: Bytes, at: Int) -> Int:
 
 @helper
 def ends_line(text: Bytes, at: Int) -> Any:
-    """Whether a line ends here, with a line feed or a carriage return before one."""
+    """Return whether a line ends here, with a line feed or a carriage return before one."""
     return text[at] == LINE_FEED or (text[at] == RETURN and text[at + 1] == LINE_FEED)
 
 
 @helper
 def ends_token(text: Bytes, at: Int) -> Any:
-    """Whether a token ends here: at a blank, a comment or a line end."""
+    """Return whether a token ends here: at a blank, a comment or a line end."""
     c = text[at]
     return c == SPACE or c == TAB or c == HASH or c == LINE_FEED or c == RETURN
 
 
 @helper
 def same_bytes(text: Bytes, a: Int, a_end: Int, b: Int, b_end: Int) -> Any:
-    """Whether two pieces of the text are equal."""
+    """Return whether two pieces of the text are equal."""
     if a_end - a != b_end - b:
         return False
     for k in range(a_end - a):
@@ -46,21 +46,21 @@ def same_bytes(text: Bytes, a: Int, a_end: Int, b: Int, b_end: Int) -> Any:
     return True
 
 
-NOT_A_NUMBER, CERTAIN, UNCERTAIN = 0, 1, 2  # what `parse_number` says of a value
+NOT_A_NUMBER, CERTAIN, UNCERTAIN = 0, 1, 2  # how certain `parse_number` is of a value
 
 _POWERS = np.array([float(f"1e{k}") for k in range(80)])  # each rounded to the nearest double
-EXACT_FLOAT32 = 16777216  # float32 holds all whole numbers up to this
+EXACT_FLOAT32 = 16777216  # float32 represents all integers up to this one
 _LONGEST = 18  # decimal digits that always fit an int64
 
 
 @helper
 def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]:
-    """float32(float64(mantissa · 10^exponent)), and whether that is certain.
+    """Return float32(float64(mantissa · 10^exponent)), and whether that is certain.
 
-    Up to 2^53 and 10^22 both factors are doubles, so one multiplication or division rounds correctly
-    (Clinger 1990). Beyond that the double may be off by a few units in its last place. Rounding is
-    monotone, so where both ends of a generous interval round to the same float32 there is no doubt; for
-    the rest, about one number in 2^26, the caller asks Python.
+    Up to 2^53 and 10^22 both factors are exact doubles, so one multiplication or division rounds correctly
+    (Clinger 1990). Beyond that the double may be off by a few units in the last place. Rounding is monotone, so if both
+    ends of a generous interval round to the same float32, the result is certain. For the rest, about one number in
+    2^26, the caller uses Python's `float`.
     """
     if mantissa == 0:
         return np.float32(0.0), True
@@ -82,13 +82,13 @@ def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]
 
 @helper
 def _is_word(text: Bytes, at: Int, first: Int, second: Int, third: Int) -> Any:
-    """Whether three letters, in either case, are at `at`; stops early at the end of a line."""
+    """Return whether the text at `at` is these three letters in either case, without reading past the line."""
     return (text[at] | 32) == first and (text[at + 1] | 32) == second and (text[at + 2] | 32) == third
 
 
 @helper
 def _number_in_letters(text: Bytes, at: Int) -> tuple[float, Int]:
-    """`nan`, `inf` and `infinity` in any case: the value, and the place after it (`at` if none)."""
+    """Parse `nan`, `inf` or `infinity` in any case; return the value and the position after it (`at` if none)."""
     if _is_word(text, at, 110, 97, 110):
         return np.nan, at + 3
     if _is_word(text, at, 105, 110, 102):
@@ -101,7 +101,7 @@ def _number_in_letters(text: Bytes, at: Int) -> tuple[float, Int]:
 
 @helper
 def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
-    """The first 18 significant digits from `at`, the power of ten they lack, and whether more followed."""
+    """Return the first 18 significant digits from `at`, their power of ten, and whether more digits follow."""
     mantissa: Int = 0
     exponent, n_digits = 0, 0
     truncated, fraction = False, False
@@ -124,7 +124,7 @@ def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
 
 @helper
 def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
-    """The whole part of mantissa · 10^exponent, or its first 18 digits, where float32 does not hold it; else 0."""
+    """Return the integer part (up to 18 digits) of mantissa · 10^exponent if float32 cannot represent it; else 0."""
     if not EXACT_FLOAT32 <= value < np.inf:
         return 0
     while exponent < 0:
@@ -138,13 +138,13 @@ def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
 
 @helper
 def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
-    """The number that starts at `at`: its value, the place after it, how sure the value is, and `_large_number`."""
+    """Parse the number at `at`; return its value, the position after it, its certainty, and `_large_number`."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
     first = at
     mantissa: Int = 0
-    digit = text[at] - np.uint8(ZERO)  # wraps, so one comparison detects a digit
+    digit = text[at] - np.uint8(ZERO)  # wraps around, so that one comparison detects a digit
     while digit < 10:
         mantissa = mantissa * 10 + np.int64(digit)
         at += 1
@@ -178,7 +178,7 @@ def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
         power: Int = 0
         digit = text[at] - np.uint8(ZERO)
         while digit < 10:
-            if power < 1_000_000_000:  # more is beyond any text; the cap only keeps it an int64
+            if power < 1_000_000_000:  # avoids an overflow of int64; no number of that size is finite
                 power = power * 10 + np.int64(digit)
             at += 1
             digit = text[at] - np.uint8(ZERO)
@@ -193,7 +193,7 @@ def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
 
 @helper
 def write_integer(out: Bytes, at: Int, value: Int) -> Int:
-    """Write a non-negative integer in decimal; the place after it."""
+    """Write a non-negative integer in decimal, and return the position after it."""
     end = at + 1
     rest = value // 10
     while rest > 0:
@@ -207,10 +207,10 @@ def write_integer(out: Bytes, at: Int, value: Int) -> Int:
 
 @helper
 def _shortest(value: float) -> tuple[Int, Int]:
-    """(mantissa, exponent) with the fewest digits that `to_float32` turns back into this float32.
+    """Return (mantissa, exponent) with the fewest digits that `to_float32` converts back to this float32.
 
-    Nine digits always do: their rounding error, at most 5·10^-9 of the value, is below the 2^-25 that
-    separates a float32 from the border to its neighbour.
+    Nine digits always suffice: their rounding error, at most 5·10^-9 of the value, is smaller than 2^-25, the distance
+    from a float32 to the border with its neighbour.
     """
     exact = float(value)
     magnitude = int(math.floor(math.log10(exact)))
@@ -245,13 +245,13 @@ def write_number(out: Bytes, at: Int, value: Any) -> Int:
     mantissa, exponent = _shortest(value)
     end = write_integer(out, at, mantissa)
     digits = end - at
-    if -digits < exponent < 0:  # 12.5: make room for the point
+    if -digits < exponent < 0:  # 12.5: make room for the decimal point
         point = end + exponent
         for k in range(end, point, -1):
             out[k] = out[k - 1]
         out[point] = DOT
         return end + 1
-    if -digits - 4 <= exponent < 0:  # 0.0125: move the digits behind the zeros
+    if -digits - 4 <= exponent < 0:  # 0.0125: move the digits after the zeros
         shift = 2 - exponent - digits
         for k in range(end - 1, at - 1, -1):
             out[k + shift] = out[k]

@@ -1,4 +1,4 @@
-"""What the readers of LETOR and CSV text share."""
+"""The base class of the readers of LETOR and CSV text."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from podium.errors import FileFormatError, warn
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
-OBJECT_BYTES = 256  # a run of rows with one query id, or a document id: Python's objects
+OBJECT_BYTES = 256  # of the Python objects of a run of rows with one query id, or of a document id
 
 
 @dataclass
 class Counted:
-    """A block with what a first scan of it counted, and the number of its first row."""
+    """A block with the counts of a first scan, and the number of its first row."""
 
     block: Block
     rows: int
@@ -44,16 +44,16 @@ def _numbered(items: list[Counted]) -> list[Counted]:
 
 
 def drain(items: list[Counted]) -> Iterator[Counted]:
-    """Hand out the blocks in order and forget them, so that their text can be freed once parsed."""
+    """Yield the blocks in order and drop them, so that their text can be freed once it is parsed."""
     items.reverse()
     while items:
         yield items.pop()
 
 
 class Merges:
-    """Takes note of features with different numbers, large ones, that became one float32.
+    """Collects features with different large numbers that became equal in float32.
 
-    A column's numbers are all compared within a block, and up to 65,536 of them between blocks.
+    It compares all numbers of a column within a block, and up to 65,536 of them between blocks.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Merges:
         self._lock = threading.Lock()
 
     def look(self, larges: Ints) -> None:
-        """Compare the numbers of a block, as (feature, digits), with each other and with those before."""
+        """Compare the numbers of a block, as (feature, digits), with each other and with earlier ones."""
         with self._lock:
             for feature in set(np.unique(larges[:, 0]).tolist()) - self.features:
                 digits = np.unique(larges[larges[:, 0] == feature, 1])
@@ -75,17 +75,17 @@ class Merges:
                     self._seen[feature] = digits[:MERGE_SAMPLE]
 
     def warn(self, file: str, names: Sequence[str]) -> None:
-        """Say what was found, with the remedy."""
+        """Warn about merged numbers, with the remedy."""
         if self.features:
             merged = listed("feature", [repr(names[feature]) for feature in sorted(self.features)])
             warn(
                 f"{file}: different numbers became equal in float32 in {merged}. Subtract an offset from them, or read "
-                "the file as a frame with float64 columns: RankingData(frame) shifts such columns by itself"
+                "the file as a frame with float64 columns: RankingData(frame) shifts such columns automatically"
             )
 
 
 def decoded(block: Block, start: int, end: int, what: str) -> str:
-    """Bytes as text; what is not UTF-8 is an error with its place."""
+    """Decode bytes; raise an error with the place if they are not UTF-8."""
     try:
         return block.text[start:end].tobytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -94,32 +94,34 @@ def decoded(block: Block, start: int, end: int, what: str) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What depends on the whole text, and all of its blocks share."""
+    """Facts that depend on the whole text."""
 
     has_integer_ids: bool  # whether every query id is an integer
-    n_features: int = 0  # of text without a header
-    is_sparse: bool = False  # LETOR: whether a line leaves out a feature that the text has
+    n_features: int = 0  # LETOR
+    is_sparse: bool = False  # LETOR: whether a line omits a feature
     has_comments: bool = False  # LETOR: whether a line has a comment
-    # CSV, TSV: the names of categories by column
+    # CSV, TSV: the names of the categories by column
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class TextReader(ABC):
-    """Reads text as one, or in groups of rows.
+    """Reads text at once or in groups of rows.
 
-    A subclass has a static method `scan(text, most_rows)`, which returns how many lines and rows a block has, its
-    largest feature index, and where the scan stopped; and `arguments(items)`, which parses blocks into arguments of
-    `RankingData`. It asks the budget before it allocates (`budget.hold`), passes the query ids of each block to
-    `queries.hear` in order, shows numbers that float32 may merge to `merges.look`, and takes `known` and `like` in
-    place of what it would find itself.
+    A subclass has a static method `scan(text, most_rows)`, which returns the number of lines and rows of a block, its
+    largest feature index, and where the scan stopped. It implements the abstract methods `arguments` (parse a group),
+    `look` (parse it for its facts only), `facts` and `feature_names`.
+
+    While it parses, it calls `budget.hold` before it allocates memory, and passes numbers that float32 may merge to
+    `merges.look`. It calls `self.hear(runs, n_rows, n_overflows)` once for each group, with the query ids of all its
+    blocks in order. It uses `known` and `like`, if given, instead of facts found in the text.
 
     Args:
-        sources: files and streams, read as one.
-        options: how to understand them.
-        budget: of the whole, or of one group.
-        known: what an earlier pass has found; without it, what this one has found so far.
-        like: features of a model, which replace those of the whole text.
-        most_rows: of blocks that hold whole queries, which this pass is to find.
+        sources: files and streams, read as one data set.
+        options: the options for text.
+        budget: the memory limit of all rows, or of one group.
+        known: the facts of an earlier pass; without them, the facts found so far.
+        like: the features of a model, which replace those of the text.
+        most_rows: the maximum size of blocks of whole queries, if this pass is to find them.
 
     """
 
@@ -141,7 +143,7 @@ class TextReader(ABC):
         self.n_overflows = self.n_rows = 0
 
     def all_rows(self, advance: Callable[[float], None]) -> dict[str, Any]:
-        """Return the arguments of `RankingData` for all rows; files without rows are refused."""
+        """Return the arguments of `RankingData` for all rows; raise if a file has no rows."""
         items: list[Counted] = []
         for source in self.sources:
             blocks, lines_before, before = self.open_blocks(source, advance), 0, len(items)
@@ -156,9 +158,9 @@ class TextReader(ABC):
         return arguments
 
     def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Counted]]:
-        """Yield groups of these sizes in rows, for `look` or `arguments`; lines without a row follow those before.
+        """Yield groups with these numbers of rows, for `look` or `arguments`.
 
-        A group is read when it is asked for, and the budget is that of one group.
+        Lines without a row belong to the group before them. Groups are read lazily, and the budget limits one group.
         """
         wanted = iter(sizes)
         group: list[Counted] = []
@@ -169,7 +171,7 @@ class TextReader(ABC):
                 text, first_line = block.text, block.first_line + lines_before
                 while len(text):
                     lines, rows, largest, end = self.scan(text, left)
-                    if end == 0:  # a row, and the group is full
+                    if end == 0:  # the group is full
                         yield _numbered(group)
                         self.budget.release()
                         group, left = [], next(wanted, ALL_ROWS)
@@ -186,17 +188,17 @@ class TextReader(ABC):
         return text_blocks(source, advance, self.budget)
 
     def end_source(self, source: Source, n_rows: int) -> None:
-        """Check the number of rows of a file that is read; one without rows is refused."""
+        """Check the number of rows of a file that has been read; raise if it has none."""
         if n_rows == 0:
-            raise FileFormatError(source_name(source), "holds no documents")
+            raise FileFormatError(source_name(source), "has no documents")
 
     @abstractmethod
     def look(self, items: list[Counted]) -> None:
-        """Parse a group for the facts alone."""
+        """Parse a group for its facts only."""
 
     @abstractmethod
     def arguments(self, items: list[Counted]) -> dict[str, Any]:
-        """The arguments of `RankingData` for a group."""
+        """Return the arguments of `RankingData` for a group."""
 
     @abstractmethod
     def facts(self) -> Facts:
@@ -204,16 +206,16 @@ class TextReader(ABC):
 
     @abstractmethod
     def feature_names(self) -> Sequence[str]:
-        """The names of the features in all groups so far."""
+        """Return the names of the features in all groups so far."""
 
     def finish(self) -> None:
-        """Warn of what all rows together have lost."""
+        """Issue warnings about all rows, after the last group."""
         if self.n_overflows:
-            warn(f"{self.names}: {self.n_overflows} numbers beyond float32's range (3.4e38) were read as infinite")
+            warn(f"{self.names}: {self.n_overflows} numbers are too large for float32 (3.4e38) and became infinite")
         self.merges.warn(self.names, self.feature_names())
 
     def hear(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:
-        """Take note of a group that is parsed."""
+        """Update the totals with a parsed group."""
         n_bytes = self.queries.blocks.n_bytes
         self.queries.hear(runs, self.n_rows)
         self.budget.hold("query ids", self.queries.blocks.n_bytes - n_bytes, self.names)

@@ -1,4 +1,4 @@
-"""Ranking data to files, in the format of the suffix: LETOR text or Parquet."""
+"""`write`: ranking data to LETOR text or Parquet."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def write(
     absent: Literal["zero", "missing", "none"] = "zero",
     lossy: bool = False,
 ) -> None:
-    """Write ranking data to a file; an older file of that name is replaced only once all is written.
+    """Write ranking data to a file; an existing file is replaced only once everything is written.
 
     Args:
-        data: the data; every float32 is written so that it reads back as the same bits.
-        path: where to; `.gz`, `.bz2` and `.xz` compress text.
-        format: `"letor"` or `"parquet"`; by default what the suffix says.
-        absent: LETOR: which features are left out of a line: zeros, missing ones (NaN), or none. The first
-            line is always full, so that the number of features can be told.
-        lossy: LETOR text holds the relevance, the query ids, the features and a document id. Data that has
-            more is refused, unless `lossy=True` drops the rest.
+        data: the data; every float32 is written so that it reads back bit for bit.
+        path: the file to write; the suffixes `.gz`, `.bz2` and `.xz` compress text.
+        format: `"letor"` or `"parquet"`; by default determined by the suffix.
+        absent: LETOR: which values to omit from a line: `"zero"`, `"missing"` (NaN) or `"none"`. The first line is
+            always complete, so that the number of features is known.
+        lossy: LETOR text only stores relevance, query ids, features and a document id. Other data raises an error,
+            unless `lossy=True` drops it.
 
     Example:
         >>> import podium, tempfile, pathlib
@@ -61,32 +61,32 @@ def write(
     elif kind == "letor":
         write_letor(data, to_path(path), absent, lossy)
     else:
-        raise DataError(f"{os.fspath(path)}: Podium writes 'letor' text and 'parquet', not {kind!r}")
+        raise DataError(f"{os.fspath(path)}: Podium can only write 'letor' and 'parquet', but got {kind!r}")
 
 
 CHUNK_BYTES = 1 << 23
 
 
 class _Texts(NamedTuple):
-    """Texts one after the other; text k goes from bounds[k] to bounds[k + 1]."""
+    """Concatenated texts; text k is from bounds[k] to bounds[k + 1]."""
 
     text: Bytes
     bounds: Ints
 
 
 class _LetorLines(NamedTuple):
-    """What some lines hold."""
+    """The content of some lines."""
 
-    features: Float32s  # one row a line
-    numbers: Ints  # the index of each feature, as written
-    labels: Float32s  # one a line
+    features: Float32s  # one row per line
+    numbers: Ints  # the index of each feature in the file
+    labels: Float32s  # one per line
     query: Ints  # the number of each line's query
     queries: _Texts  # the query ids
-    comments: _Texts  # one a line
+    comments: _Texts  # one per line
 
 
 class _Omitted(NamedTuple):
-    """Which features are left out of a line: zeros, missing ones; and whether of the first line too."""
+    """Whether to omit zeros and missing values from a line, and whether from the first line as well."""
 
     zeros: bool
     missing: bool
@@ -94,11 +94,11 @@ class _Omitted(NamedTuple):
 
 
 def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing", "none"], lossy: bool) -> None:
-    """Write every row as a line, in the caller's order; see `podium.write`."""
+    """Write every row as a line, in row order; see `podium.write`."""
     if absent not in ("zero", "missing", "none"):
-        raise DataError(f"absent must be 'zero', 'missing' or 'none', not {absent!r}")
+        raise DataError(f"absent must be 'zero', 'missing' or 'none', but got {absent!r}")
     if is_sparse(data.features) and absent != "zero":
-        raise DataError("sparse features are written with absent='zero'")
+        raise DataError("sparse features must be written with absent='zero'")
     if not lossy:
         _refuse_loss(data)
     numbers = numbers_of(data.feature_names)
@@ -133,7 +133,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
 
 
 def numbers_of(names: Sequence[str] | None) -> Ints | None:
-    """Names of features as the numbers that LETOR text calls them by; None where they are none, or do not rise."""
+    """Return feature names as the indices of LETOR text; None if they are not ascending numbers."""
     if names is None or not all(name.isascii() and name.isdecimal() and len(name) <= 10 for name in names):
         return None
     numbers = np.array([int(name) for name in names], np.int64)
@@ -149,15 +149,13 @@ def _refuse_loss(data: RankingData) -> None:
     extra += ["categories"] * bool(data.encoding.categories) + ["shifted features"] * bool(data.encoding.shifts)
     extra += [f"the labels {source!r}" for source in data.labels if source != "relevance"]
     if extra:
-        raise DataError(
-            f"LETOR text cannot hold {', '.join(extra)}; write Parquet, or pass lossy=True to leave them out"
-        )
+        raise DataError(f"LETOR text cannot store {', '.join(extra)}: write Parquet, or pass lossy=True to drop them")
 
 
 def _checked(text: str, what: str, forbidden: str) -> str:
-    """Text that a LETOR line can hold and a reader gives back."""
+    """Return text that a LETOR line can store; raise for other text."""
     if text != text.strip() or any(c in text for c in forbidden) or (what == "query id" and not text):
-        raise DataError(f"the {what} {text!r} cannot be written as LETOR text")
+        raise DataError(f"LETOR text cannot store the {what} {text!r}")
     return text
 
 
@@ -165,20 +163,20 @@ def _texts(texts: Sequence[str]) -> _Texts:
     try:
         pieces = [text.encode() for text in texts]
     except UnicodeEncodeError as error:
-        raise DataError(f"the id {error.object!a} cannot be written: UTF-8 cannot hold it") from None
+        raise DataError(f"the id {error.object!a} cannot be encoded as UTF-8") from None
     bounds = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum([len(piece) for piece in pieces], out=bounds[1:])
     return _Texts(np.frombuffer(b"".join(pieces), np.uint8), bounds)
 
 
 def _bytes_per_row(n_features: int) -> int:
-    """Enough for a row's numbers: 16 characters each, and an index of 10 with its separators."""
+    """Return an upper bound of a row's length: 16 characters per number, and 10 for its index and separators."""
     return 32 + 28 * n_features
 
 
 @kernel
 def _format(buffer: Bytes, lines: _LetorLines, omitted: _Omitted) -> Int:
-    """Write lines of LETOR text into a buffer, which must be large enough; the number of bytes."""
+    """Write lines of LETOR text into a buffer, which must be large enough, and return the number of bytes."""
     at: Int = 0
     for row in range(len(lines.labels)):
         at = write_number(buffer, at, lines.labels[row])
