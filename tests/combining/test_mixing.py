@@ -182,7 +182,7 @@ def test_a_plot_of_scales_far_apart(data, columns):
 
 
 def test_what_makes_no_sense(data, columns):
-    with pytest.raises(DataError, match="two finite numbers"):
+    with pytest.raises(DataError, match="must be finite and ascending"):
         combine(*columns, data, bounds=(1.0, 1.0))
 
 

@@ -85,9 +85,9 @@ def test_ties_that_decide_are_said(data):
 def test_measures_and_scores_that_make_no_sense(data):
     with pytest.raises(DataError, match="at least one measure"):
         podium.evaluate(data, data.relevance, [])
-    with pytest.raises(DataError, match="by name or as an object"):
+    with pytest.raises(DataError, match="must be a name or an object"):
         podium.evaluate(data, data.relevance, [3])
-    with pytest.raises(DataError, match="one score for each"):
+    with pytest.raises(DataError, match="one number for each"):
         podium.evaluate(data, data.relevance[:-1])
     with pytest.raises(DataError, match="NaN"):
         podium.evaluate(data, np.full(len(data), np.nan))
@@ -127,13 +127,13 @@ def test_groups_have_names_in_order():
 
 
 def test_groups_that_make_no_sense(data, systems):
-    with pytest.raises(DataError, match=r"by='feature 0' differ within one query"):
+    with pytest.raises(DataError, match=r"by='feature 0' must be constant within a query"):
         podium.evaluate(data.replace(feature_names=[f"feature {k}" for k in range(4)]), systems["good"], by="feature 0")
     with pytest.raises(DataError, match="by has no entry for query id"):
         podium.evaluate(data, systems["good"], by={})
     with pytest.raises(DataError, match="by must have one entry for each"):
         podium.evaluate(data, systems["good"], by=[1, 2])
-    with pytest.raises(DataError, match="there are no groups"):
+    with pytest.raises(DataError, match="the evaluation has no groups"):
         podium.evaluate(data, systems["good"]).by_group  # noqa: B018
 
 
@@ -157,7 +157,7 @@ def test_compare_says_what_differs(data, systems):
 def test_a_baseline_limits_the_pairs(data, systems):
     found = podium.compare(data, systems, baseline="chance")
     assert [(p.a, p.b) for p in found.pairs] == [("chance", "good"), ("chance", "fair")]
-    with pytest.raises(DataError, match="no system 'x' to be the baseline"):
+    with pytest.raises(DataError, match="baseline: there is no system 'x'"):
         podium.compare(data, systems, baseline="x")
     with pytest.raises(DataError, match="at least two systems"):
         podium.compare(data, {"a": systems["good"]})
@@ -190,7 +190,7 @@ def test_tables_for_terminals_papers_and_programs(data, systems):
     parsed = list(csv.DictReader(io.StringIO(table.render("csv"))))
     assert float(parsed[0]["mean"]) == found.means["ndcg@10"]
     assert json.loads(table.render("json"))[0]["mean"] == found.means["ndcg@10"]
-    with pytest.raises(DataError, match="rendered as"):
+    with pytest.raises(DataError, match="the format of a table"):
         table.render("xml")
     console = Console(file=io.StringIO(), width=200)
     console.print(found)
@@ -258,7 +258,7 @@ def test_data_goes_to_trec_files_and_back(data, systems, tmp_path):
     assert podium.evaluate(data, podium.read_run(tmp_path / "unnamed"), "ap").means == pytest.approx(
         {"ap": expected["ap"]}
     )
-    with pytest.raises(DataError, match="matched with TREC runs"):
+    with pytest.raises(DataError, match="require TREC runs"):
         podium.evaluate(qrels, systems["good"])
 
 
@@ -269,9 +269,9 @@ def test_ids_in_trec_files(tmp_path):
     podium.write_run(RankingData([[1]], qid=[1]), [1], tmp_path / "run")
     assert "row0" in (tmp_path / "run").read_text()
     for bad in ({"document_ids": ["a b"]}, {"document_ids": [""]}):
-        with pytest.raises(DataError, match="word without blanks"):
+        with pytest.raises(DataError, match="word without spaces"):
             podium.write_run(RankingData([[1]], qid=[1], **bad), [1], tmp_path / "run")
-    with pytest.raises(DataError, match="run's name"):
+    with pytest.raises(DataError, match="name of a run"):
         podium.write_run(letor, [1, 2], tmp_path / "run", "a b")
     with pytest.raises(DataError, match="whole numbers"):
         podium.write_qrels(letor.replace(labels={"relevance": [0.5, 1]}), tmp_path / "q")
@@ -285,12 +285,12 @@ def test_ids_in_trec_files(tmp_path):
     ("text", "words"),
     [
         ("1 Q0 a 1 2.0\n", "line 1: expected 'query Q0 document rank score name'"),
-        ("1 Q0 a 1 x me\n", "line 1: the score 'x' is not a finite number"),
-        ("1 Q0 a 1 nan me\n", "line 1: the score 'nan' is not a finite number"),
-        ("1 Q0 a 1 2 me\n\n1 Q0 a 2 1 me\n", "line 3: document 'a' stands twice for query '1'"),
-        ("1 Q0 a 1 2 me\n1 Q0 b 2 1_0 me\n", "line 2: the score '1_0' is not a finite number"),
-        ("1 Q0 a 1 2 me\n1 Q0 b 2 \u0663 me\n", "line 2: the score '\u0663' is not a finite number"),
-        ("1 Q0 a 1 2 me\r\n1 Q0 b\0 2 1 me\n", "line 2: there is a NUL character"),
+        ("1 Q0 a 1 x me\n", "line 1: the score must be a finite number, but found 'x'"),
+        ("1 Q0 a 1 nan me\n", "line 1: the score must be a finite number, but found 'nan'"),
+        ("1 Q0 a 1 2 me\n\n1 Q0 a 2 1 me\n", "line 3: document 'a' occurs twice for query '1'"),
+        ("1 Q0 a 1 2 me\n1 Q0 b 2 1_0 me\n", "line 2: the score must be a finite number, but found '1_0'"),
+        ("1 Q0 a 1 2 me\n1 Q0 b 2 \u0663 me\n", "line 2: the score must be a finite number, but found '\u0663'"),
+        ("1 Q0 a 1 2 me\r\n1 Q0 b\0 2 1 me\n", "line 2: found a NUL character"),
         ("1 Q0 a 1 2 me\n1 Q0 b\u2028c 2 1 me\n", r"line 2: expected .* but found '1 Q0 b\\u2028c 2 1 me'"),
         ("\n", "is empty"),
     ],
@@ -314,13 +314,13 @@ def test_files_that_are_not_there_or_not_text(tmp_path):
 
 def test_labels_beyond_single_precision_are_refused_with_their_line(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 1e39\n")
-    with pytest.raises(FileFormatError, match="line 2: the label '1e39' is not a finite number"):
+    with pytest.raises(FileFormatError, match="line 2: the label must be a finite number, but found '1e39'"):
         podium.read_qrels(tmp_path / "qrels")
 
 
 def test_a_file_of_two_runs_is_reported(tmp_path):
     (tmp_path / "run").write_text("1 Q0 a 1 2 me\n2 Q0 a 1 2 you\n")
-    with pytest.warns(PodiumWarning, match=r"run, line 2: the run is named 'you', and 'me' before"):
+    with pytest.warns(PodiumWarning, match=r"run, line 2: the run is named 'you', but 'me' before"):
         assert podium.read_run(tmp_path / "run").name == "you"
 
 
@@ -339,7 +339,7 @@ def test_results_are_found_by_any_name_of_the_measure(data, systems):
     compared = podium.compare(data, systems, "map")
     assert compared.moved("good", "fair", "map").columns[-1] == "change of ap"
     assert set(podium.evaluate(data, systems["good"], podium.Graded(["ndcg", "ap"])).means) == {"ndcg", "ap"}
-    with pytest.raises(DataError, match="given by name"):
+    with pytest.raises(DataError, match="mapping from names to scores"):
         podium.compare(data, [systems["good"], systems["fair"]])
 
 
@@ -361,13 +361,13 @@ def test_measures_of_lists_alone_refuse_documents_without_a_rank():
 
     qrels, run = Qrels({"1": {"a": 1, "b": 1}}), Run("r", {"1": {"a": 2.0}})
     for measure in (Top(), "accuracy"):
-        with pytest.raises(DataError, match="did not return all judged documents"):
+        with pytest.raises(DataError, match="do not return all judged documents"):
             podium.evaluate(qrels, run, measure)
 
 
 def test_runs_and_judgements_of_different_queries():
     run = Run("r", {"1": {"a": 1.0}})
-    with pytest.raises(DataError, match="no query of the judgements"):
+    with pytest.raises(DataError, match="no query in common"):
         podium.evaluate(Qrels({"101": {"a": 1}}), run)
     with pytest.warns(PodiumWarning, match="lacks 1 of 2 judged queries"):
         podium.evaluate(Qrels({"1": {"a": 1}, "2": {"b": 1}}), run)
@@ -399,9 +399,9 @@ def test_names_with_markup_in_tables(data, systems):
 
 def test_duplicate_ids_and_infinite_scores_do_not_go_into_trec_files(tmp_path):
     twice = RankingData([[1], [2]], [1, 0], qid=[1, 1], document_ids=["a", "a"])
-    with pytest.raises(DataError, match="'a' stands twice in query '1'"):
+    with pytest.raises(DataError, match="'a' occurs twice in '1'"):
         podium.write_run(twice, [1, 2], tmp_path / "run")
-    with pytest.raises(DataError, match="stands twice"):
+    with pytest.raises(DataError, match="occurs twice"):
         podium.evaluate(twice, Run("r", {"1": {"a": 1.0}}))
     with pytest.raises(DataError, match="finite"):
         podium.write_run(RankingData([[1]], qid=[1]), [np.inf], tmp_path / "run")
@@ -475,10 +475,10 @@ class TestSubtopics:
         (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n")
         assert podium.read_qrels(tmp_path / "q").subtopics == {}
         (tmp_path / "q").write_text("".join(f"1 {k} a {k}\n" for k in range(101)))
-        with pytest.warns(PodiumWarning, match="has 101 different values, which are not read as subtopics"):
+        with pytest.warns(PodiumWarning, match="has 101 different values, which is too many to be subtopics"):
             assert podium.read_qrels(tmp_path / "q") == Qrels({"1": {"a": 100}})
         (tmp_path / "q").write_text("1 1 a 1\n1 2 a 1\n1 1 a 0\n")
-        with pytest.raises(FileFormatError, match="line 3: document 'a' stands twice"):
+        with pytest.raises(FileFormatError, match="line 3: document 'a' occurs twice"):
             podium.read_qrels(tmp_path / "q")
         (tmp_path / "q").write_text("1 1 a\n")
         with pytest.raises(FileFormatError, match="line 1: expected 'query 0 document label'"):

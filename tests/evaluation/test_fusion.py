@@ -87,9 +87,9 @@ def test_ranx(by, method):
 @pytest.mark.parametrize(
     ("runs", "how", "words"),
     [
-        ([A], {}, "two or more runs"),
-        ([A, {"1": {}}], {}, "two or more runs"),
-        ([A, B], {"by": "sum"}, "by must be 'rrf', 'combsum', 'combmnz', 'borda', not 'sum'"),
+        ([A], {}, "at least two runs"),
+        ([A, {"1": {}}], {}, "at least two runs"),
+        ([A, B], {"by": "sum"}, "by must be one of 'rrf', 'combsum', 'combmnz', 'borda', but got 'sum'"),
         ([A, B], {"k": -1}, "k must be"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_run_is_written_and_read_back(tmp_path):
     again = podium.read_run(tmp_path / "fused.run")
     assert (again.name, again.scores) == ("rrf", fused.scores)
     assert (tmp_path / "fused.run").read_text().splitlines()[0] == f"1 Q0 y 1 {1 / 61 + 1 / 62!r} rrf"
-    with pytest.raises(DataError, match="cannot stand in a TREC file"):
+    with pytest.raises(DataError, match="for a TREC file"):
         fuse(Run("r", {"1": {"a b": 1.0}}), B).write(tmp_path / "bad.run")
 
 

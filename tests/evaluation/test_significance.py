@@ -98,7 +98,7 @@ def test_holm_corrects_as_published():
     assert holm([]) == []
     assert np.array_equal(holm([0.001, math.nan, 0.002]), [0.002, math.nan, 0.002], equal_nan=True)
     for wrong in ({"confidence": 95}, {"resamples": 0}):
-        with pytest.raises(DataError, match="bootstrap"):
+        with pytest.raises(DataError, match="confidence between 0 and 1"):
             bootstrap_interval(VALUES, **wrong)
     with pytest.raises(DataError, match="resamples"):
         randomisation(VALUES, range(300), 0)

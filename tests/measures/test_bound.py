@@ -136,9 +136,9 @@ def test_scores_are_checked():
     for row in range(15):  # those of empty queries, too
         bad = scores.copy()
         bad[row] = np.nan
-        with pytest.raises(DataError, match=rf"the score of row {row} is NaN \(1 in all\)"):
+        with pytest.raises(DataError, match=rf"scores must not be NaN, but row {row} is \(1 in all\)"):
             measures.means(bad)
-    with pytest.raises(DataError, match="one score for each of the 15 rows"):
+    with pytest.raises(DataError, match="one number for each of the 15 rows"):
         measures.means(np.zeros(14))
     want = plain(data, {"ndcg": NDCG()}, np.arange(15))
     assert measures.means(list(range(15))) == want

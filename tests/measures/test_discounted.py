@@ -61,7 +61,7 @@ def test_names_and_bad_input():
     assert str(measure) == "propensity_ndcg(propensities=1/0.5/0.25)@10"
     assert parse(str(measure)) == measure
     assert parse("propensity_ndcg(propensities=1)").propensities == (1.0,)
-    with pytest.raises(DataError, match="needs the probability that position 1, 2, … is looked at"):
+    with pytest.raises(DataError, match="that users look at positions 1, 2, …"):
         PropensityNDCG(10)
     with pytest.raises(DataError, match="above 0 and at most 1"):
         PropensityNDCG(propensities=[1.0, 0.0])
@@ -69,7 +69,7 @@ def test_names_and_bad_input():
         parse("propensity_ndcg(propensities=a/b)")
     with pytest.raises(DataError, match="needs the position at which"):
         measure.values(Ranking(RankingData([[0.0]], qid=[1], labels={"clicks": [1]}), [1.0]))
-    with pytest.raises(DataError, match="row 1 was clicked, but has no position"):
+    with pytest.raises(DataError, match="every clicked document must have a position, but row 1 has none"):
         podium.evaluate(shown_data([0, 1], [1, -1]), [2, 1], measure)
     with pytest.raises(DataError, match="no swap deltas"):
         podium.objectives.Lambda(measure).trained_measure().refuse_without_swaps()

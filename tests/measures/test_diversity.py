@@ -101,7 +101,7 @@ def test_the_highest_label_is_that_of_all_subtopics_and_goes_with_a_model():
 
 def test_what_makes_no_sense():
     plain = podium.artificial(2, features=2)
-    with pytest.raises(DataError, match=r"named subtopic_1, subtopic_2, …; the data has 'relevance'"):
+    with pytest.raises(DataError, match=r"named subtopic_1, subtopic_2, …, but the data has 'relevance'"):
         podium.evaluate(plain, plain.relevance, "alpha_ndcg@10")
     with pytest.raises(DataError, match="alpha must be"):
         AlphaNDCG(alpha=1.5)

@@ -108,12 +108,12 @@ def test_names_of_other_tools_parse(text, ours):
     ("text", "words"),
     [
         ("iprec@10", "recall must be"),
-        ("bpref@10", "bpref looks at the whole list; it has no cutoff"),
+        ("bpref@10", "bpref measures the whole list: it does not support a cutoff"),
         ("foo_5", "there is no measure 'foo_5'"),
-        ("ndcg@1.5", "cutoff of ndcg must be a whole number"),
+        ("ndcg@1.5", "cutoff of ndcg must be a positive whole number"),
         ("ap(norm=half)", "norm must be 'all' or 'reachable'"),
         ("pfound(p_break=1)", "p_break must be below 1"),
-        ("rbp(gain=linear,threshold=2)", "takes a gain or a threshold"),
+        ("rbp(gain=linear,threshold=2)", "pass either gain or threshold"),
         ("ndcg(discount=cubic)", "discount must be 'log2', 'letor'"),
         ("ndcg(discount=table:)", "discount must be"),
         ("ndcg(discount=table:1/-1)", "discount must be"),
@@ -126,7 +126,7 @@ def test_names_that_make_no_sense(text, words):
 
 def test_gains_above_one_are_refused():
     for name in ("pfound(gain=linear)", "rbp(gain=linear)"):
-        with pytest.raises(DataError, match=r"must be at most 1, but one is 3: give one for each label"):
+        with pytest.raises(DataError, match=r"must be at most 1, but one is 3: set one for each label"):
             parse(name).value(np.array([3.0, 0.0]))
 
 
@@ -185,7 +185,7 @@ def test_new_measures_train(name):
 
 def test_judged_is_not_trained_on():
     assert Judged(2).value(np.array([1, math.nan, 0])) == 0.5
-    with pytest.raises(DataError, match="judged has no swap deltas: it cannot be trained on"):
+    with pytest.raises(DataError, match="judged cannot be trained on"):
         podium.LambdaMART(n_trees=1, measure="judged@3").fit(podium.artificial(10, features=3))
 
 
@@ -196,11 +196,11 @@ def test_discounts_of_ones_own():
         assert parse("ndcg(discount=steep)@5") == NDCG(5, discount="steep")
         assert str(NDCG(5, discount="steep")) == "ndcg(discount=steep)@5"
         assert parse("dcg(discount=steep)").value(np.array([0, 1.0])) == 0.25
-        with pytest.raises(DataError, match="the discount 'wrong' must return a finite number from 0 on"):
+        with pytest.raises(DataError, match="the discount 'wrong' must return a finite, non-negative number"):
             parse("dcg(discount=wrong)").value(np.array([0, 1.0]))
     finally:
         DISCOUNTS.pop("steep"), DISCOUNTS.pop("wrong")
-    for name, words in (("log2", "built in"), ("Two words", "a word in lower case"), ("table", "a word")):
+    for name, words in (("log2", "built in"), ("Two words", "a lower-case word"), ("table", "a lower-case word")):
         with pytest.raises(DataError, match=words):
             register_discount(name, np.sqrt)
     assert str(NDCG(discount="table:1.0/0.50")) == "ndcg(discount=table:1/0.5)"

@@ -1,4 +1,4 @@
-"""Several rankers: one weight after the other, each the exact best while the others are held ([B] 7.1)."""
+"""Coordinate ascent for several rankers: each weight in turn is set to the exact best ([B] 7.1)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def ascend(
     bounds: tuple[float, float],
     turning: bool = False,
 ) -> tuple[list[float], float]:
-    """The weights of columns of scores after some cycles over all of them, and the mean of the measure.
+    """Return the weights of columns of scores after some cycles of coordinate ascent, and the mean of the measure.
 
-    A weight changes only where that raises the measure, so it never falls. With `turning`, the way of each cycle is
-    searched as well, and takes the place of the direction that gained most (Powell 1964, as [W] 5.5 interpolates).
+    A weight only changes if that raises the measure, so the measure never falls. With `turning`, the direction of each
+    whole cycle is searched as well, and replaces the direction that gained most (Powell 1964, as in [W] 5.5).
 
     Example:
         >>> import podium
@@ -59,7 +59,7 @@ def ascend(
 def _best_along(
     sweep: Sweep, columns: Sequence[Floats], weights: Floats, value: float, way: Floats, bounds: tuple[float, float]
 ) -> tuple[Floats, float]:
-    """The best weights on a straight way within the bounds, where they are better than these."""
+    """Return the best weights on a line within the bounds, or the given ones if they are not better."""
     moving = way != 0
     ends = (np.array(bounds)[:, None] - weights[moving]) / way[moving]
     low, high = ends.min(axis=0).max(), ends.max(axis=0).min()
@@ -72,7 +72,7 @@ def _best_along(
 
 
 def weighted(columns: Sequence[Floats], weights: Sequence[float] | Floats) -> Floats:
-    """Σ_k weight_k column_k, in their order.
+    """Return Σ_k weight_k column_k, summed in order.
 
     Example:
         >>> import numpy as np
@@ -89,7 +89,7 @@ def weighted(columns: Sequence[Floats], weights: Sequence[float] | Floats) -> Fl
 
 
 def deviation(data: RankingData, scores: Floats) -> float:
-    """The root mean square of scores less their mean in the query: all that ranking sees of their scale; 1 for none.
+    """Return the root mean square of scores minus their query's mean, the scale that matters for ranking; 1 if it is 0.
 
     Example:
         >>> import numpy as np, podium
@@ -101,7 +101,7 @@ def deviation(data: RankingData, scores: Floats) -> float:
     """
     order, starts = data.canonical_order, data.offsets[:-1][data.query_sizes > 0]
     sizes = data.query_sizes[data.query_sizes > 0]
-    exponent = math.frexp(float(np.abs(scores).max(initial=0.0)))[1]  # squares of scaled scores stay in range
+    exponent = math.frexp(float(np.abs(scores).max(initial=0.0)))[1]  # scale, so that squares do not overflow
     scaled = np.ldexp(scores[order], -exponent)
     middle = scaled - np.repeat(np.add.reduceat(scaled, starts) / sizes, sizes)
     return math.ldexp(math.sqrt(mean(middle * middle)), exponent) or 1.0

@@ -1,15 +1,16 @@
-"""The sweep over α, compiled: how a measure changes as documents with scores s + α t pass each other.
+"""Kernels of the sweep over α: how a measure changes as documents with scores s + α t swap ranks.
 
-A document is a line over α. Two lines cross once, at α = (s_i − s_j) / (t_j − t_i); between crossings the order, and
-with it the measure, does not change. For each query
+The score of a document is a line over α. Two lines cross once, at α = (s_i − s_j) / (t_j − t_i). Between crossings, the
+order and hence the measure do not change. For each query,
 
-1. `_candidates` finds the documents that may come within the depth,
-2. `_order_after` puts them in the order just above the lower end of α,
-3. `_lay_out` makes *items* of them: documents, or groups of documents that are tied for every α,
+1. `_candidates` finds the documents that may rank within the depth,
+2. `_order_after` sorts them in the order just above the lower end of α,
+3. `_lay_out` turns them into *items*: documents, or groups of documents that are tied for every α,
 4. `_sort_crossings` computes and sorts the crossings of all pairs of items,
-5. `_walk` lets neighbours pass each other in that order. Each passing changes the measure by what the two items add
-   to it before and after (`podium.measures.family_kernels`), as integers: their sums have no rounding errors. Where
-   more than two documents meet, `_units_of_meeting` has the measure at the crossing itself.
+5. `_walk` swaps neighbours in that order. Each swap changes the measure by the contributions of the two items before
+   and after (`podium.measures.family_kernels`). These are integers, so that sums have no rounding errors and equal
+   intervals are recognized as equal. If more than two documents meet at a crossing, `_units_of_meeting` computes the
+   measure at the crossing itself.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Lines(NamedTuple):
 
 
 class Range(NamedTuple):
-    """The queries first … last − 1, and α between low and high, not at them."""
+    """The queries first … last − 1, and the open interval of α from low to high."""
 
     first: int
     last: int
@@ -47,36 +48,36 @@ class Range(NamedTuple):
 
 
 class Crossings(NamedTuple):
-    """Where results go."""
+    """The results of a sweep."""
 
-    starts: Ints  # for each query the measure just above the lower end, as an integer
-    counts: Ints  # how many entries the first two of the following columns have, and the last two
-    # alphas, changes, peaks, bends: see `podium.combining.lines.Turns`; long enough for all pairs of the queries. No
-    # more than half of the pairs can meet where others do
+    starts: Ints  # the measure of each query just above the lower end, as an integer
+    counts: Ints  # the number of entries of the first two of the following columns, and of the last two
+    # alphas, changes, peaks, bends: see `podium.combining.lines.Turns`; long enough for all pairs of the queries. At
+    # most half of the pairs can meet where others do
     alphas: Floats
     changes: Ints
     peaks: Floats
     bends: Ints
 
 
-# Rows of the table of numbers: score, slope and value by item; what comes before a position; and for groups of tied
-# documents see `podium.measures.family_kernels.group_value`. Two arrays instead of ten: counting the owners of arrays
-# that are taken from a tuple costs more than a passing.
+# Rows of the table of numbers: score, slope and value by item; the state before a position; and the values of groups of
+# ties, see `podium.measures.family_kernels.group_value`. There are two arrays instead of ten, because reference
+# counting of arrays taken from a tuple takes longer than a swap.
 SCORE, SLOPE, VALUE, BEFORE, GROUP, N_NUMBERS = range(6)
-# Rows of the table of places: the item at a position from the top and the position of an item; an item's documents, how
-# many and the first of them; and how many documents are above a position.
+# Rows of the table of places: the item at a position and the position of an item; the number of an item's documents and
+# the first of them; and the number of documents above a position.
 ITEM_AT, POSITION_OF, SIZE, FIRST_OF, RANK_AT, N_PLACES = range(6)
 
 
 class SweepMemory(NamedTuple):
-    """What the sweep writes into, for the largest query."""
+    """Scratch memory of the sweep for the largest query."""
 
     lines: Floats  # score and slope of each document of the query
-    # candidates, arranged: numbers of documents; the candidates in the order at the lower end
+    # candidates, arranged: the numbers of the candidates, and the candidates in the order at the lower end
     candidates: Ints
     arranged: Ints
     values: Floats  # by candidate in that order
-    # table, places: of items and positions, see above
+    # table, places: tables of items and positions, see above
     table: Floats
     places: Ints
     # keys, spare_keys, pairs, spare_pairs: for the crossings
@@ -87,7 +88,7 @@ class SweepMemory(NamedTuple):
 
 
 def sweep_memory(largest: int, n_candidates: int) -> SweepMemory:
-    """For queries of at most this many documents and candidates."""
+    """Return scratch memory for queries of at most this many documents and candidates."""
     n, n_pairs = largest + 1, max(n_candidates, n_candidates * (n_candidates - 1) // 2)
     return SweepMemory(
         np.empty((2, largest)), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty((N_NUMBERS, n)),
@@ -97,21 +98,21 @@ def sweep_memory(largest: int, n_candidates: int) -> SweepMemory:
 
 
 class _Rule(NamedTuple):
-    """How items add up for one query: the family of the measure, and what the integers are multiplied by."""
+    """The rule for contributions in one query: the family of the measure, and the scale of the integers."""
 
     family: Any
     depth: Any
     scale: Any
 
 
-# --- 1, 2: which documents, in which order
+# --- 1, 2: candidates and their order
 
 
 @helper
 def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slopes: Floats, candidates: Ints) -> Int:
-    """The documents that may rank within the depth somewhere between low and high; how many.
+    """Return the number of documents that may rank within the depth between low and high, and list them.
 
-    One with `depth` others above it at both ends is below them in between: lines cross once.
+    A document with the same `depth` others above it at both ends is below them in between, because lines cross once.
     """
     not_inlined()
     count = 0
@@ -128,7 +129,7 @@ def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slo
 
 @helper
 def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints) -> None:
-    """The documents in their order just above `at`: by score there, then by slope, then as they came."""
+    """Sort the documents in their order just above `at`: by score there, then by slope, then by number."""
     not_inlined()
     for k in range(n):
         order[k] = k
@@ -136,7 +137,7 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
         item, slot = order[k], k
         while slot > 0:
             other = order[slot - 1]
-            # by differences: of a large sum nothing would be left of a small score
+            # Compare differences, because a small score would be lost in a large sum.
             lead = (scores[other] - scores[item]) + at * (slopes[other] - slopes[item])
             if lead > 0.0 or (lead == 0.0 and slopes[other] >= slopes[item]):
                 break
@@ -150,10 +151,10 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
 
 @helper
 def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: SweepMemory) -> Int:
-    """Make items of the n candidates in their order at the lower end; how many.
+    """Turn the n candidates, in their order at the lower end, into items, and return the number of items.
 
-    Documents with the same score and slope are tied for every α. `expected`: where gains add up (DISCOUNTED) each has
-    the mean gain of its group; in the other families the group is one item.
+    Documents with equal score and slope are tied for every α. With `expected`, each has the mean gain of its group if
+    gains add up (DISCOUNTED); in the other families the group is one item.
     """
     not_inlined()
     scores, slopes = scratch.lines[0], scratch.lines[1]
@@ -190,7 +191,7 @@ def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Sweep
 
 @helper
 def _sort_crossings(n_items: Int, low: float, high: float, scratch: SweepMemory) -> Int:
-    """α of each pair of items that cross below `high`, ascending, and the pairs; how many."""
+    """List α and the pairs of items that cross below `high`, by ascending α, and return their number."""
     not_inlined()
     score, slope, keys, pairs = scratch.table[SCORE], scratch.table[SLOPE], scratch.keys, scratch.pairs
     n_pairs = 0
@@ -205,14 +206,14 @@ def _sort_crossings(n_items: Int, low: float, high: float, scratch: SweepMemory)
     return n_pairs
 
 
-# --- 5: passing
+# --- 5: swaps
 
 
 @helper
 def _units(
     rule: Any, item: Int, position: Int, table: Floats, places: Ints, discounts: Floats, divisors: Floats
 ) -> Int:
-    """What an item at a position adds to the measure, as an integer."""
+    """Return the contribution of an item at a position to the measure, as an integer."""
     inlined()
     rank, size = places[RANK_AT, position], places[SIZE, item]
     if rank >= rule.depth:
@@ -229,7 +230,7 @@ def _units(
 
 @helper
 def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floats, divisors: Floats) -> Int:
-    """Let the item below a position pass the one at it; the change of the measure."""
+    """Swap the item at a position with the one below it, and return the change of the measure."""
     inlined()
     upper, lower = places[ITEM_AT, position], places[ITEM_AT, position + 1]
     places[ITEM_AT, position], places[ITEM_AT, position + 1] = lower, upper
@@ -253,7 +254,7 @@ def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floa
 
 @helper
 def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: SweepMemory) -> tuple[Int, Int]:
-    """For each position the last one that its item meets at a crossing of some pairs; the range of these positions."""
+    """Mark the last position that each item meets at a crossing of several pairs; return the range of positions."""
     not_inlined()
     places, pairs, reach = scratch.places, scratch.pairs, scratch.arranged
     top, bottom = n_items, -1
@@ -272,7 +273,7 @@ def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: SweepMemory) -> 
 def _units_of_meeting(
     rule: Any, top: Int, bottom: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats
 ) -> Int:
-    """What the items of some positions add where those that meet are tied."""
+    """Return the contribution of the items at some positions if those that meet are tied."""
     not_inlined()
     table, places, reach = borrowed(scratch.table), borrowed(scratch.places), scratch.arranged
     values, group = scratch.lines[0], scratch.lines[1]
@@ -308,16 +309,16 @@ def _walk(
     rule: Any, n_items: Int, n_pairs: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats, out: Crossings,
     above: float,
 ) -> None:  # fmt: skip
-    """Let items pass each other at their crossings; write down where the measure changes, and peaks above an α."""
+    """Swap items at their crossings, and record where the measure changes, and its peaks above an α."""
     not_inlined()
     keys, pairs, table, places = scratch.keys, scratch.pairs, borrowed(scratch.table), borrowed(scratch.places)
     k = 0
     while k < n_pairs:
         alpha, change, last = keys[k], np.int64(0), k + 1
-        while last < n_pairs and keys[last] == alpha:  # all that cross at once
+        while last < n_pairs and keys[last] == alpha:  # all pairs that cross at the same α
             last += 1
         n_documents = places[SIZE, pairs[k] // n_items] + places[SIZE, pairs[k] % n_items]
-        meet = (last > k + 1 or n_documents > 2) and alpha > above  # two alone have the mean of both sides
+        meet = (last > k + 1 or n_documents > 2) and alpha > above  # two documents alone have the mean of both sides
         at_crossing, before = np.int64(0), np.int64(0)
         if meet:
             top, bottom = _mark_meeting(k, last, n_items, scratch)
@@ -328,7 +329,7 @@ def _walk(
             i, j = pairs[k] // n_items, pairs[k] % n_items
             while (
                 places[POSITION_OF, j] > places[POSITION_OF, i]
-            ):  # mostly neighbours; by rounding others may be between
+            ):  # usually neighbours, but rounding may put others between them
                 change += _pass(rule, places[POSITION_OF, j] - 1, table, places, discounts, divisors)
             k += 1
         if change != 0:
@@ -344,7 +345,7 @@ def _walk(
 
 @kernel
 def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> None:
-    """For each query how many documents may rank within the depth: what `sweep_queries` needs scratch for."""
+    """Count the documents of each query that may rank within the depth, to allocate scratch for `sweep_queries`."""
     largest = 0
     for q in range(within.first, within.last):
         largest = max(largest, lines.offsets[q + 1] - lines.offsets[q])
@@ -361,20 +362,21 @@ def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> N
 def sweep_queries(
     lines: Lines, tables: LookupTables, within: Range, expected: bool, unit: float, out: Crossings, scratch: SweepMemory
 ) -> None:
-    """The crossings at which the measure changes, of some queries.
+    """Return the crossings at which the measure changes, for some queries.
 
     Args:
         lines: the documents.
-        tables: of the measure; a query whose norm is 0 has no value.
-        within: which queries and which α.
-        expected: documents tied for every α count by the mean over their orders; else they keep their order.
-        unit: one unit of the integers.
-        out: where results go.
-        scratch: for the largest query.
+        tables: the lookup tables of the measure; a query whose norm is 0 has no value.
+        within: the range of queries and α.
+        expected: whether documents tied for every α count by the mean over their orders; otherwise they keep their
+            order.
+        unit: the value of one unit of the integers.
+        out: receives the results.
+        scratch: scratch memory for the largest query.
 
     """
     table, places, discounts = borrowed(scratch.table), borrowed(scratch.places), borrowed(tables.discounts)
-    above = within.low if expected else np.inf  # other ties keep their order at a crossing
+    above = within.low if expected else np.inf  # without expected ties, order is kept at a crossing
     for q in range(within.first, within.last):
         begin, end = lines.offsets[q], lines.offsets[q + 1]
         n, norm = end - begin, tables.norms[q]

@@ -1,4 +1,4 @@
-"""The measure along a line of scores s + α t, and the best point of it, wherever the documents are."""
+"""The measure along a line of scores s + α t and its best point, for documents in memory or on a cluster."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from podium.errors import DataError
 
 Point = TypeVar("Point")
 Exponents = tuple[tuple[int, int] | None, tuple[int, int] | None]  # of the largest and smallest scores and slopes
-CLOSE = 1e-9  # two means nearer than this are the same
-NARROW = 1e-12  # an interval narrower than this share of its ends is none: crossings in one point, but for rounding
-SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # where an interval is evaluated, until one does
-TRIES = 8  # intervals that are evaluated, where rounding does not let the best ones be what they should
+CLOSE = 1e-9  # means that differ by less are equal
+NARROW = 1e-12  # a relatively narrower interval is a rounding error of crossings at one point
+SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # points of an interval to evaluate, until one has its value
+TRIES = 8  # intervals to evaluate if rounding prevents the best ones from having their value
 
 
 @dataclass(frozen=True)
 class Path:
-    """The mean of a measure over the queries, along all α between two ends: a stair.
+    """The mean of a measure over queries as a step function of α between two ends.
 
     Attributes:
-        alphas: the ends and, between them, the crossings at which the mean changes, ascending; equal where no number
-            lies between two crossings.
-        values: the mean on each open interval between two neighbours of `alphas`.
+        alphas: the ends and, between them, the crossings at which the mean changes, ascending; equal if there is no
+            number between two crossings.
+        values: the mean on each open interval between consecutive `alphas`.
 
     Example:
         >>> import numpy as np
@@ -42,7 +42,7 @@ class Path:
     values: Floats
 
     def at(self, alpha: Floats | float) -> Floats:
-        """The mean just above α."""
+        """Return the mean just above α."""
         interval = np.searchsorted(self.alphas, alpha, side="right") - 1
         values: Floats = self.values[np.clip(interval, 0, len(self.values) - 1)]
         return values
@@ -54,9 +54,9 @@ class SweepResult:
 
     Attributes:
         alpha: the best α: the middle of the best interval, an end, or a crossing.
-        value: the mean of the measure there, evaluated once more.
-        interval: the open interval on which that value holds; both ends are `alpha` where it holds at a point alone.
-        path: the measure along all α.
+        value: the mean of the measure there, evaluated again.
+        interval: the open interval with that value; both ends are `alpha` if only that point has it.
+        path: the measure as a function of α.
 
     Example:
         >>> import podium
@@ -75,35 +75,35 @@ class SweepResult:
 
 
 class Turns(NamedTuple):
-    """What happens at the crossings of a line, in no order."""
+    """The changes at the crossings of a line, in no particular order."""
 
     # alphas, changes: where the sum over the queries changes, and by how many units
     alphas: Floats
     changes: Ints
-    # peaks, bends: where more than two documents of a query meet, so that the mean over their orders need not be that
-    # of both sides; and twice how many units it exceeds the mean of both sides
+    # peaks, bends: where more than two documents of a query meet, so that the mean over their orders need not be the
+    # mean of both sides, and twice the number of units by which it exceeds the mean of both sides
     peaks: Floats
     bends: Ints
 
 
 class Stairs(NamedTuple):
-    """The sum over the queries along a line, in units."""
+    """The sum over the queries along a line as a step function, in units."""
 
     edges: Floats  # the ends and the crossings between them, ascending
-    steps: Ints  # the sum between each two neighbours of `edges`
+    steps: Ints  # the sum between consecutive `edges`
     # peaks, heights: crossings that may be higher than both sides, and twice the sum there
     peaks: Floats
     heights: Ints
 
 
 class Line(ABC):
-    """Scores s + α t of documents, wherever they are, and the measure along them."""
+    """Scores s + α t of documents, in memory or on a cluster, and the measure along them."""
 
-    n_counted: int  # queries whose mean counts
+    n_counted: int  # the number of queries in the mean
 
     @abstractmethod
     def exponents(self) -> Exponents:
-        """Of the largest and the smallest of the scores, and of the slopes, leaving out 0; None where all are."""
+        """Return the exponents of the largest and smallest nonzero score, and slope; None if all are 0."""
 
     @abstractmethod
     def scale(self, exponent: int) -> None:
@@ -119,17 +119,17 @@ class Line(ABC):
 
     @abstractmethod
     def value_at(self, alpha: float) -> float:
-        """The mean of the measure at a point."""
+        """Return the mean of the measure at a point."""
 
 
 def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResult:
-    """The best α of [low, high], see `Sweep.best`."""
+    """Return the best α in [low, high], see `Sweep.best`."""
     exponents = line.exponents()
     reach = math.frexp(max(1.0, abs(low), abs(high)))[1]
     largest = max(
         0 if exponents[0] is None else exponents[0][0], reach + (0 if exponents[1] is None else exponents[1][0])
     )
-    if exponents != (None, None) and not -1000 <= largest <= 1000:  # else sums would leave the range of numbers
+    if exponents != (None, None) and not -1000 <= largest <= 1000:  # otherwise sums would overflow or underflow
         line.scale(largest)
         exponents = line.exponents()
     unit = unit_of(line.largest())
@@ -158,19 +158,19 @@ def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResul
 
 
 def unit_of(largest: float) -> float:
-    """2^-42 of the largest value, see `Sweep.unit`."""
+    """Return 2^-42 of the largest value, see `Sweep.unit`."""
     return math.ldexp(1.0, math.frexp(max(1.0, largest))[1] - 42)
 
 
 def together(parts: Iterable[Turns]) -> Turns:
-    """What happens at the crossings of several parts of the data."""
+    """Return the changes at the crossings of several parts of the data."""
     none = Turns(np.empty(0), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
     return Turns(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
 
 
 def stairs_of(turns: Turns, start: int, low: float, high: float) -> Stairs:
-    """The stairs, from what happens at crossings and the sum just above `low`."""
-    order = np.argsort(turns.alphas)  # of equal ones the order does not matter: sums of integers
+    """Return the step function, from the changes at crossings and the sum just above `low`."""
+    order = np.argsort(turns.alphas)  # the order of ties does not matter for sums of integers
     alphas, changes = turns.alphas[order], turns.changes[order]
     last = np.append(alphas[1:] != alphas[:-1], True) if len(alphas) else np.zeros(0, bool)
     sums = start + np.concatenate([[0], np.cumsum(changes)])
@@ -192,27 +192,27 @@ def exponents_of(scores: Floats, slopes: Floats) -> Exponents:
 
 
 def require_interval(low: float, high: float) -> None:
-    """Refuse bounds of α between which there is nothing."""
+    """Raise unless the bounds of α are finite and ascending."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise DataError(f"α must lie between two finite numbers, the lower one first; these are {low} and {high}")
+        raise DataError(f"the bounds of α must be finite and ascending, but got {low} and {high}")
 
 
 def wide_enough(left: Floats, right: Floats) -> Bools:
-    """Whether intervals are more than the rounding of their ends."""
+    """Return whether intervals are wider than the rounding errors of their ends."""
     return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
 
 
 def shares_within(left: float, right: float, near: float) -> Iterator[float]:
-    """Points of an interval: `near`, the middle, and others."""
+    """Yield points of an interval: `near`, the middle, and others."""
     for point in (near, *(left + share * (right - left) for share in SHARES)):
         if left < point < right:
             yield point
 
 
 def points_within(left: float, right: float, near: float, exponents: Exponents) -> Iterator[float]:
-    """The same, and then powers of two at which scores and α times slopes may be alike in size (`Line.exponents`).
+    """Return the same points, then powers of two at which scores and α times slopes may have similar size.
 
-    Where scores differ by many orders of magnitude, float64 distinguishes documents only at some of them.
+    If scores differ by many orders of magnitude, float64 only distinguishes documents at some of these points.
     """
     yield from shares_within(left, right, near)
     of_scores, of_slopes = exponents
@@ -234,19 +234,19 @@ def best_point(
     points: Callable[[int], Iterable[Point]],
     value_at: Callable[[Point], float],
 ) -> tuple[int, Point, float] | None:
-    """The highest interval, a point of it, and the value there, evaluated once more; None where none is wide.
+    """Return the highest interval, a point of it, and the value there, evaluated again; None if no interval is wide.
 
-    Of equal intervals it is the nearest to `near`. Documents that pass each other without changing the mean may meet in
-    a point and be tied there: then another one is taken. Where no point of the interval has its value, by rounding,
-    the next best interval is tried.
+    Of equal intervals it takes the nearest to `near`. Documents that swap ranks without changing the mean may be tied
+    at a point of the interval; then it tries another point. If rounding gives no point of the interval its value, it
+    tries the next best interval.
 
     Args:
-        edges, steps: the stairs.
+        edges, steps: the step function.
         wide: which intervals count.
-        near: see above.
-        worth: a unit of the steps, as a mean.
-        points: where to evaluate an interval, in this order.
-        value_at: the mean of the measure at a point.
+        near: the preferred α.
+        worth: the value of a unit of the steps, as a mean.
+        points: the points of an interval to evaluate, in this order.
+        value_at: returns the mean of the measure at a point.
 
     """
     wide, best = wide.copy(), None
@@ -275,10 +275,10 @@ def best_peak(
     points: Callable[[int], Iterable[Point]],
     value_at: Callable[[Point], float],
 ) -> tuple[Point, float] | None:
-    """The highest peak above `least` and the value there, evaluated once more; None where there is none.
+    """Return the highest peak above `least` and the value there, evaluated again; None if there is none.
 
-    Of equal ones it is the nearest, by `away`. By rounding, documents may miss each other at the number next to their
-    crossing; then the next best peak is tried.
+    Of equal peaks it takes the nearest by `away`. Because of rounding, documents may not be tied at the number closest
+    to their crossing; then it tries the next best peak.
     """
     for k in np.lexsort((away, -heights))[:TRIES].tolist():
         if 0.5 * float(heights[k]) * worth <= least + CLOSE:

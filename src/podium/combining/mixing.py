@@ -1,9 +1,9 @@
 """The exact best direction between two rankers of any scale ([B] 7.1, [W] §4).
 
-One number α is not enough: with scores of 1e11 the best α is 1e-12, and second − first has lost first. So each ranker
-is scaled by a power of two, which loses nothing, and the direction (w_a, w_b) turns from the lower to the upper bound
-through quarters of the circle. In a quarter one weight is the larger; the other, z in [−1, 1] times as large, is swept.
-A crossing is then known to a few units of its last place, however small z is.
+A single number α is not enough: with scores of 1e11, the best α may be 1e-12, and second − first has lost first. So
+each ranker is scaled by a power of two, which is exact, and the direction (w_a, w_b) turns from the lower to the upper
+bound through quarters of the circle. In a quarter, one weight is the larger, and the sweep is over the ratio z of the
+other to it, in [−1, 1]. A crossing is then accurate to a few units in the last place, however small z is.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from podium.core.array_types import Bools, Floats, Ints
 
 Pair = tuple[Fraction, Fraction]
 
-SCALED = 900  # the largest score is about 2^900: small ones stay clear of underflow, sums of overflow
+SCALED = 900  # scale the largest score to about 2^900, so that small ones do not underflow and sums do not overflow
 SMALLEST = math.ulp(0.0)
-# Quarters in the order of rising α, by the larger weight: −b, a, b, −a.
+# Quarters by increasing α, named by the larger weight: −b, a, b, −a.
 A_LEADS = (False, True, False, True)
 SIGNS = (-1, 1, 1, -1)
 
@@ -44,11 +44,11 @@ class Mixture:
     """The best combination of two columns of scores.
 
     Attributes:
-        alpha: α of (1 − α) first + α second, the nearest number there is.
-        weights: the two weights, 1 − α and α where α can represent them; see `podium.combine`.
+        alpha: α of (1 − α) first + α second, rounded to the nearest number.
+        weights: the two weights, 1 − α and α if α can represent them; see `podium.combine`.
         value: the mean of the measure for these weights.
-        interval: the open interval of α on which the value holds; both ends are `alpha` where it holds there alone.
-        path: the measure along all α.
+        interval: the open interval of α with this value; both ends are `alpha` if only that has it.
+        path: the measure as a function of α.
 
     Example:
         >>> import podium
@@ -70,7 +70,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class _Arc:
-    """Directions in their order, and the integer value of the measure between neighbours."""
+    """Directions in order, and the integer value of the measure between consecutive ones."""
 
     quarters: Ints
     places: Floats  # z
@@ -80,9 +80,9 @@ class _Arc:
 
 
 def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: float) -> Mixture:
-    """The best (1 − α) first + α second of all α in [low, high]: intervals between crossings, crossings, the two ends.
+    """Return the best (1 − α) first + α second for α in [low, high], among intervals, crossings and the two ends.
 
-    Of equal intervals the nearest to the middle of the bounds is taken, and its midpoint.
+    Of equal intervals it takes the midpoint of the one nearest to the middle of the bounds.
 
     Example:
         >>> import podium
@@ -142,7 +142,7 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
         pair, value = peak
         interval = (float(pair[1]), float(pair[1]))
     alpha = float(pair[1])
-    interval = min(interval[0], alpha), max(interval[1], alpha)  # its ends are rounded as α is, in another way
+    interval = min(interval[0], alpha), max(interval[1], alpha)  # its ends are rounded differently than α
     return Mixture(alpha, weights_of(pair), value, interval, path)
 
 
@@ -151,12 +151,12 @@ def _exponent(scores: Floats) -> int:
 
 
 def _pair_of(alpha: float) -> Pair:
-    """1 − α and α, without rounding."""
+    """Return 1 − α and α without rounding."""
     return 1 - Fraction(alpha), Fraction(alpha)
 
 
 def _quarter_of(alpha: float, exponents: tuple[int, int], is_upper: bool) -> tuple[int, float]:
-    """The quarter in which a bound α lies for scaled scores, and z there."""
+    """Return the quarter of a bound α for scaled scores, and z there."""
     a, b = (w * Fraction(2) ** e for w, e in zip(_pair_of(alpha), exponents, strict=True))
     if abs(a) >= abs(b):
         return 1 if a > 0 else 3, _rounded(b / a, is_upper)
@@ -164,14 +164,14 @@ def _quarter_of(alpha: float, exponents: tuple[int, int], is_upper: bool) -> tup
 
 
 def _rounded(z: Fraction, is_upper: bool) -> float:
-    """The nearest number; where that is 0 and z is not, the one further out: something must lie between the bounds."""
+    """Return the nearest number, or the next one outwards if that is 0 but z is not, to keep the interval open."""
     if z and not float(z) and (z > 0) == is_upper:
         return math.copysign(SMALLEST, z)
     return float(z)
 
 
 def _pair_at(quarter: int, z: float, exponents: tuple[int, int]) -> Pair | None:
-    """The weights of the scores as they came, of sum 1; None where no α is left."""
+    """Return the weights of the unscaled scores with sum 1; None if no α represents them."""
     scaled = (Fraction(1), Fraction(z)) if A_LEADS[quarter] else (-Fraction(z), Fraction(1))
     a, b = (SIGNS[quarter] * w / Fraction(2) ** e for w, e in zip(scaled, exponents, strict=True))
     return (a / (a + b), b / (a + b)) if a + b > 0 else None
@@ -184,19 +184,19 @@ def _lines(quarter: int, scaled: tuple[Floats, ...]) -> tuple[Floats, Floats]:
 
 
 def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, float], ...], unit: float) -> _Arc:
-    """The directions from bound to bound at which the measure changes, quarter by quarter."""
+    """Return the directions between the bounds at which the measure changes, quarter by quarter."""
     (first, begin), (last, end) = bounds
     quarters, places, values = [np.array([first])], [np.array([begin])], [np.empty(0, np.int64)]
     peaks: list[tuple[int, float]] = []
     heights = [np.empty(0, np.int64)]
     for quarter in range(first, last + 1):
         low, high = begin if quarter == first else -1.0, end if quarter == last else 1.0
-        if low >= high and (quarter < last or len(values) > 1):  # bounds next to each other have a value all the same
+        if low >= high and (quarter < last or len(values) > 1):  # adjacent bounds still have a value
             continue
         edges, steps, found, doubled = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
         peaks += [(quarter, z) for z in found.tolist()]
         heights.append(doubled)
-        if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes from quarter to quarter
+        if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes between the quarters
             quarters[-1], places[-1], steps = quarters[-1][:-1], places[-1][:-1], steps[1:]
         quarters.append(np.full(len(edges) - 1, quarter))
         places.append(edges[1:])
@@ -206,20 +206,20 @@ def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, fl
 
 
 def _alphas(arc: _Arc, exponents: tuple[int, int], low: float, high: float) -> Floats:
-    """α of each direction, the nearest number, never falling."""
+    """Return α of each direction, rounded to the nearest number and non-decreasing."""
     turn = exponents[0] - exponents[1]
     a_leads = np.array(A_LEADS)[arc.quarters]
-    with np.errstate(all="ignore"):  # a ratio beyond all numbers is infinite: α is 0 or 1
+    with np.errstate(all="ignore"):  # a ratio that overflows is infinite, and α is 0 or 1
         ratios = np.ldexp(np.where(a_leads, arc.places, -arc.places), np.where(a_leads, turn, -turn))
         small = np.where(np.abs(ratios) <= 1, ratios / (1 + ratios), 1 / (1 + 1 / ratios))  # w_b / (w_a + w_b)
-        tiny = np.ldexp(-1 / arc.places, turn)  # α where w_a / w_b is beyond all numbers, and α is not yet 0
+        tiny = np.ldexp(-1 / arc.places, turn)  # α if w_a / w_b overflows but α is not yet 0
         alphas = np.where(a_leads, small, np.where(np.abs(ratios) < 1e300, 1 / (1 + ratios), tiny))
     alphas[0], alphas[-1] = low, high
     return np.maximum.accumulate(np.clip(alphas, low, high))
 
 
 def _wide(arc: _Arc) -> Bools:
-    """Whether an interval is more than the rounding of its ends."""
+    """Return whether each interval is wider than the rounding errors of its ends."""
     left, right = arc.places[:-1], arc.places[1:]
     turns = np.diff(arc.quarters)
     over = (turns > 1) | wide_enough(left, np.ones(len(left))) | wide_enough(-np.ones(len(left)), right)
@@ -227,17 +227,17 @@ def _wide(arc: _Arc) -> Bools:
 
 
 def _parts(arc: _Arc, k: int) -> Iterator[tuple[int, float, float]]:
-    """The quarters through which interval k goes, and z where it comes in and goes out."""
+    """Yield the quarters that interval k passes through, and z where it enters and leaves each."""
     (first, last), (left, right) = arc.quarters[k : k + 2].tolist(), arc.places[k : k + 2].tolist()
     for quarter in range(first, last + 1):
         yield quarter, left if quarter == first else -1.0, right if quarter == last else 1.0
 
 
 def _as_floats(pair: Pair, exponents: tuple[int, int]) -> tuple[float, float]:
-    """The weights as numbers; both times a power of two where one of them, or the scores, would leave their range."""
+    """Return the weights as floats, times a power of two if a weight or score would be out of range."""
     present = [(w, e) for w, e in zip(pair, exponents, strict=True) if w]
     sizes = [abs(w.numerator).bit_length() - w.denominator.bit_length() for w, _ in present]
-    largest = max(size + e for size, (_, e) in zip(sizes, present, strict=True))  # of the scores
+    largest = max(size + e for size, (_, e) in zip(sizes, present, strict=True))  # exponent of the scores
     up = max(-1020 - min(sizes), -1000 - largest)
     down = min(1020 - max(sizes), 1020 - largest)
     factor = Fraction(2) ** min(max(0, up), down)

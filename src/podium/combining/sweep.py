@@ -1,4 +1,4 @@
-"""The exact best α for scores s + α t, of all α at once ([W] §4, [B] 7.1)."""
+"""The exact best α for scores s + α t, over all α at once ([W] §4, [B] 7.1)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from podium.data.canonical import ContentRandom
 from podium.errors import DataError
 from podium.measures import Measure, Ranking, as_measure
 
-PAIRS_AT_ONCE = 1 << 21  # crossings that a thread holds
+PAIRS_AT_ONCE = 1 << 21  # crossings that a thread keeps in memory
 
 
 class Sweep:
-    """The sweep of a measure over data: what does not depend on the scores is computed once.
+    """The sweep of a measure over data. Everything that does not depend on the scores is computed once.
 
     Args:
-        data: the queries whose mean counts.
-        measure: any measure with swap deltas, by value or name.
-        ties: the order of documents that are tied for every α: `"expected"`, the mean over their orders; `"stable"`, in
-            the order of the rows; `"jitter"`, in a random order that depends on content alone; or the name or number of
-            a feature, the higher one first.
-        n_threads: all cores by default.
-        is_part: whether this is a part of the data, in which the measure may be defined for no query.
+        data: the queries to compute the mean over.
+        measure: any measure with swap deltas, as a value or name.
+        ties: how to order documents that are tied for every α: `"expected"` for the mean over their orders, `"stable"`
+            for the order of the rows, `"jitter"` for a random order that only depends on content, or the name or number
+            of a feature, the higher value first.
+        n_threads: the number of threads; all cores by default.
+        is_part: whether this is a part of the data, for which the measure may be undefined.
 
     Example:
         >>> import podium
@@ -65,7 +65,7 @@ class Sweep:
         self.data, self.n_threads = data, n_threads
         fixed = as_measure(measure).fixed(data)
         if ties == "expected" and not fixed.knows_expected_ties:
-            raise DataError(f"{fixed} has no expected value of ties: use ties='stable', 'jitter' or a feature")
+            raise DataError(f"{fixed} does not support ties='expected': use ties='stable', 'jitter' or a feature")
         self.measure = fixed.replace(ties="expected" if ties == "expected" else "stable")
         self.measure.refuse_without_swaps()
         self.order = _tie_order(data, ties)
@@ -74,9 +74,9 @@ class Sweep:
         self.counts = ~np.isnan(values)
         self.n_counted = int(self.counts.sum())
         if not self.counts.any() and not is_part:
-            raise DataError(f"{self.measure} is not defined for any query")
+            raise DataError(f"{self.measure} is undefined for all queries")
         self.tables = self.measure.lookup_tables(self.measure.labels_in(data, self.order), data.offsets)
-        # A query where nothing gains has one value, which `empty` says, in every order.
+        # A query without gains has the same value, that of `empty`, in every order.
         self.constant = np.empty(0)
         if self.tables is not None:
             gaining = np.maximum.reduceat(self.tables.values, data.offsets[:-1]) > 0
@@ -88,45 +88,45 @@ class Sweep:
         return self.measure.values(Ranking(self.data, scores, base=self.order))
 
     def line(self, scores: Floats, slopes: Floats) -> Line:
-        """Scores + α slopes."""
+        """Return the line scores + α slopes."""
         for name, column in (("scores", scores), ("slopes", slopes)):
             if column.shape != (len(self.data),) or not np.isfinite(column).all():
                 raise DataError(f"{name} must be a finite number for each of the {len(self.data)} documents")
         return _LineInMemory(self, scores, slopes)
 
     def sum(self, scores: Floats) -> ExactSum:
-        """The sum of the measure for these scores, of a part of the data."""
+        """Return the sum of the measure for these scores, of a part of the data."""
         return ExactSum.of(self._measured(scores)[self.counts])
 
     def value(self, scores: Floats) -> float:
-        """The mean of the measure for these scores."""
+        """Return the mean of the measure for these scores."""
         values = self._measured(scores)
         return mean(values[self.counts])
 
     def best(self, scores: Floats, slopes: Floats, low: float, high: float, near: float = 1.0) -> SweepResult:
-        """The best α of [low, high] for scores + α slopes.
+        """Return the best α in [low, high] for scores + α slopes.
 
-        The measure is compared on every open interval between crossings, at the two ends and, with expected ties, at
-        the crossings; of equal intervals the nearest to `near` is taken, and its midpoint, or `near` itself where it
-        lies within.
+        It compares the measure on every open interval between crossings, at the two ends and, with expected ties, at
+        the crossings. Of equal intervals it takes the nearest to `near`, and its midpoint, or `near` if that is within
+        the interval.
         """
         require_interval(low, high)
         return best_on_line(self.line(scores, slopes), low, high, near)
 
     def unit(self, scores: Floats) -> float:
-        """What 1 is worth in sums of integers: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
+        """Return the value of 1 in integer sums: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
         return unit_of(self.largest(scores))
 
     def largest(self, scores: Floats) -> float:
-        """The largest |value| of a query, 1 at the least."""
+        """Return the largest |value| of a query, at least 1."""
         return float(np.abs(self._measured(scores)[self.counts]).max(initial=1.0))
 
     def stairs(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> Stairs:
-        """The sum over the queries between the ends, in units."""
+        """Return the sum over the queries between the ends as a step function, in units."""
         return stairs_of(*self.crossings(scores, slopes, low, high, unit), low, high)
 
     def crossings(self, scores: Floats, slopes: Floats, low: float, high: float, unit: float) -> tuple[Turns, int]:
-        """What happens at crossings, and the value just above `low`."""
+        """Return the changes at crossings, and the value just above `low`."""
         tables = self.tables
         if tables is None:
             return self._by_brute_force(scores, slopes, low, high, unit)
@@ -162,7 +162,7 @@ class Sweep:
     def _by_brute_force(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
     ) -> tuple[Turns, int]:
-        """The same for any measure: each query is measured between all its crossings, and at them."""
+        """Return the same for any measure, by measuring each query between and at all its crossings."""
         parts, start = [], 0
         for q in np.flatnonzero(self.counts):
             rows = self.order[self.data.offsets[q] : self.data.offsets[q + 1]]
@@ -207,7 +207,7 @@ class _LineInMemory(Line):
 
 
 def _pieces(candidates: Ints) -> list[tuple[int, int]]:
-    """Ranges of queries with about as many pairs as a thread holds."""
+    """Return ranges of queries with about as many pairs as a thread keeps in memory."""
     pairs = np.cumsum(candidates * (candidates - 1) // 2 + 1)
     edges = np.searchsorted(pairs, np.arange(PAIRS_AT_ONCE, int(pairs[-1]) + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
     marks = np.unique(np.concatenate([[0], np.minimum(edges + 1, len(candidates)), [len(candidates)]]))
@@ -215,7 +215,7 @@ def _pieces(candidates: Ints) -> list[tuple[int, int]]:
 
 
 def _tie_order(data: RankingData, ties: str | int) -> Ints:
-    """The rows of each query in the order of tied documents."""
+    """Return the rows of each query in the order of tied documents."""
     if ties == "expected":
         return data.canonical_order
     if ties == "stable":

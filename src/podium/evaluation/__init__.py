@@ -1,4 +1,4 @@
-"""Evaluation that one can publish: per-query tables, intervals, significance, TREC files."""
+"""Evaluation of rankings: per-query values, confidence intervals, significance tests and TREC files."""
 
 from podium.evaluation.comparing import Comparison, compare
 from podium.evaluation.evaluating import Evaluation, evaluate

@@ -1,4 +1,4 @@
-"""Several rankings, compared query by query."""
+"""Comparison of rankings query by query."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from podium.measures import as_measure, warn_of_powers
 
 @dataclass(frozen=True)
 class Pair:
-    """System b against system a by one measure, on the queries that both have a value for."""
+    """The comparison of system b with system a by one measure, on the queries that have a value for both."""
 
     measure: str
     a: str
     b: str
-    difference: float  # mean of b minus mean of a, with its 95% interval `low` … `high` by Student's t
+    difference: float  # mean of b minus mean of a, with its 95% interval `low` … `high` (Student's t)
     low: float
     high: float
     # p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test
@@ -36,7 +36,7 @@ class Pair:
     p_t_holm: float
     p_random_holm: float
     p_equivalent: float | None  # p of the equivalence test (TOST) with a margin, or None
-    # wins, ties, losses: queries on which b is better, equal, worse
+    # wins, ties, losses: numbers of queries on which b is better, equal, worse
     wins: int
     ties: int
     losses: int
@@ -47,7 +47,7 @@ class Comparison:
     """The result of `compare`.
 
     Attributes:
-        evaluations: for each system, its `Evaluation`.
+        evaluations: the `Evaluation` of each system by name.
         pairs: a `Pair` for each measure and pair of systems.
 
     Example:
@@ -63,14 +63,14 @@ class Comparison:
     pairs: list[Pair]
 
     def moved(self, a: str, b: str, measure: str | None = None, most: int = 10) -> Table:
-        """The queries on which two systems differ most, the largest differences first."""
+        """Return the queries on which two systems differ most, by decreasing difference."""
         for name in (a, b):
             if name not in self.evaluations:
-                raise DataError(f"there is no system {name!r}; there are {', '.join(self.evaluations)}")
+                raise DataError(f"there is no system {name!r}; choose from {', '.join(self.evaluations)}")
         left, right = self.evaluations[a], self.evaluations[b]
         name = str(as_measure(measure)) if measure else next(iter(left.values))
         if name not in left.values:
-            raise DataError(f"{name!r} was not measured; {', '.join(left.values)} were")
+            raise DataError(f"{name!r} was not measured; choose from {', '.join(left.values)}")
         change = np.nan_to_num(right.values[name] - left.values[name])
         order = np.argsort(-np.abs(change), kind="stable")[:most]
         rows = [
@@ -80,13 +80,13 @@ class Comparison:
         return Table(["qid", a, b, f"change of {name}"], rows)
 
     def means_table(self) -> Table:
-        """The mean of each system by each measure."""
+        """Return a table of the mean of each system by each measure."""
         names = list(next(iter(self.evaluations.values())).means)
         rows = [[system, *(result.means[name] for name in names)] for system, result in self.evaluations.items()]
         return Table(["system", *names], rows)
 
     def table(self) -> Table:
-        """A row for each pair."""
+        """Return a table with a row for each pair."""
         columns = [
             "measure", "a", "b", "b - a", "95% from", "to", "p (t)", "p (t, Holm)", "p (random)",
             "p (random, Holm)", "wins", "ties", "losses",
@@ -102,7 +102,7 @@ class Comparison:
         return Table(columns, rows)
 
     def plot(self) -> Any:
-        """Means and paired differences with their 95% intervals, as a chart (extra `report`)."""
+        """Return a chart of the means and paired differences with 95% intervals (extra `report`)."""
         return draw("comparison", self)
 
     def __str__(self) -> str:
@@ -134,11 +134,11 @@ def compare(
     Args:
         data, measures, drop_uniform, judged_only: as in `evaluate`.
         systems: scores by name, as in `evaluate`.
-        baseline: compare the others with this one only; by default every pair is compared.
-        margin: also test whether two systems are equivalent, that is whether their means differ by less than this. No
-            significant difference is not yet equivalence.
-        resamples: of the randomisation test.
-        seed: of the randomisation test.
+        baseline: the only system to compare the others with; by default every pair is compared.
+        margin: if given, also test for equivalence: whether the means of two systems differ by less than this. Systems
+            that do not differ significantly are not necessarily equivalent.
+        resamples: the number of resamples of the randomisation test.
+        seed: the seed of the randomisation test.
 
     Returns:
         The evaluation of each system, and for each pair the difference with its interval and p-values.
@@ -152,7 +152,7 @@ def compare(
 
     """
     if not isinstance(systems, Mapping):
-        raise DataError("systems are given by name, as {'a': scores, 'b': scores}")
+        raise DataError("systems must be a mapping from names to scores, as in {'a': scores, 'b': scores}")
     chosen = as_measures(measures)
     data, rankings = rankings_of(data, list(systems.values()))
     warn_of_powers(chosen, data)
@@ -174,9 +174,9 @@ def compared(
     """Compare evaluations of the same queries, see `compare`."""
     names = list(evaluations)
     if len(names) < 2:
-        raise DataError("a comparison needs at least two systems")
+        raise DataError("pass at least two systems to compare")
     if baseline is not None and baseline not in names:
-        raise DataError(f"there is no system {baseline!r} to be the baseline; there are {', '.join(names)}")
+        raise DataError(f"baseline: there is no system {baseline!r}; choose from {', '.join(names)}")
     sides = list(combinations(names, 2)) if baseline is None else [(baseline, b) for b in names if b != baseline]
     pairs = []
     for measure in evaluations[names[0]].values:
@@ -191,7 +191,7 @@ def compared(
 def _test(
     evaluations: Mapping[str, Evaluation], measure: str, a: str, b: str, margin: float | None, resamples: int, seed: int
 ) -> dict[str, Any]:
-    """One pair's figures, before the correction for the number of pairs."""
+    """Return the figures of one pair, before the correction for the number of pairs."""
     change = evaluations[b].values[measure] - evaluations[a].values[measure]
     both: Bools = ~np.isnan(change)
     differences, weights = change[both], evaluations[a].weights

@@ -1,11 +1,11 @@
-"""One ranking, measured: for all queries, or by groups of queries."""
+"""Evaluation of a ranking, for all queries or by groups of queries."""
 
 from __future__ import annotations
 
 import math
 import numbers
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,11 +27,11 @@ from podium.measures.base import weights_in_means
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
 
-MISSING = "missing"  # the group of queries without an entry: None or NaN
+MISSING = "missing"  # the group of queries whose entry is None or NaN
 
 
 def groups_of(data: RankingData, by: Any) -> NDArray[np.object_]:
-    """The group of each query, as text.
+    """Return the group of each query, as text.
 
     Args:
         data: the queries.
@@ -47,12 +47,12 @@ def groups_of(data: RankingData, by: Any) -> NDArray[np.object_]:
 
 
 def in_order(groups: NDArray[np.object_]) -> list[str]:
-    """The distinct groups, numbers by value before texts by the alphabet."""
+    """Return the distinct groups in order: numbers by value, then text alphabetically."""
     return sorted(set(groups.tolist()), key=_place)
 
 
 def _names(data: RankingData, feature: str) -> Any:
-    """The values of a feature, with the names of categories."""
+    """Return the values of a feature, with the names of categories."""
     values = data.feature(feature)
     number = data.feature_names.index(feature) if data.feature_names else -1
     categories = data.encoding.categories.get(number)
@@ -77,13 +77,13 @@ def _place(group: str) -> tuple[int, float, str]:
     return (0, value, group) if not math.isnan(value) else (1, 0.0, group)
 
 
-TIE_WARNING = 0.001  # how much of a mean ties may decide before there is a warning: 0.1 points
+TIE_WARNING = 0.001  # warn if ties can change a mean by more than this: 0.1 points
 
 Measures = Measure | Graded | str | Iterable[Measure | str]
 
 
 class ByMeasure(dict[str, Any]):
-    """Entries by a measure's name; any way to write the name, or the measure itself, finds them."""
+    """A dictionary by measure, whose keys may be any spelling of the measure's name or the measure itself."""
 
     def __missing__(self, key: Any) -> Any:
         name = str(as_measure(key))
@@ -94,16 +94,16 @@ class ByMeasure(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(ShownAsTable):
-    """Values of measures for each query; NaN where a query is skipped.
+    """The values of measures for each query, NaN for skipped queries.
 
     Attributes:
-        query_ids: the queries.
-        values: for each measure, by name, one value per query.
-        means: their means over the queries that are not skipped.
-        intervals: 95% intervals of the means by Student's t.
-        groups: the group of each query, as text, where there are some (`evaluate(by=…)`); else None.
-        weights: the weight of each query in means, intervals and tests (`query_weights` of the data); None if all count
-            alike.
+        query_ids: the ids of the queries.
+        values: the value for each query by measure.
+        means: the means over the queries that are not skipped.
+        intervals: 95% intervals of the means (Student's t).
+        groups: the group of each query as text, with `evaluate(by=…)`; else None.
+        weights: the weight of each query in means, intervals and tests (`query_weights` of the data); None if all are
+            equal.
 
     Example:
         >>> import podium
@@ -129,14 +129,14 @@ class Evaluation(ShownAsTable):
         object.__setattr__(self, "intervals", ByMeasure(intervals))
 
     def _weighted(self, name: str) -> Floats:
-        """The values of the queries that are not skipped, such that their plain mean is the weighted one."""
+        """Return the values of queries that are not skipped, scaled so that their plain mean is the weighted mean."""
         known = ~np.isnan(self.values[name])
         return with_weights(self.values[name][known], None if self.weights is None else self.weights[known])
 
     def bootstrap(
         self, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
     ) -> dict[str, tuple[float, float]]:
-        """Percentile intervals of the means from queries drawn with replacement."""
+        """Return percentile intervals of the means, from queries drawn with replacement."""
         return ByMeasure(
             {name: bootstrap_interval(self._weighted(name), confidence, resamples, seed) for name in self.values}
         )
@@ -145,7 +145,7 @@ class Evaluation(ShownAsTable):
     def by_group(self) -> dict[str, Evaluation]:
         """The evaluation of the queries of each group."""
         if self.groups is None:
-            raise DataError("there are no groups: evaluate(…, by=…) says what queries are grouped by")
+            raise DataError("the evaluation has no groups: pass by=… to evaluate")
         members = {group: self.groups == group for group in in_order(self.groups)}
         return {
             group: Evaluation(
@@ -158,12 +158,12 @@ class Evaluation(ShownAsTable):
 
     @property
     def per_query(self) -> dict[str, NDArray[Any]]:
-        """Columns for a data frame: `qid`, `group` where there are groups, then each measure."""
+        """Return columns for a data frame: `qid`, `group` if there are groups, then each measure."""
         groups = {} if self.groups is None else {"group": self.groups}
         return {"qid": self.query_ids, **groups, **self.values}
 
     def table(self) -> Table:
-        """Means and intervals, a row for each measure; those of each group first, where there are groups."""
+        """Return a table of means and intervals with a row for each measure, preceded by those of each group."""
         columns = ["measure", "mean", "95% from", "to", "queries"]
         if self.groups is None:
             return Table(columns, self._rows())
@@ -178,14 +178,14 @@ class Evaluation(ShownAsTable):
         return rows
 
     def query_table(self) -> Table:
-        """A row for each query."""
+        """Return a table with a row for each query."""
         columns = list(self.per_query.values())
         rows = [[c[k].item() if hasattr(c[k], "item") else c[k] for c in columns]
                 for k in range(len(self.query_ids))]  # fmt: skip
         return Table(list(self.per_query), rows)
 
     def plot(self) -> Any:
-        """How the values are spread over the queries, with means and 95% intervals, as a chart (extra `report`)."""
+        """Return a chart of the distribution over queries, with means and 95% intervals (extra `report`)."""
         return draw("queries", self)
 
 
@@ -193,24 +193,23 @@ def evaluate(
     data: Any, scores: Any, measures: Measures = "ndcg@10", *, drop_uniform: bool = False, judged_only: bool = False,
     by: Any = None,
 ) -> Evaluation:  # fmt: skip
-    """Measure a ranking. If the data has `query_weights`, means and intervals are weighted by them.
+    """Evaluate a ranking. If the data has `query_weights`, they weight means and intervals.
 
     Args:
         data: documents with labels: `RankingData`, or a frame with columns `qid` and `label`; or TREC judgements
             (`read_qrels`).
-        scores: one number for each row of the data, in its order, higher is better; a model, any object with
-            `predict`, or a function of the data; or a TREC run (`read_run`), whose documents are found by query and
-            document id.
+        scores: one number for each row of the data, higher is better; a model, any object with `predict`, or a function
+            of the data; or a TREC run (`read_run`), which is matched by query and document id.
         measures: names such as `"ndcg@10"` or values such as `NDCG(10)`.
-        drop_uniform: leave out queries whose labels are all equal: every ranking is as good there. ([W] 5.3.)
-        judged_only: take documents without a label, or with a negative one, out of the ranking before measuring it, as
-            `trec_eval -J` does.
-        by: groups of queries that are measured apart as well (`by_group`, `table()`): the name of a feature, a mapping
-            from query id, or an entry for each query or row. It must be constant within a query.
+        drop_uniform: skip queries whose labels are all equal, because every ranking of them is equally good ([W] 5.3).
+        judged_only: remove documents without a label, or with a negative one, from the ranking first, as `trec_eval -J`
+            does.
+        by: how to group queries, to evaluate each group as well (`by_group`, `table()`): the name of a feature, a
+            mapping from query id, or an entry for each query or row, constant within a query.
 
     Warns:
-        PodiumWarning: if a measure does not average over the orders of documents with equal scores, and that decides
-            more than 0.1 points of its mean.
+        PodiumWarning: if the order of documents with equal scores changes the mean of a measure that does not average
+            over these orders by more than 0.1 points.
 
     Returns:
         The value of each measure for each query, with means and intervals.
@@ -236,22 +235,24 @@ def evaluated(
     data: RankingData, ranking: Ranking, measures: list[Measure], drop_uniform: bool, name: str = "",
     trained_by: Iterable[Iterable[str]] = (), judged_only: bool = False,
 ) -> Evaluation:  # fmt: skip
-    """The values of measures, as fixed as those that models were trained by, with a warning where ties decide."""
-    values = {}
+    """Return the values of measures, fixed like those that models were trained by; warn if ties matter."""
+    values: dict[str, Floats] = {}
+    spreads: dict[Measure, float] = {}
     for measure in measures:
         measured = ranking.judged(measure.sources(data)) if judged_only else ranking
         of_queries = measure.fixed_like(*trained_by).values(measured)
         if drop_uniform:
             of_queries = np.where(is_uniform(data, measure.sources(data)), np.nan, of_queries)
         if len(of_queries) and np.isnan(of_queries).all():
-            warn(f"{measure} skips every query: its mean is not defined", stacklevel=3)
+            warn(f"{measure} skips every query, so its mean is undefined", stacklevel=3)
         values[str(measure)] = of_queries
-        _warn_of_ties(measured, measure, name)
+        spreads[measure] = _tie_spread(measured, measure)
+    _warn_of_ties(spreads, name)
     return Evaluation(data.query_ids, values, weights=weights_in_means(data))
 
 
 def as_measures(measures: Measures) -> list[Measure]:
-    """A list of measures without repetition."""
+    """Return a list of distinct measures."""
     if isinstance(measures, Graded):
         return list(measures.measures)
     names = [measures] if isinstance(measures, Measure | str) else list(measures)
@@ -262,29 +263,29 @@ def as_measures(measures: Measures) -> list[Measure]:
 
 
 def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Ranking]]:
-    """Each system's scores as a ranking of one and the same data."""
+    """Return the data, and the ranking of it by each system."""
     if isinstance(data, Qrels):
         if not all(isinstance(scores, Run) for scores in systems):
-            raise DataError("TREC judgements are matched with TREC runs (read_run), not with bare scores")
+            raise DataError("TREC judgements require TREC runs (read_run), not plain scores")
         return pooled(data, systems)
     data = as_data(data)
     return data, [_ranking(data, system) for system in systems]
 
 
 def measures_of(systems: Iterable[Any]) -> list[list[str]]:
-    """For each model among these, the measures it was trained by, with what they took from their data."""
+    """Return the measures that each model among the systems was trained by, with facts about its data."""
     infos = [getattr(model_of(system), "info", None) for system in systems]
     lists = [info.get("measures") for info in infos if isinstance(info, dict)]
     return [[name for name in names if isinstance(name, str)] for names in lists if isinstance(names, list)]
 
 
 def _ranking(data: RankingData, system: Any) -> Ranking:
-    """The ranking by a TREC run, by a model or function, or by scores."""
+    """Return the ranking by a TREC run, by a model or function, or by scores."""
     if isinstance(system, Run):
         return matched(data, system)
     if isinstance(system, str | os.PathLike):
         raise DataError(
-            f"{system!r} is a name, not scores: podium.load(path) gives a model, data.feature(name) a column"
+            f"{system!r} is a name, not scores: pass podium.load(path) for a model, data.feature(name) for a feature"
         )
     if callable(system) or hasattr(system, "predict"):
         system = scores_of(system, data)
@@ -292,7 +293,7 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
 
 
 def is_uniform(data: RankingData, sources: list[str]) -> Bools:
-    """Return the queries whose labels are all equal (a document without a label is as one with 0)."""
+    """Return which queries have equal labels only, counting unlabelled documents as 0."""
     if not data.n_queries:
         return np.empty(0, bool)
     starts, is_uniform = data.offsets[:-1], np.ones(data.n_queries, bool)
@@ -302,18 +303,16 @@ def is_uniform(data: RankingData, sources: list[str]) -> Bools:
     return is_uniform
 
 
-def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
-    """Say how much the order among documents with equal scores can change a mean, if it matters."""
+def _tie_spread(ranking: Ranking, measure: Measure) -> float:
+    """Return by how much the order of documents with equal scores can change the mean of a measure."""
     data, scores = ranking.data, ranking.ranked_scores
     if measure.ties == "expected" or not measure.has_swaps or len(scores) < 2:
-        return
+        return 0.0
     labels = np.nan_to_num(ranking.labels(measure.labels))
     tied = (scores[1:] == scores[:-1]) & (labels[1:] != labels[:-1])
-    tied[data.offsets[1:-1] - 1] = False  # the last of a query and the first of the next
-    if not tied.any():
-        return
-    if np.isnan(measure.values(ranking)).all():
-        return
+    tied[data.offsets[1:-1] - 1] = False  # the last document of a query and the first of the next
+    if not tied.any() or np.isnan(measure.values(ranking)).all():
+        return 0.0
     relevance = np.nan_to_num(data.labels[measure.labels].astype(np.float64))
     best, worst = (
         np.nanmean(measure.values(Ranking(
@@ -321,11 +320,19 @@ def _warn_of_ties(ranking: Ranking, measure: Measure, name: str) -> None:
         )))
         for sign in (1, -1)
     )  # fmt: skip
-    if best - worst > TIE_WARNING and not math.isnan(best):
-        order = "the order of the rows" if measure.ties == "stable" else "an order of their content"
-        advice = "; ties=expected averages over their orders" if measure.knows_expected_ties else ""
-        warn(
-            f"{name}{': ' if name else ''}ties between documents with different labels decide up to "
-            f"{best - worst:.4f} of {measure}, which takes them in {order}{advice}",
-            stacklevel=4,
-        )
+    return 0.0 if math.isnan(best) else float(best - worst)
+
+
+def _warn_of_ties(spreads: Mapping[Measure, float], name: str) -> None:
+    """Warn about all measures of a system whose means depend on the order of documents with equal scores."""
+    large = {measure: spread for measure, spread in spreads.items() if spread > TIE_WARNING}
+    if not large:
+        return
+    listed = ", ".join(f"{spread:.4f} of {measure}" for measure, spread in large.items())
+    orders = {"the order of the rows" if measure.ties == "stable" else "an order of their content" for measure in large}
+    advice = "; ties=expected averages over their orders" if any(one.knows_expected_ties for one in large) else ""
+    warn(
+        f"{name}{': ' if name else ''}ties between documents with different labels, which are taken in "
+        f"{' or '.join(sorted(orders))}, decide up to {listed}{advice}",
+        stacklevel=4,
+    )

@@ -20,19 +20,19 @@ def fuse(*runs: Run, by: Fusion = "rrf", k: float = 60.0, name: str | None = Non
     A document has the score
 
     - `rrf`: Σ 1 / (k + rank), reciprocal rank fusion (Cormack, Clarke and Büttcher 2009);
-    - `combsum`: Σ of its scores, each run's brought to [0, 1] within a query (Fox and Shaw 1994);
+    - `combsum`: Σ of its scores, scaled to [0, 1] within each query of a run (Fox and Shaw 1994);
     - `combmnz`: the same times the number of runs that return it;
-    - `borda`: Σ (n − rank + 1), n the number of documents that any run returns for the query. Those that a run does
-      not return share its remaining points (Aslam and Montague 2001).
+    - `borda`: Σ (n − rank + 1), where n is the number of documents that any run returns for the query. Documents that
+      a run does not return share its remaining points (Aslam and Montague 2001).
 
     Sums are over the runs that return the document. In a run, equal scores are ranked as in trec_eval, by descending
-    document id. If all scores of a query are equal in a run, they become 0. A query counts if one run has it.
+    document id. If all scores of a query are equal in a run, they become 0. The result has every query of any run.
 
     Args:
         *runs: two or more (`read_run`).
         by: the method.
-        k: of `rrf`: the larger, the less the first ranks stand out.
-        name: of the fused run; the method by default.
+        k: the constant of `rrf`; the larger, the less the first ranks dominate.
+        name: the name of the fused run; the method by default.
 
     Returns:
         A run with all documents of the runs.
@@ -46,9 +46,9 @@ def fuse(*runs: Run, by: Fusion = "rrf", k: float = 60.0, name: str | None = Non
 
     """
     if len(runs) < 2 or not all(isinstance(run, Run) for run in runs):
-        raise DataError("fuse takes two or more runs: fuse(read_run('a.run'), read_run('b.run'))")
+        raise DataError("pass at least two runs, as in fuse(read_run('a.run'), read_run('b.run'))")
     if by not in METHODS:
-        raise DataError(f"by must be {', '.join(map(repr, METHODS))}, not {by!r}")
+        raise DataError(f"by must be one of {', '.join(map(repr, METHODS))}, but got {by!r}")
     require_number("k", k, least=0)
     scores: dict[str, Scores] = {}
     for query in dict.fromkeys(query for run in runs for query in run.scores):

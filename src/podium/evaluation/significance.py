@@ -1,4 +1,4 @@
-"""Intervals and tests on per-query values."""
+"""Confidence intervals and significance tests on per-query values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from podium.core.sums import mean
 from podium.core.threads import map_threads, ranges
 from podium.errors import DataError
 
-FIXED_POINT = 2.0**40  # per-query differences as integers; 2^22 queries of differences up to 1 fit
+FIXED_POINT = 2.0**40  # scale of per-query differences as integers: 2^22 queries with differences up to 1 fit
 
 
 def t_interval(values: Floats) -> tuple[float, float]:
-    """Student's 95% interval for the mean."""
+    """Return Student's 95% interval of the mean."""
     from scipy import stats
 
     if len(values) < 2:
@@ -30,7 +30,7 @@ def t_interval(values: Floats) -> tuple[float, float]:
 
 
 def standard_error(values: Floats, middle: float) -> float:
-    """The standard error of a mean, given the mean."""
+    """Return the standard error of a mean, given the mean."""
     n = len(values)
     return math.sqrt(math.fsum((values - middle) ** 2) / (n - 1) / n)
 
@@ -38,14 +38,14 @@ def standard_error(values: Floats, middle: float) -> float:
 def bootstrap_interval(
     values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """The percentile interval of means of values drawn with replacement."""
+    """Return the percentile interval of the means of values drawn with replacement."""
     if resamples < 1 or not 0 < confidence < 1:
         raise DataError(
-            f"bootstrap takes at least 1 resample and a confidence between 0 and 1, not {resamples}, {confidence}"
+            f"resamples must be at least 1 and confidence between 0 and 1, but got {resamples} and {confidence}"
         )
     if len(values) < 2:
         return math.nan, math.nan
-    ordered = np.sort(values)  # the order of queries does not matter
+    ordered = np.sort(values)  # so that the order of queries does not matter
     key = seed_of("bootstrap", seed)
     means = np.empty(resamples)
     for _ in map_threads(
@@ -58,7 +58,7 @@ def bootstrap_interval(
 
 @kernel
 def bootstrap_means(values: Floats, key: np.uint64, first: Int, means: Floats) -> None:
-    """Means of as many values drawn with replacement."""
+    """Compute means of values drawn with replacement."""
     n = len(values)
     for b in range(len(means)):
         total = 0.0
@@ -69,7 +69,7 @@ def bootstrap_means(values: Floats, key: np.uint64, first: Int, means: Floats) -
 
 
 def paired_t(differences: Floats) -> float:
-    """The two-sided p of Student's paired t-test: could these differences have mean 0?"""
+    """Return the two-sided p of Student's paired t-test, whose null hypothesis is that the mean is 0."""
     from scipy import stats
 
     if len(differences) < 2:
@@ -82,11 +82,11 @@ def paired_t(differences: Floats) -> float:
 
 
 def equivalence(differences: Floats, margin: float) -> float:
-    """The p of two one-sided t-tests (TOST, Schuirmann 1987): small, the mean lies within ±margin."""
+    """Return the p of two one-sided t-tests (TOST, Schuirmann 1987); if it is small, the mean is within ±margin."""
     from scipy import stats
 
     if not margin > 0:
-        raise DataError(f"the margin of an equivalence test must be positive, but is {margin}")
+        raise DataError(f"margin must be positive, but got {margin}")
     if len(differences) < 2:
         return math.nan
     middle = mean(differences)
@@ -100,12 +100,12 @@ def equivalence(differences: Floats, margin: float) -> float:
 
 
 def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int = 100_000, seed: int = 0) -> float:
-    """The two-sided p of Fisher's randomisation test: how often do random signs give as large a mean?
+    """Return the two-sided p of Fisher's randomisation test: how often random signs give as large a mean.
 
     The observed signs count as one of the resamples, so p is never 0.
     """
     if resamples < 1:
-        raise DataError(f"resamples must be at least 1, but is {resamples}")
+        raise DataError(f"resamples must be at least 1, but got {resamples}")
     if len(differences) == 0:
         return math.nan
     scale = FIXED_POINT / max(1.0, float(np.abs(differences).max()))
@@ -125,10 +125,10 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
 
 @kernel
 def sign_flips(differences: Ints, keys: UInt64s, first_word: Int, sums: Ints) -> None:
-    """Sums of the differences under random signs, 64 resamples a word.
+    """Compute sums of the differences with random signs, 64 resamples per word.
 
-    Integers: the sums are exact, so that those equal to the observed one are found equal. The signs come
-    from the queries' keys: the order of the queries does not matter.
+    Integer sums are exact, so that a sum equal to the observed one is recognized. The signs depend on the queries'
+    keys, so the order of queries does not matter.
     """
     for word in range(sums.shape[0]):
         for k in range(64):
@@ -142,9 +142,9 @@ def sign_flips(differences: Ints, keys: UInt64s, first_word: Int, sums: Ints) ->
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm 1979): compare each with the level for all of them."""
+    """Return p-values corrected for their number (Holm 1979), to compare with the familywise level."""
     order = sorted((k for k, p in enumerate(p_values) if not math.isnan(p)), key=lambda k: p_values[k])
-    corrected = [math.nan] * len(p_values)  # a test that could not be computed does not count
+    corrected = [math.nan] * len(p_values)  # tests that could not be computed do not count
     highest = 0.0
     for rank, k in enumerate(order):
         highest = max(highest, min(1.0, (len(order) - rank) * p_values[k]))

@@ -1,4 +1,4 @@
-"""A table, for terminals, papers and programs."""
+"""Tables for terminals, papers and programs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns and rows of texts and numbers; what people read has four decimals, what programs read all."""
+    """Named columns and rows of text and numbers; display formats show four decimals, CSV and JSON all digits."""
 
     columns: list[str]
     rows: list[list[Any]]
 
     def render(self, kind: str = "text") -> str:
-        """As `text`, `markdown`, `latex`, `csv`, `json` or `html`."""
+        """Return the table as `text`, `markdown`, `latex`, `csv`, `json` or `html`."""
         if kind == "html":
             return html_table(self.columns, self.texts(), self.numeric())
         if kind == "json":
@@ -43,7 +43,7 @@ class Table:
         if kind == "latex":
             return _latex(cells, self.numeric())
         if kind not in ("text", "markdown"):
-            raise DataError(f"a table is rendered as {', '.join(FORMATS)}, not as {kind!r}")
+            raise DataError(f"the format of a table must be one of {', '.join(FORMATS)}, but got {kind!r}")
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
         numeric = self.numeric()
         lines = [
@@ -56,15 +56,15 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
 
     def records(self) -> list[dict[str, Any]]:
-        """Rows as dictionaries of plain values, None for what is not defined."""
+        """Return rows as dictionaries of plain values, with None for undefined ones."""
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
     def texts(self) -> list[list[str]]:
-        """The cells as people read them."""
+        """Return the cells as text for display."""
         return [[_shown(cell, name) for cell, name in zip(row, self.columns, strict=True)] for row in self.rows]
 
     def numeric(self) -> list[bool]:
-        """For each column whether it holds numbers."""
+        """Return whether each column is numeric."""
         return [any(isinstance(row[k], int | float) for row in self.rows) for k in range(len(self.columns))]
 
     def __str__(self) -> str:

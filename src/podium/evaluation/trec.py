@@ -1,7 +1,7 @@
-"""Files of scores and judgements.
+"""TREC runs and judgements, and files of plain scores.
 
-TREC's runs are lines `query Q0 document rank score name`, its judgements `query subtopic document label`. A file of
-plain scores has one number on each line.
+A run has lines `query Q0 document rank score name`, judgements have lines `query subtopic document label`. A file of
+plain scores has one number per line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podium.errors import DataError, FileFormatError, warn
 from podium.measures import Ranking
 from podium.measures.ranking import checked_scores
 
-MOST_SUBTOPICS = 100  # of a file of judgements; each is a column of labels for all documents
+MOST_SUBTOPICS = 100  # per file of judgements; each is a column of labels for all documents
 LARGEST_LABEL = float(np.finfo(np.float32).max)
 _LINE_END = re.compile(r"\r\n|\n|\r")  # `str.splitlines` also cuts at form feeds and Unicode's separators
 _WORD = re.compile(r"[^ \t\v\f]+")  # `str.split` also cuts at no-break spaces and Unicode's other blanks
@@ -37,7 +37,7 @@ _LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "
 
 @dataclass(frozen=True)
 class Run:
-    """Documents and scores that a system returned, by query: `scores[query][document]`.
+    """The documents and scores that a system returned by query: `scores[query][document]`.
 
     Example:
         >>> from podium.evaluation import Qrels, Run
@@ -54,7 +54,7 @@ class Run:
         write_text(path, "".join(self.lines()))
 
     def lines(self) -> list[str]:
-        """Return the lines of the file."""
+        """Return the lines of a TREC file."""
         name = _run_name(self.name)
         return [
             f"{_word(query, 'query id')} Q0 {_word(document, 'document id')} {rank} {scores[document]!r} {name}\n"
@@ -64,16 +64,16 @@ class Run:
 
 
 def ranked_documents(scores: dict[str, float]) -> list[str]:
-    """Return the documents of a query from the top; equal scores as in trec_eval, by descending document id."""
+    """Return the documents of a query by rank; ties are in descending order of ids, as in trec_eval."""
     return sorted(sorted(scores, reverse=True), key=lambda document: -scores[document])
 
 
 @dataclass(frozen=True)
 class Qrels:
-    """Judgements, by query: `labels[query][document]`.
+    """Judgements by query: `labels[query][document]`.
 
     Attributes:
-        labels: of each document; the highest of its subtopics, if there are any.
+        labels: the label of each document, the highest of its subtopics if there are any.
         subtopics: judgements by subtopic, for measures of diversity: `subtopics[subtopic][query][document]`.
 
     Example:
@@ -90,7 +90,7 @@ class Qrels:
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    r"""Read a TREC run; the ranks in it are ignored, as trec_eval does: the scores decide.
+    r"""Read a TREC run; its ranks are ignored in favour of the scores, as in trec_eval.
 
     Args:
         path: a text file, compressed or not, of lines `query Q0 document rank score name`.
@@ -107,15 +107,15 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
     """
     scores: dict[str, dict[str, float]] = {}
-    names: dict[str, int] = {}  # with the line of each
+    names: dict[str, int] = {}  # the first line of each name
     for line, (query, _, document, _, score, name) in _lines(path, 6, "query Q0 document rank score name"):
         _add_entry(scores, query, document, _number(path, line, score, "score"), path, line)
         names.setdefault(name, line)
     if len(names) > 1:
         (first, _), (second, line), *_ = names.items()
         warn(
-            f"{os.fspath(path)}, line {line}: the run is named {second!r:.60}, and {first!r:.60} before: a file of "
-            f"{len(names)} runs is read as one"
+            f"{os.fspath(path)}, line {line}: the run is named {second!r:.60}, but {first!r:.60} before; {len(names)} "
+            "runs in one file are read as one"
         )
     return Run(next(reversed(names)), scores)
 
@@ -151,8 +151,8 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
         documents[document] = max(label, documents.get(document, -math.inf))
     if len(subtopics) > MOST_SUBTOPICS:
         warn(
-            f"the second column of {os.fspath(path)} has {len(subtopics)} different values, which are not read as "
-            f"subtopics: there are at most {MOST_SUBTOPICS}"
+            f"the second column of {os.fspath(path)} has {len(subtopics)} different values, which is too many to be "
+            f"subtopics (at most {MOST_SUBTOPICS}), so it is ignored"
         )
     return Qrels(labels, subtopics if 1 < len(subtopics) <= MOST_SUBTOPICS else {})
 
@@ -161,10 +161,10 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
     """Write the ranking of data by scores as a TREC run.
 
     Args:
-        data: the documents; their ids, or else their row numbers, name them.
+        data: the documents, identified by their ids or else by row numbers.
         scores: a finite number for each row.
-        path: where to.
-        name: of the run, a word.
+        path: the file to write.
+        name: the name of the run, a word.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -180,11 +180,11 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
 
 
 def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -> list[str]:
-    """The lines of a TREC run; where rows name the documents, they count on from `rows_before`."""
+    """Return the lines of a TREC run; row numbers that identify documents start from `rows_before`."""
     name = _run_name(name)
     ranking = Ranking(data, scores, base=data.order)
     if not np.isfinite(ranking.scores).all():
-        raise DataError("a TREC run holds finite scores only")
+        raise DataError("the scores of a TREC run must be finite")
     ids = _pairs_of_ids(data, rows_before)
     lines = []
     for query in range(data.n_queries):
@@ -195,11 +195,11 @@ def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -
 
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "relevance") -> None:
-    """Write labels as TREC judgements; they must be whole numbers, and documents without one are left out.
+    """Write labels, which must be whole numbers, as TREC judgements; unlabelled documents are omitted.
 
     Args:
         data: the documents.
-        path: where to.
+        path: the file to write.
         labels: the label source.
 
     Example:
@@ -218,13 +218,13 @@ def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "
     values, ids = data.labels[labels], _pairs_of_ids(data)
     present = values[~np.isnan(values)]
     if (present != np.floor(present)).any():
-        raise DataError(f"TREC judgements are whole numbers, but the labels {labels!r} are not")
+        raise DataError(f"the labels {labels!r} must be whole numbers to be written as TREC judgements")
     labelled = np.flatnonzero(~np.isnan(values))
     write_text(path, "".join(f"{ids[row][0]} 0 {ids[row][1]} {int(values[row])}\n" for row in labelled))
 
 
 def matched(data: RankingData, run: Run) -> Ranking:
-    """A run as a ranking of data, its documents found by query and document id."""
+    """Return a run as a ranking of data, matched by query and document id."""
     left = {(query, document) for query, documents in run.scores.items() for document in documents}
     scores, retrieved = np.zeros(data.n_documents), np.zeros(data.n_documents, bool)
     for row, (query, document) in enumerate(_pairs_of_ids(data)):
@@ -234,30 +234,29 @@ def matched(data: RankingData, run: Run) -> Ranking:
     if left:
         query, document = min(left)
         raise DataError(
-            f"the run {run.name!r} has {len(left)} documents that are not in the data, such as {document!r} of "
+            f"the run {run.name!r} has {len(left)} documents that are not in the data, for example {document!r} of "
             f"query {query!r}"
         )
     return Ranking(data, checked_scores(scores, len(scores)), retrieved=retrieved)
 
 
 def _pairs_of_ids(data: RankingData, rows_before: int = 0) -> list[tuple[str, str]]:
-    """(query, document) of each row; no two rows may share them."""
+    """Return the (query, document) ids of each row; raise if two rows have the same."""
     documents = _document_ids(data, rows_before)
     pairs = [(_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), documents, strict=True)]
     if len(set(pairs)) < len(pairs):
         query, document = first_repeated(pairs)
         raise DataError(
-            f"document {document!r} stands twice in query {query!r}: in TREC files ids tell documents apart"
+            f"document ids must be distinct within a query for TREC files, but {document!r} occurs twice in {query!r}"
         )
     return pairs
 
 
 def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking]]:
-    """Judgements and runs as rankings of one data set without features.
+    """Return judgements and runs as rankings of one data set without features.
 
-    All queries with judgements count, also those that a run lacks. Relevant documents that a run did
-    not return count as relevant but have no rank. Equal scores are ordered as in trec_eval, by descending
-    document id.
+    All queries with judgements count, even if a run lacks them. Relevant documents that a run did not return count as
+    relevant but have no rank. Ties are in descending order of document ids, as in trec_eval.
     """
     if not qrels.labels:
         raise DataError("there are no judgements")
@@ -287,7 +286,7 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
     for run in runs:
         listed = [run.scores.get(query, {}).get(document) for query, document in rows]
         retrieved = np.array([score is not None for score in listed])
-        # trec_eval keeps scores in single precision, and so what ties there ties here.
+        # trec_eval stores scores in single precision; we round as well to get the same ties.
         with np.errstate(over="ignore"):
             scores = np.array([0.0 if score is None else score for score in listed], np.float32)
         rankings.append(Ranking(data, scores, base=data.order, retrieved=retrieved))
@@ -295,13 +294,13 @@ def pooled(qrels: Qrels, runs: Sequence[Run]) -> tuple[RankingData, list[Ranking
 
 
 def _check_overlap(qrels: Qrels, run: Run) -> None:
-    """Say where judgements and run are of different queries."""
+    """Raise if judgements and run have no query in common; warn if they have different queries."""
     missing = [query for query in qrels.labels if query not in run.scores]
     extra = [query for query in run.scores if query not in qrels.labels]
     if len(missing) == len(qrels.labels):
         raise DataError(
-            f"the run {run.name!r} has no query of the judgements: {next(iter(run.scores), 'none')!r} in the one, "
-            f"{missing[0]!r} in the other"
+            f"the run {run.name!r} and the judgements have no query in common: the run has "
+            f"{next(iter(run.scores), 'none')!r}, …, the judgements {missing[0]!r}, …"
         )
     if missing or extra:
         warn(
@@ -312,13 +311,13 @@ def _check_overlap(qrels: Qrels, run: Run) -> None:
 
 
 def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bool = False) -> Any:
-    """The fields of each line; with `is_open` there may be more of them, and comments, which are left out."""
+    """Return the fields of each line; with `is_open`, further fields and comments are allowed and ignored."""
     is_empty = True
     for number, line in enumerate(text_lines(path), 1):
         if "\0" in line:
-            raise FileFormatError(os.fspath(path), "there is a NUL character: this is not text", line=number)
+            raise FileFormatError(os.fspath(path), "found a NUL character: this is not a text file", line=number)
         parts = line.split()
-        if parts != _WORD.findall(line):  # trec_eval reads such a blank as part of an id
+        if parts != _WORD.findall(line):  # trec_eval reads other Unicode spaces as part of an id
             raise FileFormatError(
                 os.fspath(path),
                 f"expected '{shape}', separated by spaces or tabs, but found {line[:60]!r}",
@@ -333,11 +332,11 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bo
         is_empty = False
         yield number, parts
     if is_empty:
-        raise FileFormatError(os.fspath(path), f"is empty; expected lines '{shape}'")
+        raise FileFormatError(os.fspath(path), f"is empty, but expected lines '{shape}'")
 
 
 def text_lines(path: str | os.PathLike[str]) -> list[str]:
-    """The lines of a text file, compressed or not, without a byte order mark."""
+    """Return the lines of a text file, compressed or not, without a byte order mark."""
     content = b"".join(block.text.tobytes() for block in text_blocks(to_path(path)))
     try:
         lines = _LINE_END.split(content.decode("utf-8"))
@@ -350,12 +349,12 @@ def text_lines(path: str | os.PathLike[str]) -> list[str]:
 def _number(path: str | os.PathLike[str], line: int, text: str, what: str, most: float = sys.float_info.max) -> float:
     value = _parsed(text)
     if not abs(value) <= most:
-        raise FileFormatError(os.fspath(path), f"the {what} {text!r:.60} is not a finite number", line=line)
+        raise FileFormatError(os.fspath(path), f"the {what} must be a finite number, but found {text!r:.60}", line=line)
     return value
 
 
 def _parsed(text: str) -> float:
-    """A number as C reads it, or NaN: Python's `float` also takes 1_000 and the digits of other scripts."""
+    """Return a number as C parses it, or NaN; Python's `float` also accepts 1_000 and digits of other scripts."""
     try:
         return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -367,12 +366,12 @@ def _add_entry(
 ) -> None:
     documents = table.setdefault(query, {})
     if document in documents:
-        raise FileFormatError(os.fspath(path), f"document {document!r} stands twice for query {query!r}", line=line)
+        raise FileFormatError(os.fspath(path), f"document {document!r} occurs twice for query {query!r}", line=line)
     documents[document] = value
 
 
 def _document_ids(data: RankingData, rows_before: int) -> list[str]:
-    """A word for each document: its id, LETOR's docid from a comment, or its row's number."""
+    """Return a word for each document: its id, LETOR's docid from a comment, or its row number."""
     if data.document_ids is None:
         return [f"row{rows_before + row}" for row in range(data.n_documents)]
     words: NDArray[Any] = data.document_ids
@@ -382,18 +381,18 @@ def _document_ids(data: RankingData, rows_before: int) -> list[str]:
 
 def _run_name(name: str) -> str:
     if not name or any(c.isspace() for c in name):
-        raise DataError(f"a run's name is a word without blanks, not {name!r}")
+        raise DataError(f"the name of a run must be a word without spaces, but got {name!r}")
     return name
 
 
 def _word(text: str, what: str) -> str:
     if not text or any(c.isspace() for c in text):
-        raise DataError(f"the {what} {text!r} cannot stand in a TREC file: it must be a word without blanks")
+        raise DataError(f"the {what} must be a word without spaces for a TREC file, but is {text!r}")
     return text
 
 
 def read_scores(path: str | os.PathLike[str]) -> Floats | Run:
-    """Scores from a file: one number on each line, in the order of the data's rows, or a TREC run."""
+    """Read scores from a file: one number per line in the order of the data's rows, or a TREC run."""
     lines = text_lines(path)
     while lines and not lines[-1].strip():
         lines.pop()

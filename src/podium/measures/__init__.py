@@ -1,4 +1,4 @@
-"""Measures of rankings as immutable values: per-query values, swap deltas, names that parse back."""
+"""Measures of rankings as immutable values, with per-query values, swap deltas, and names that can be parsed."""
 
 from podium.measures.base import Example, Measure
 from podium.measures.binary import F1, RBP, InterpolatedPrecision, Precision, Recall, RPrecision

@@ -1,4 +1,4 @@
-"""What a measure is: a value that can be computed, differenced and named; and sums over ranked lists."""
+"""The classes `Measure` and `ListMeasure`, the base of all measures."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ VALUE_OF_EMPTY = {"zero": 0.0, "one": 1.0, "skip": np.nan}
 
 
 class Example(NamedTuple):
-    """A reference value: what a measure gives for one list, worked by hand or printed in a paper.
+    """A reference value: the value of a measure for one list, computed by hand or printed in a paper.
 
     Attributes:
-        measure: its text, such as `ndcg@3`.
-        labels: of the documents from the top; NaN for no label.
+        measure: the measure as text, for example `ndcg@3`.
+        labels: the labels of the documents by rank; NaN for unlabelled ones.
         value: the exact value.
-        scores: of the documents, where ties matter; by default they fall from rank to rank.
+        scores: the scores of the documents, if ties matter; by default they are distinct.
 
     Example:
         >>> from podium.measures import NDCG, parse
@@ -56,19 +56,20 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """A measure of rankings, higher is better. Immutable; `str(m)` is a name that parses back.
+    """A measure of rankings, where higher is better.
 
-    A measure of your own is a subclass with a `value`. It has a name, it can be trained on (its swap deltas come by
-    brute force), and with the decorator `register` its name parses.
+    Measures are immutable, and `parse(str(measure))` is the same measure. To add a measure, write a subclass with a
+    `value` method. Models can be trained on it, with swap deltas by brute force. The decorator `register` makes its
+    name known to `parse`.
 
     Args:
-        cutoff: ranks below it do not count; None for all ranks.
+        cutoff: the number of top ranks that count; None for all ranks.
         labels: the label source.
-        ties: how documents with equal scores count: `"expected"`, the mean over all their orders, the default of
-            measures that have a formula for it; `"canonical"`, in an order that depends on their content alone; or
-            `"stable"`, in the order of the data's rows.
-        empty: what a query without relevant documents gets: `"zero"`, `"one"`, or `"skip"`, that is NaN, left
-            out of means.
+        ties: how to rank documents with equal scores: `"expected"` takes the mean over all their orders (the default
+            of measures that have a formula for it), `"canonical"` an order that only depends on their content, and
+            `"stable"` the order of the rows.
+        empty: the value of a query without relevant documents: `"zero"`, `"one"`, or `"skip"` for NaN, which means
+            ignore.
 
     Example:
         >>> from podium.measures import Measure
@@ -87,35 +88,35 @@ class Measure(ABC):
     empty: Empty = "zero"
 
     name: ClassVar[str] = ""
-    aliases: ClassVar[tuple[str, ...]] = ()  # other names that parse
-    at: ClassVar[str] = "cutoff"  # the parameter that a name gives after @
-    examples: ClassVar[tuple[Example, ...]] = ()  # reference values, run by the tests
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names for `parse`
+    at: ClassVar[str] = "cutoff"  # the parameter after @ in a name
+    examples: ClassVar[tuple[Example, ...]] = ()  # reference values, which the tests check
     knows_expected_ties: ClassVar[bool] = False
     has_swaps: ClassVar[bool] = True
     has_cutoff: ClassVar[bool] = True
-    needs_cutoff: ClassVar[bool] = False  # whether without a cutoff every order has the same value
-    knows_retrieved: ClassVar[bool] = False  # whether relevant documents that a run did not return make sense to it
+    needs_cutoff: ClassVar[bool] = False  # whether all orders have the same value without a cutoff
+    knows_retrieved: ClassVar[bool] = False  # whether it is defined for relevant documents that a run did not return
 
     def __post_init__(self) -> None:
         if self.cutoff is not None and not self.has_cutoff:
-            raise DataError(f"{self._word()} looks at the whole list; it has no cutoff")
+            raise DataError(f"{self._word()} measures the whole list: it does not support a cutoff")
         if self.cutoff is not None and not isinstance(self.cutoff, bool):
             with suppress(TypeError):
                 object.__setattr__(self, "cutoff", operator.index(self.cutoff))
         if self.cutoff is not None and (
             isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int) or not 1 <= self.cutoff < 2**31
         ):
-            raise DataError(f"the cutoff of {self._word()} must be a whole number from 1 on, not {self.cutoff!r}")
+            raise DataError(f"the cutoff of {self._word()} must be a positive whole number, but got {self.cutoff!r}")
         if not isinstance(self.labels, str):
-            raise DataError(f"labels names a label source, not {self.labels!r}")
+            raise DataError(f"labels must be the name of a label source, but got {self.labels!r}")
         if self.ties is None:
             object.__setattr__(self, "ties", self._usual_ties())
         if self.ties not in ("expected", "canonical", "stable"):
-            raise DataError(f"ties must be 'expected', 'canonical' or 'stable', not {self.ties!r}")
+            raise DataError(f"ties must be 'expected', 'canonical' or 'stable', but got {self.ties!r}")
         if self.ties == "expected" and not self.knows_expected_ties:
-            raise DataError(f"{self._word()} has no expectation over ties; use ties='canonical'")
+            raise DataError(f"{self._word()} does not support ties='expected': use ties='canonical'")
         if self.empty not in VALUE_OF_EMPTY:
-            raise DataError(f"empty must be 'zero', 'one' or 'skip', not {self.empty!r}")
+            raise DataError(f"empty must be 'zero', 'one' or 'skip', but got {self.empty!r}")
 
     @classmethod
     def _word(cls) -> str:
@@ -138,47 +139,47 @@ class Measure(ABC):
         return self._word() + parameters + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
     def replace(self, **changes: Any) -> Self:
-        """The measure with some parameters changed."""
+        """Return the measure with some parameters changed."""
         return replace(self, **changes)
 
     def fixed(self, *data: RankingData) -> Self:
-        """The measure with what it takes from data fixed, so that other data is measured alike."""
+        """Return the measure with parameters that depend on data, such as the highest label, fixed to these data."""
         return self
 
     def is_defined_on(self, data: RankingData) -> bool:
-        """Whether the data has what is measured: a label above 0."""
+        """Return whether the data has what the measure needs, a positive label."""
         return self.labels in data.labels and bool((data.labels[self.labels] > 0).any())
 
     def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
-        """The measure with what it takes from data as in the measures that models were trained by."""
+        """Return the measure with data-dependent parameters fixed as in the measures that models were trained by."""
         return self
 
     def power(self, *data: RankingData) -> float:
-        """The largest x of all gains 2^x, 0 for measures without such."""
+        """Return the largest exponent x of a gain 2^x, 0 for measures without such gains."""
         return 0.0
 
     @abstractmethod
     def value(self, labels: Floats) -> float:
-        """The value of one query that is not empty, from its labels in rank order, as `prepared` gives them."""
+        """Return the value of one query that is not empty, from its labels by rank, as `prepared` returns them."""
 
     def prepared(self, labels: NDArray[Any]) -> Floats:
-        """Labels as `value` takes them: a document without one counts as 0."""
+        """Return labels for `value`, with 0 for unlabelled documents."""
         return np.nan_to_num(np.asarray(labels, np.float64))
 
     def is_empty(self, labels: Floats) -> bool:
-        """Whether a query has no relevant document."""
+        """Return whether a query has no relevant document."""
         return not (labels > 0).any()
 
     def sources(self, data: RankingData) -> list[str]:
-        """The label sources of the data that the measure looks at."""
+        """Return the label sources of the data that the measure uses."""
         return [self.labels]
 
     def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
-        """The labels that are measured, in an order of the rows; NaN where there is none."""
+        """Return the labels in an order of the rows; NaN for unlabelled documents."""
         return labels_in_order(data, self.labels, order)
 
     def values(self, ranking: Ranking) -> Floats:
-        """One value for each query, in the order of `data.query_ids`; NaN where a query is skipped."""
+        """Return a value for each query in the order of `data.query_ids`; NaN for skipped queries."""
         self.refuse_unretrieved(ranking, self.sources(ranking.data))
         ranking = ranking.for_ties(self.ties)
         labels = self.prepared(self.labels_in(ranking.data, ranking.order))
@@ -191,35 +192,35 @@ class Measure(ABC):
         return result
 
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
-        """The value of one query. Measures that know them see which documents at the end have no rank.
+        """Return the value of one query, of whose documents the first `n_ranked` have a rank.
 
-        For others these have no label (`refuse_unretrieved`), and are left out.
+        For measures without `knows_retrieved`, the others have no label (`refuse_unretrieved`) and are dropped.
         """
         return self.value(labels if self.knows_retrieved else labels[:n_ranked])
 
     def mean(self, ranking: Ranking) -> float:
-        """The mean over the queries that have a value, weighted by `query_weights`; the same in any order of them."""
+        """Return the mean over the queries that have a value, weighted by `query_weights`, in any order."""
         return mean_of_known(self.values(ranking), weights_in_means(ranking.data))
 
     def sums(self, ranking: Ranking) -> Any:
-        """Sums over the queries of a part of the data (`podium.core.merging`) from which the mean of all follows."""
+        """Return the sums over the queries of a part of the data (`podium.core.merging`) for `mean_of_sums`."""
         return sums_of_known(self.values(ranking), weights_in_means(ranking.data))
 
     def mean_of_sums(self, sums: Any) -> float:
-        """The mean, from the `sums` of all parts together; the same bits as `mean`."""
+        """Return the mean from the merged `sums` of all parts, with the same bits as `mean`."""
         total, count = map(float, sums)
         return total / count if count else math.nan
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """How the value of one query changes when two documents swap ranks, all others staying.
+        """Return how the value of one query changes when two documents swap ranks.
 
         Args:
-            labels: the query's labels in rank order.
-            first, last: the rows to compute, so that a long query need not be held at once.
+            labels: the query's labels by rank.
+            first, last: the range of rows to compute, to save memory for long queries.
 
         Returns:
-            Row i − first holds Z(after) − Z(before) for ranks i < j in column j, and 0 for j ≤ i. (It is
-            the same for (j, i).) A query without relevant documents has zeros.
+            An array whose row i − first has Z(after) − Z(before) for ranks i < j in column j, and 0 for j ≤ i. (The
+            change for (j, i) is the same.) It is 0 for a query without relevant documents.
 
         """
         self.refuse_without_swaps()
@@ -239,58 +240,59 @@ class Measure(ABC):
         return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables | None:
-        """The lookup tables by which gradients and the sweep over α compute changes of this measure fast.
+        """Return the lookup tables for fast computation of changes of this measure by gradients and the sweep over α.
 
         Args:
-            labels: of all documents, query after query, in any order within a query.
+            labels: the labels of all documents by query, in any order within a query.
             offsets: where each query begins.
 
         Returns:
-            None where the measure belongs to no family: then `swaps` and `values` are called instead, which is slow.
+            The tables, or None if the measure does not belong to a family. Then `swaps` and `values` are used, which
+            is slow.
 
         """
         return None
 
     def refuse_unretrieved(self, ranking: Ranking, sources: Iterable[str]) -> None:
-        """Raise if a document with a label has no rank, unless the measure says what it is worth."""
+        """Raise if a labelled document has no rank, unless the measure is defined for that."""
         if ranking.retrieved is None or ranking.retrieved.all() or self.knows_retrieved:
             return
         labels = [
             ranking.data.labels[source][~ranking.retrieved] for source in sources if source in ranking.data.labels
         ]
         if not labels or not all(np.isnan(of_source).all() for of_source in labels):
-            raise DataError(f"{self._word()} is not defined for runs that did not return all judged documents")
+            raise DataError(f"{self._word()} is undefined for runs that do not return all judged documents")
 
     def refuse_without_swaps(self) -> None:
-        """Raise if the measure is not a function of ranks, and so cannot be trained on."""
+        """Raise if the measure cannot be trained on because it is not a function of ranks."""
         if not self.has_swaps:
-            raise DataError(f"{self._word()} has no swap deltas: it cannot be trained on, only evaluated")
+            raise DataError(f"{self._word()} cannot be trained on, only evaluated, because it has no swap deltas")
 
     def _with_empties(self, values: Floats, is_empty: Bools) -> Floats:
         return np.where(is_empty, VALUE_OF_EMPTY[self.empty], values)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures that take part in a choice: this one."""
+        """The measures to choose candidates by: this one."""
         return (self,)
 
     def pick(self, means: Floats) -> int:
-        """The candidate (row) with the best mean; of equal ones the first. NaN is never best."""
+        """Return the index of the candidate with the best mean, the first of ties; NaN is never best."""
         return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
 
     def pick_and_keep(self, means: Floats) -> tuple[int, list[int]]:
-        """What `pick` says, and the candidates, ascending, that it may still say when others come: that one alone."""
+        """Return the result of `pick`, and the candidates that it may return later when more are added: only that."""
         best = self.pick(means)
         return best, [best]
 
 
 def weights_in_means(data: RankingData) -> Floats | None:
-    """The weights of queries in means of measures; None if all count alike."""
+    """Return the weights of queries in means of measures; None if all are equal."""
     return None if data.query_weights is None else data.query_weights.astype(np.float64)
 
 
 def sums_of_known(values: Floats, weights: Floats | None = None) -> Total:
-    """The sum and the number of the values that are not NaN; with weights Σ w v and Σ w."""
+    """Return the sum and the number of the values that are not NaN; with weights, Σ w v and Σ w."""
     known = ~np.isnan(values)
     if weights is not None:
         return Total((ExactSum.of((weights * values)[known]), ExactSum.of(weights[known])))
@@ -298,48 +300,48 @@ def sums_of_known(values: Floats, weights: Floats | None = None) -> Total:
 
 
 def best_of(means: Floats) -> int:
-    """The index of the highest mean, the first of equal ones; NaN counts as lowest."""
+    """Return the index of the highest mean, the first of ties; NaN counts as lowest."""
     best = int(means.argmax()) if len(means) else 0  # the first NaN, if there is one
     if len(means) and not math.isnan(means[best]):
         return best
     if np.isnan(means).all():
-        raise DataError("there is no candidate with a mean to choose")
+        raise DataError("cannot choose the best candidate: none has a mean")
     return int(np.nanargmax(means))
 
 
 class ListSums(NamedTuple):
-    """What a measure knows of some data before it is ranked."""
+    """What a measure computes from data before the scores are known."""
 
-    # for each document, query after query: its gain, its bonus, or the probability that it stops the user
+    # the value of each document by query: its gain, its bonus, or the probability that it stops the user
     values: Floats
-    depth: int  # the ranks that count
+    depth: int  # the number of ranks that count
     # `fill(values, scores, offsets, sums)` writes the sum of each query, with values and scores by rank. Beyond the
-    # depth it looks only at documents that are tied with the last one above it, if ties are expected
+    # depth, it only reads documents that are tied with the last one above it, with expected ties
     fill: Callable[[Floats, Floats, Ints, Floats], None]
-    norms: Floats  # what the sum of each query is divided by
-    is_empty: Bools  # whether a query has no relevant document
+    norms: Floats  # the divisor of each query's sum
+    is_empty: Bools  # whether each query has no relevant document
 
 
 @dataclass(frozen=True)
 class ListMeasure(Measure):
-    """A sum over the ranks of each query, in compiled code, divided by a norm."""
+    """A measure that is a sum over the ranks of each query, computed by a kernel, divided by a norm."""
 
     knows_expected_ties: ClassVar[bool] = True
     knows_retrieved: ClassVar[bool] = True
 
     @abstractmethod
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
-        """What is known before the documents are ranked.
+        """Return what is known before the documents are ranked.
 
         Args:
-            labels: of all documents, query after query, in any order within a query.
+            labels: the labels of all documents by query, in any order within a query.
             data: the documents.
-            sizes: how many documents of each query have a rank.
+            sizes: the number of documents of each query that have a rank.
 
         """
 
     def prepared(self, labels: NDArray[Any]) -> Floats:
-        """Return labels as they are: the gain of a missing label is 0, which that of a label 0 need not be."""
+        """Return labels unchanged: the gain of a missing label is 0, but the gain of a label 0 need not be."""
         return np.asarray(labels, np.float64)
 
     def values(self, ranking: Ranking) -> Floats:
@@ -351,12 +353,12 @@ class ListMeasure(Measure):
         return self.values_of_sums(known, sums)
 
     def values_of_sums(self, known: ListSums, sums: Floats) -> Floats:
-        """Divide by the norms; an empty query has the value that `empty` says."""
+        """Divide the sums by the norms, and give empty queries the value of `empty`."""
         return self._with_empties(sums / known.norms, known.is_empty)
 
 
 def without_values(values: Floats, offsets: Ints) -> Bools:
-    """Whether a query has no document with a value above 0."""
+    """Return whether each query has no document with a positive value."""
     if len(offsets) < 2:
         return np.empty(0, bool)
     is_empty: Bools = np.maximum.reduceat(values, offsets[:-1]) <= 0

@@ -37,10 +37,10 @@ class Binary(Measure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.threshold, int | float) or not math.isfinite(self.threshold):
-            raise DataError(f"threshold must be a number, not {self.threshold!r}")
+            raise DataError(f"threshold must be a number, but got {self.threshold!r}")
 
     def relevant(self, labels: NDArray[Any]) -> Floats:
-        """1 for a relevant document, 0 for others and for those without a label."""
+        """Return 1 for relevant documents, 0 for others and unlabelled ones."""
         return (np.asarray(labels) >= self.threshold).astype(np.float64)
 
     def is_empty(self, labels: Floats) -> bool:
@@ -49,7 +49,7 @@ class Binary(Measure):
 
 @dataclass(frozen=True)
 class BinaryDiscounted(Binary, Discounted):
-    """A sum of discounts over the relevant documents; the discount is 1 down to the cutoff unless overridden."""
+    """A sum of discounts over the relevant documents; the discount is 1 up to the cutoff unless overridden."""
 
     def gains(self, labels: NDArray[Any]) -> Floats:
         return self.relevant(labels)
@@ -61,7 +61,7 @@ class BinaryDiscounted(Binary, Discounted):
 @register
 @dataclass(frozen=True)
 class Precision(BinaryDiscounted):
-    """The share of relevant documents among the first k: P@k = (1/k) Σ_{r≤k} rel_r, also where there are fewer than k.
+    """The share of relevant documents among the first k: P@k = (1/k) Σ_{r≤k} rel_r, even if there are fewer than k.
 
     Args:
         cutoff: k; None for the number of documents.
@@ -143,7 +143,7 @@ class F1(BinaryDiscounted):
     )
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        """(k + R) / 2."""
+        """Return (k + R) / 2."""
         depth = sizes if self.cutoff is None else np.full(len(sizes), self.cutoff)
         return np.asarray((depth + _n_relevant(gains, offsets)) / 2.0)
 
@@ -182,7 +182,7 @@ class RPrecision(Binary, ListMeasure):
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
         relevant, expected = self.relevant(labels), self.ties == "expected"
         n_relevant = _n_relevant(relevant, data.offsets)
-        depths = np.repeat(n_relevant, data.query_sizes)  # laid out as documents, which `fill` gets in pieces
+        depths = np.repeat(n_relevant, data.query_sizes)  # one per document, because `fill` receives slices of queries
 
         def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
             top_sums(ranked, scores, offsets, depths, expected, sums)
@@ -191,7 +191,7 @@ class RPrecision(Binary, ListMeasure):
         return ListSums(relevant, deepest, fill, np.maximum(n_relevant, 1.0), n_relevant == 0)
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """(rel_j − rel_i) / R for i ≤ R < j; see `Measure.swaps`."""
+        """Return (rel_j − rel_i) / R for i ≤ R < j; see `Measure.swaps`."""
         relevant = self.relevant(labels)
         last, n_relevant = len(relevant) if last is None else last, int(relevant.sum())
         rows = np.zeros((last - first, len(relevant)))
@@ -204,7 +204,7 @@ class RPrecision(Binary, ListMeasure):
 
 @kernel
 def top_sums(values: Floats, scores: Floats, offsets: Ints, depths: Floats, expected: bool, sums: Floats) -> None:
-    """The sum of the first values of each query; `expected`: documents with equal scores share their mean value."""
+    """Compute the sum of each query's first values; with `expected`, tied documents have their mean value."""
     for q in range(len(offsets) - 1):
         start, end = offsets[q], offsets[q + 1]
         last = start + int(depths[start])
@@ -225,9 +225,8 @@ def top_sums(values: Floats, scores: Floats, offsets: Ints, depths: Floats, expe
 class InterpolatedPrecision(Binary):
     """The highest precision at any rank by which a share of the relevant documents is found.
 
-    iprec(x) = max of c(r) / r over the ranks r with c(r) ≥ ⌊x R + 0.9⌋, c(r) of the R relevant documents among the
-    first r. trec_eval's rule: it rounds the number of documents in this way. After `@` is the recall, not a rank:
-    `iprec@0.5`.
+    iprec(x) = max of c(r) / r over the ranks r with c(r) ≥ ⌊x R + 0.9⌋, where c(r) of the R relevant documents are
+    among the first r. The rounding is that of trec_eval. The number after `@` is the recall, not a rank: `iprec@0.5`.
 
     Args:
         recall: x, from 0 to 1.
@@ -275,9 +274,9 @@ class RBP(BinaryDiscounted):
     """Rank-biased precision, (1 − p) Σ_r g_r p^{r−1}, g_r = rel_r (Moffat and Zobel 2008).
 
     Args:
-        p: the patience of the user, who goes on to the next rank with this probability.
+        p: the persistence of the user, the probability of continuing to the next rank.
         threshold: a document is relevant if its label is at least this.
-        gain: the gain of each label, from 0 to 1, in place of relevant or not: `linear`, or `table:0/0.25/0.5/1`.
+        gain: the gain of each label, 0 to 1, instead of binary relevance: `linear`, or `table:0/0.25/0.5/1`.
 
     Example:
         >>> from podium.measures import RBP
@@ -302,11 +301,11 @@ class RBP(BinaryDiscounted):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.p, int | float) or not 0 < self.p < 1:
-            raise DataError(f"p must be between 0 and 1, but is {self.p}")
+            raise DataError(f"p must be between 0 and 1, but got {self.p}")
         if self.gain is not None:
             object.__setattr__(self, "gain", Gain.of(self.gain))
             if self.threshold != Binary.threshold:
-                raise DataError("rbp takes a gain or a threshold, not both: with a gain, labels are graded")
+                raise DataError("pass either gain or threshold to rbp, not both: with a gain, labels are graded")
 
     def gains(self, labels: NDArray[Any]) -> Floats:
         return self.relevant(labels) if self.gain is None else probabilities(Gain.of(self.gain)(labels), self)
@@ -315,5 +314,5 @@ class RBP(BinaryDiscounted):
         return not (self.gains(labels) > 0).any()
 
     def discounts(self, depth: int) -> Floats:
-        """(1 − p) p^{r−1}."""
+        """Return (1 − p) p^{r−1}."""
         return np.asarray((1.0 - self.p) * self.p ** np.arange(self._depth(depth)))

@@ -1,16 +1,16 @@
 """The family of sums of blended ratios: average precision and Q-measure.
 
-Z = (1/R) Σ_{r≤T} rel_r B_r / D_r. B_r is the sum of the bonuses b of the documents down to rank r, D_r a divisor, R the
-number of relevant documents; those are the ones with b > 0. With b = 1 and D_r = r it is average precision. Sakai calls
-B_r / D_r the blended ratio.
+Z = (1/R) Σ_{r≤T} rel_r B_r / D_r, where B_r is the sum of the bonuses b of the documents up to rank r, D_r a divisor,
+and R the number of relevant documents, which are those with b > 0. With b = 1 and D_r = r it is average precision.
+Sakai calls B_r / D_r the blended ratio.
 
 For i above j, with H_r = Σ_{k≤r} rel_k / D_k, R ΔZ is
 
-    ±[(B_{i−1} + b)/D_i + b (H_{j−1} − H_i) − B_j/D_j]     where only one of the two is relevant, b its bonus,
-    (b_j − b_i)(1/D_i + H_{j−1} − H_i)                      where both are,
+    ±[(B_{i−1} + b)/D_i + b (H_{j−1} − H_i) − B_j/D_j]     if only one of the two is relevant, with bonus b,
+    (b_j − b_i)(1/D_i + H_{j−1} − H_i)                      if both are,
 
-terms beyond rank T dropped. Tied documents: if n of them, r relevant, with bonuses of the mean m (of the relevant ones)
-begin at rank a, the k-th place adds r/n (B_{a−1} + m + (k−1) m (r−1)/(n−1)) / D_{a+k−1} in expectation.
+without terms beyond rank T. If n tied documents begin at rank a, of which r are relevant with mean bonus m, the k-th
+position contributes r/n (B_{a−1} + m + (k−1) m (r−1)/(n−1)) / D_{a+k−1} in expectation.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
     from podium.data import RankingData
 
 
-U: Any = np.uintp  # an index that cannot be negative needs no check for it
+U: Any = np.uintp  # an unsigned index avoids Numba's check for negative indices
 f32 = np.float32
 
 
 @dataclass(frozen=True)
 class Blended(ListMeasure):
-    """Z = (1/R) Σ_{r≤T} rel_r B_r / D_r; see the module."""
+    """Z = (1/R) Σ_{r≤T} rel_r B_r / D_r; see the module's docstring."""
 
     bonuses_differ: ClassVar[bool] = True  # whether relevant documents differ in their bonuses
 
     @abstractmethod
     def bonuses(self, labels: NDArray[Any]) -> Floats:
-        """The bonus b of each label, above 0 for relevant documents, 0 for others and where there is no label."""
+        """Return the bonus b of each label, positive for relevant documents, 0 for others and unlabelled ones."""
 
     @abstractmethod
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
-        """D for ranks 1, 2, … of each query, laid out as the documents are."""
+        """Return D for ranks 1, 2, … of each query, in the layout of the documents."""
 
     def norms(self, n_relevant: Floats) -> Floats:
-        """What the sum of each query is divided by: R, the number of its relevant documents."""
+        """Return the divisor of each query's sum, R, the number of relevant documents."""
         return n_relevant
 
     def value(self, labels: Floats) -> float:
@@ -83,7 +83,7 @@ class Blended(ListMeasure):
         return ListSums(bonuses, depth, fill, norms, without_values(bonuses, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """ΔZ; see the module and `Measure.swaps`."""
+        """Return ΔZ; see the module's docstring and `Measure.swaps`."""
         bonuses = self.bonuses(np.asarray(labels))
         rows = np.zeros(((len(bonuses) if last is None else last) - first, len(bonuses)))
         if bonuses.any():
@@ -106,14 +106,14 @@ def _n_relevant(bonuses: Floats, offsets: Ints) -> Floats:
     return np.asarray(np.add.reduceat(relevant, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
 
 
-# --- one sum for each query, and rows of swap deltas
+# --- the sum of each query, and rows of swap deltas
 
 
 @kernel
 def blended_sums(
     bonuses: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats
 ) -> None:
-    """Z of each query times its norm."""
+    """Compute Z of each query times its norm."""
     for q in range(len(offsets) - 1):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         total, above = 0.0, 0.0
@@ -141,7 +141,7 @@ def blended_sums(
 
 @kernel
 def blended_swaps(bonuses: Floats, divisors: Floats, norm: float, depth: Int, first: Int, rows: Floats) -> None:
-    """ΔZ for the ranks from `first` on and all below them."""
+    """Compute ΔZ for the ranks from `first` on and all below them."""
     n = len(bonuses)
     sums = np.zeros(n + 1)  # B_k
     shares = np.zeros(n + 1)  # H_k, for ranks up to T
@@ -170,7 +170,7 @@ def blended_swaps(bonuses: Floats, divisors: Floats, norm: float, depth: Int, fi
 
 @helper
 def blended_columns(n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats) -> None:
-    """By rank: b, H before it, B/D down to the depth, B before it, D."""
+    """Fill in, by rank: b, H before it, B/D up to the depth, B before it, D."""
     sums, shares = 0.0, 0.0
     for r in range(n):
         bonus = values[ranked[r]]
@@ -185,7 +185,7 @@ def blended_columns(n: Int, ranked: Int32s, values: Floats, divisors: Floats, de
 
 @helper
 def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, columns: Floats, buffer: Float32s) -> None:
-    """|ΔZ| of rank i with the ranks of the span, all of them below the depth's end or not counted by the columns."""
+    """Write |ΔZ| of rank i with the ranks of the span; the columns are 0 for ranks that do not count."""
     inlined()
     b_i, inverse = columns[0, i], 1.0 / norm
     b = 1.0 if b_i == 0.0 and not bonuses_differ else b_i
@@ -215,13 +215,13 @@ def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, colum
 
 @helper
 def blended_contribution(value: Number, before: Number, divisor: Number) -> Number:
-    """What the document at a rank adds: rel B / D; `before` is B of the rank above."""
+    """Return the contribution of the document at a rank, rel B / D; `before` is B of the rank above."""
     return (before + value) / divisor if value > 0.0 else 0.0
 
 
 @helper
 def blended_group_value(start: Int, size: Int, values: Floats, group: Floats) -> Number:
-    """The bonuses of tied documents together; how many of them are relevant goes to group[start]."""
+    """Return the sum of the bonuses of tied documents, and write the number of relevant ones to group[start]."""
     total, count = 0.0, 0.0
     for k in range(size):
         total += values[start + k]
@@ -234,7 +234,7 @@ def blended_group_value(start: Int, size: Int, values: Floats, group: Floats) ->
 def blended_group_contribution(
     value: Number, before: Number, rank: Int, size: Int, n_counted: Int, count: Number, divisors: Floats
 ) -> Number:
-    """The mean over the orders of tied documents from a rank on."""
+    """Return the mean contribution over the orders of tied documents from a rank on."""
     mean = value / count if count > 0.0 else 1.0
     step = mean * ((count - 1.0) / (size - 1.0))
     total = 0.0
@@ -248,14 +248,14 @@ def blended_group_contribution(
 class AP(Binary, Blended):
     """Average precision: the mean over the relevant documents of the precision at their ranks (its mean is MAP).
 
-    AP@T = (1/R) Σ_{r≤T} rel_r c_r / r, c_r of the R relevant documents among the first r. ([B] §3.) It is the sum of
-    blended ratios (`podium.measures.blended`) with the bonus 1 and the divisor r.
+    AP@T = (1/R) Σ_{r≤T} rel_r c_r / r, where c_r of the R relevant documents are among the first r ([B] §3). It is the
+    sum of blended ratios (`podium.measures.blended`) with the bonus 1 and the divisor r.
 
     Args:
         cutoff: T.
         threshold: a document is relevant if its label is at least this.
-        norm: what the sum is divided by: `all` R relevant documents, as in trec_eval, or `reachable`, min(R, T), as in
-            LightGBM's `map`: then the best ranking has AP@T = 1.
+        norm: the divisor of the sum: `all` for all R relevant documents, as in trec_eval, or `reachable` for min(R, T),
+            as in LightGBM's `map`, so that the best ranking has AP@T = 1.
 
     Example:
         >>> from podium import AP
@@ -283,18 +283,18 @@ class AP(Binary, Blended):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.norm not in ("all", "reachable"):
-            raise DataError(f"norm must be 'all' or 'reachable', not {self.norm!r}")
+            raise DataError(f"norm must be 'all' or 'reachable', but got {self.norm!r}")
 
     def bonuses(self, labels: NDArray[Any]) -> Floats:
         return self.relevant(labels)
 
     def norms(self, n_relevant: Floats) -> Floats:
-        """R, or min(R, T)."""
+        """Return R or min(R, T)."""
         is_capped = self.norm == "reachable" and self.cutoff is not None
         return np.minimum(n_relevant, float(self.cutoff or 0)) if is_capped else n_relevant
 
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
-        """The ranks 1, 2, …"""
+        """Return the ranks 1, 2, …"""
         return np.arange(1.0, len(bonuses) + 1.0) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
@@ -306,15 +306,15 @@ LINEAR = Gain("linear")
 class QMeasure(Blended):
     """Sakai's Q-measure: average precision for graded labels (Sakai 2004; 2007).
 
-    Q@T = (1/R) Σ_{r≤T} rel_r (c_r + β cg_r) / (r + β cg*_r): rel_r is 1 if the document at rank r has a gain, c_r of
-    the R documents with a gain are among the first r, cg_r is the sum of the gains down to r, cg*_r that of the ideal
-    ranking. β = 0 is average precision. It is the sum of blended ratios (`podium.measures.blended`) with the bonus
-    1 + β gain and the divisor r + β cg*_r: kernels, swap deltas, ties and the sweep are those of that family.
+    Q@T = (1/R) Σ_{r≤T} rel_r (c_r + β cg_r) / (r + β cg*_r), where rel_r is 1 if the document at rank r has a positive
+    gain, c_r of the R documents with a positive gain are among the first r, cg_r is the sum of the gains up to r, and
+    cg*_r that of the ideal ranking. β = 0 is average precision. It is the sum of blended ratios
+    (`podium.measures.blended`) with the bonus 1 + β gain and the divisor r + β cg*_r.
 
     Args:
-        cutoff: T; the sum is divided by all R relevant documents nevertheless, as that of AP.
-        beta: β, how much gains count compared to ranks.
-        gain: `linear` (the label), or another one as for DCG.
+        cutoff: T; as in AP, the sum is still divided by the number of all relevant documents.
+        beta: β, the weight of gains relative to ranks.
+        gain: `linear` (the label), or another gain as for DCG.
 
     Example:
         >>> from podium.measures import QMeasure
@@ -345,12 +345,12 @@ class QMeasure(Blended):
         object.__setattr__(self, "gain", Gain.of(self.gain))
 
     def bonuses(self, labels: NDArray[Any]) -> Floats:
-        """1 + β gain for documents with a gain."""
+        """Return 1 + β gain for documents with a positive gain."""
         gains = Gain.of(self.gain)(labels)
         return np.where(gains > 0, 1.0 + self.beta * gains, 0.0)
 
     def divisors(self, bonuses: Floats, offsets: Ints) -> Floats:
-        """R + β cg*_r."""
+        """Return r + β cg*_r."""
         ideal = in_descending_order(bonuses, offsets)
         gains = np.where(ideal > 0, ideal - 1.0, 0.0)  # β times the gains
         divisors = np.empty(len(gains))
@@ -358,13 +358,13 @@ class QMeasure(Blended):
         return divisors
 
     def power(self, *data: RankingData) -> float:
-        """The highest label times the scale, for exponential gains."""
+        """Return the highest label times the scale, for exponential gains."""
         return Gain.of(self.gain).power(self.labels, *data)
 
 
 @kernel
 def add_ideal_gains(gains: Floats, offsets: Ints, divisors: Floats) -> None:
-    """The rank plus the sum of the gains down to it, for each rank of each query."""
+    """Compute the rank plus the sum of the gains up to it, for each rank of each query."""
     for q in range(len(offsets) - 1):
         total = 0.0
         for k in range(offsets[q], offsets[q + 1]):

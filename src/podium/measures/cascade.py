@@ -1,4 +1,4 @@
-"""The family of users who read down the list and stop: ERR, reciprocal rank, success and PFound."""
+"""The cascade family, whose user reads down the list and stops: ERR, reciprocal rank, success and PFound."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ f32 = np.float32
 
 @dataclass(frozen=True)
 class CascadeMeasure(ListMeasure):
-    """Z = Σ_r (1/D_r) R_r Π_{q<r} (1 − R_q), R the probability that a document satisfies the user, D_r = r by default.
+    """Z = Σ_r (1/D_r) R_r Π_{q<r} (1 − R_q), with R the probability that a document satisfies the user, and D_r = r.
 
-    For i above j, ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j), with P_i the product of (1 − R) over the ranks
-    before i, Q_ij over those between, and S_ij = Σ_{i<q<j} R_q/D_q Π_{i<p<q} (1 − R_p).
+    For i above j, ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j), where P_i is the product of (1 − R) over the ranks
+    before i, Q_ij over those between i and j, and S_ij = Σ_{i<q<j} R_q/D_q Π_{i<p<q} (1 − R_p).
     """
 
     @abstractmethod
     def stops(self, labels: NDArray[Any]) -> Floats:
-        """R for each label, 0 where there is none."""
+        """Return R for each label, 0 for unlabelled documents."""
 
     def divisors(self, depth: int) -> Floats:
-        """D for ranks 1, 2, … down to a depth: finding a satisfying document at rank r is worth 1/D_r."""
+        """Return D for ranks 1, 2, … up to a depth: a satisfying document at rank r is worth 1/D_r."""
         return np.arange(1.0, depth + 1.0)
 
     def value(self, labels: Floats) -> float:
@@ -63,7 +63,7 @@ class CascadeMeasure(ListMeasure):
         return ListSums(stops, depth, fill, np.ones(data.n_queries), without_values(stops, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j); see `Measure.swaps`."""
+        """Return P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j); see `Measure.swaps`."""
         stops = self.stops(np.asarray(labels))
         rows = np.zeros(((len(stops) if last is None else last) - first, len(stops)))
         depth = len(stops) if self.cutoff is None else self.cutoff
@@ -77,14 +77,14 @@ class CascadeMeasure(ListMeasure):
         return lookup_tables(CASCADE, stops, np.ones(len(sizes)), self.cutoff, divisors=divisors)
 
 
-# --- one sum for each query, and rows of swap deltas
+# --- the sum of each query, and rows of swap deltas
 
 
 @kernel
 def cascade_sums(
     stops: Floats, scores: Floats, divisors: Floats, offsets: Ints, depth: Int, expected: bool, sums: Floats
 ) -> None:
-    """Σ_r (1/D_r) R_r Π_{q<r} (1 − R_q) of each query, R the probability that a user stops."""
+    """Compute Σ_r (1/D_r) R_r Π_{q<r} (1 − R_q) of each query, with R the probability that a user stops."""
     largest = 0
     for q in range(len(offsets) - 1):
         largest = max(largest, offsets[q + 1] - offsets[q])
@@ -104,7 +104,7 @@ def cascade_sums(
                 total += going_on * stops[start + k] / divisors[k]
                 going_on *= 1.0 - stops[start + k]
             else:
-                # With a document x more, E_k = ((m−k) E_k + k x E_{k−1}) / m: no overflow, all in [0, 1].
+                # Adding a document x: E_k = ((m−k) E_k + k x E_{k−1}) / m. All values are in [0, 1]: no overflow.
                 mean[0] = 1.0
                 for m in range(1, size + 1):
                     x = 1.0 - stops[start + k + m - 1]
@@ -113,14 +113,14 @@ def cascade_sums(
                         mean[i] = ((m - i) * mean[i] + i * x * mean[i - 1]) / m
                 for i in range(1, n_counted + 1):
                     total += going_on * (mean[i - 1] - mean[i]) / divisors[k + i - 1]
-                going_on *= mean[size]  # where not all count, nothing follows
+                going_on *= mean[size]  # if not all documents count, nothing follows
             k = end
         sums[q] = total
 
 
 @kernel
 def cascade_swaps(stops: Floats, divisors: Floats, depth: Int, first: Int, rows: Floats) -> None:
-    """ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j), without division by 1 − R: safe at R = 1."""
+    """Compute ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j) without dividing by 1 − R, so that R = 1 is safe."""
     n = len(stops)
     before = np.empty(n + 1)  # P_i, the product of (1 − R) over the ranks before i
     before[0] = 1.0
@@ -128,7 +128,7 @@ def cascade_swaps(stops: Floats, divisors: Floats, depth: Int, first: Int, rows:
         before[k + 1] = before[k] * (1.0 - stops[k])
     for row in range(rows.shape[0]):
         i = first + row
-        between, inside = 1.0, 0.0  # Q_ij and S_ij, kept up to rank T
+        between, inside = 1.0, 0.0  # Q_ij and S_ij, updated up to rank T
         for j in range(i + 1, n):
             change = 0.0
             if i < depth:
@@ -145,7 +145,10 @@ def cascade_swaps(stops: Floats, divisors: Floats, depth: Int, first: Int, rows:
 
 @helper
 def cascade_columns(n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats) -> None:
-    """By rank: R, C (the sum of R_k P_k/D_k before it), P/D down to the depth, P/D, D; P is Π (1 − R) before it."""
+    """Fill in, by rank: R, C (the sum of R_k P_k/D_k before it), P/D up to the depth, P/D, D; P is Π (1 − R) before it.
+
+    Prefix products avoid a chain of multiplications for each pair, which makes ΔERR as fast as ΔNDCG.
+    """
     before, sums = 1.0, 0.0
     for r in range(n):
         columns[0, r] = values[ranked[r]]
@@ -160,10 +163,10 @@ def cascade_columns(n: Int, ranked: Int32s, values: Floats, divisors: Floats, de
 
 @helper
 def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
-    """|ΔZ| = |(R_j − R_i)(P_i/D_i − P_i S_ij − P_i Q_ij/D_j)| of rank i with the ranks of the span.
+    """Write |ΔZ| = |(R_j − R_i)(P_i/D_i − P_i S_ij − P_i Q_ij/D_j)| of rank i with the ranks of the span.
 
-    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/D_j = P_j/D_j / (1 − R_i): the same for all j but for two
-    columns. Where 1 − R_i is 0, or nearly, this fails: see `_deltas_behind_a_sure_stop`.
+    P_i S_ij = (C_j − C_{i+1}) / (1 − R_i) and P_i Q_ij/D_j = P_j/D_j / (1 − R_i) only depend on j through two columns.
+    If 1 − R_i is 0 or tiny, this fails, and `_deltas_behind_a_sure_stop` is used.
     """
     inlined()
     stop = columns[0, i]
@@ -180,7 +183,7 @@ def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buff
 
 @helper
 def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
-    """The same rank by rank, without a division by 1 − R_i."""
+    """Write the same rank by rank, without dividing by 1 − R_i."""
     not_inlined()
     stop, before = columns[0, i], columns[3, i] * columns[4, i]
     between, inside = 1.0, 0.0
@@ -199,15 +202,16 @@ def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: 
 
 @helper
 def cascade_contribution(value: Number, before: Number, divisor: Number) -> Number:
-    """What the document at a rank adds: R P / D, `before` is P."""
+    """Return the contribution of the document at a rank, R P / D; `before` is P."""
     return value * (before / divisor)
 
 
 @helper
 def cascade_group_value(start: Int, size: Int, values: Floats, group: Floats) -> Number:
-    """The probability that one of some tied documents stops the user; E_1 … E_size go to `group`.
+    """Return the probability that one of the tied documents stops the user, and write E_1 … E_size to `group`.
 
-    E_k is the mean product of (1 − R) over all k of them. With a document x more it is ((m−k) E_k + k x E_{k−1}) / m.
+    E_k is the mean product of (1 − R) over all choices of k of them. Adding a document x gives
+    ((m−k) E_k + k x E_{k−1}) / m.
     """
     if size == 1:
         return values[start]
@@ -223,7 +227,7 @@ def cascade_group_value(start: Int, size: Int, values: Floats, group: Floats) ->
 def cascade_group_contribution(
     before: Number, rank: Int, n_counted: Int, start: Int, group: Floats, divisors: Floats
 ) -> Number:
-    """The mean over the orders of tied documents from a rank on: Σ_k P (E_{k−1} − E_k) / D_k."""
+    """Return the mean contribution over the orders of tied documents from a rank on, Σ_k P (E_{k−1} − E_k) / D_k."""
     total, above = 0.0, 1.0
     for k in range(n_counted):
         total += (above - group[start + k]) / divisors[rank + k]
@@ -239,9 +243,8 @@ class ERR(CascadeMeasure):
     Chapelle, Metzler, Zhang and Grinspan 2009; [B] §3.
 
     Args:
-        max_label: l_max; None takes the highest label of the data (`fixed` keeps it for other data), or
-            of the list where a single list is measured. Models keep the highest one of their training and
-            validation data.
+        max_label: l_max; None for the highest label of the data (which `fixed` keeps for other data), or of the list if
+            a single list is measured. Models store the highest label of their training and validation data.
 
     Example:
         >>> from podium import ERR
@@ -265,7 +268,7 @@ class ERR(CascadeMeasure):
         if self.max_label is not None and (
             not isinstance(self.max_label, int | float) or not 0 <= self.max_label <= LARGEST_POWER
         ):
-            raise DataError(f"max_label must be a number from 0 to {LARGEST_POWER}, not {self.max_label!r}")
+            raise DataError(f"max_label must be a number from 0 to {LARGEST_POWER}, but got {self.max_label!r}")
 
     def fixed(self, *data: RankingData) -> Self:
         if self.max_label is not None or not any(self.labels in part.labels for part in data):
@@ -273,31 +276,31 @@ class ERR(CascadeMeasure):
         return self.replace(max_label=highest_label(self.labels, *data))
 
     def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
-        """With l_max of an ERR that looks at the same labels, if it is not given; the highest of several models'."""
+        """Return the measure with l_max, if it is not set, of the models' ERR on the same labels; the highest one."""
         return self if self.max_label is not None else self.replace(max_label=max_label_of(self, models))
 
     def power(self, *data: RankingData) -> float:
         return highest_label(self.labels, *data)
 
     def stops(self, labels: NDArray[Any]) -> Floats:
-        """(2^l − 1) / 2^{l_max}."""
+        """Return (2^l − 1) / 2^{l_max}."""
         highest = float(np.fmax.reduce(labels, initial=0.0)) if self.max_label is None else self.max_label
         gains = Gain()(labels)
         if len(gains) and gains.max() > 2.0**highest - 1.0:
             raise DataError(
-                f"there is a label above max_label = {highest:g}, the highest that {self} expects: "
-                f"say the highest of all data, as in err(max_label={np.nanmax(labels):g})"
+                f"labels must not exceed max_label = {highest:g} of {self}, but got {np.nanmax(labels):g}: "
+                f"set the highest label of all data, as in err(max_label={np.nanmax(labels):g})"
             )
         return np.asarray(gains / 2.0**highest)
 
 
 def max_label_of(measure: ERR | ERRIA, models: Iterable[Iterable[Measure | str]]) -> float | None:
-    """l_max of a measure of the same kind and labels that a model was trained by; the highest of several models'."""
+    """Return the highest l_max of measures of the same kind and labels that models were trained by."""
     highest = []
     for measures in models:
         of_model = []
         for text in measures:
-            with suppress(DataError):  # a measure of a user's own need not be registered here
+            with suppress(DataError):  # a custom measure may not be registered in this process
                 other: Any = as_measure(text)
                 if type(other) is type(measure) and other.labels == measure.labels and other.max_label is not None:
                     of_model.append(other.max_label)
@@ -308,12 +311,12 @@ def max_label_of(measure: ERR | ERRIA, models: Iterable[Iterable[Measure | str]]
 @register
 @dataclass(frozen=True)
 class RR(Binary, CascadeMeasure):
-    """Reciprocal rank, 1/f, f the rank of the first relevant document; its mean is MRR.
+    """Reciprocal rank, 1/f, where f is the rank of the first relevant document; its mean is MRR.
 
-    It is the cascade whose user stops at the first relevant document: R is 1 or 0. ([B] §3.)
+    It is the cascade whose user stops at the first relevant document: R is 1 or 0 ([B] §3).
 
     Args:
-        cutoff: 0 where the first relevant document has a lower rank.
+        cutoff: the value is 0 if the first relevant document is below this rank.
         threshold: a document is relevant if its label is at least this.
 
     Example:
@@ -366,7 +369,7 @@ class Success(Binary, CascadeMeasure):
         return self.relevant(labels)
 
     def divisors(self, depth: int) -> Floats:
-        """1 for each rank."""
+        """Return 1 for each rank."""
         return np.ones(depth)
 
 
@@ -377,14 +380,14 @@ LARGEST_DIVISOR = 1e300
 @register
 @dataclass(frozen=True)
 class PFound(CascadeMeasure):
-    """The probability that a user finds what he looks for: Σ_r (1 − b)^{r−1} R_r Π_{q<r} (1 − R_q).
+    """The probability that a user finds a satisfying document: Σ_r (1 − b)^{r−1} R_r Π_{q<r} (1 − R_q).
 
-    At each rank a user who is not satisfied gives up with the probability b. Gulin, Karpovich, Raskovalov and
-    Segalovich 2009; CatBoost's PFound, whose `decay` is 1 − b.
+    At each rank, a user who is not satisfied gives up with probability b. Gulin, Karpovich, Raskovalov and Segalovich
+    2009; CatBoost's PFound, whose `decay` is 1 − b.
 
     Args:
-        gain: R for each label, from 0 to 1. The default has Yandex's probabilities of the labels 0 to 4: 0, .07, .14,
-            .41, .61. `linear` takes labels that are probabilities, as CatBoost does.
+        gain: R for each label, 0 to 1. The default has Yandex's probabilities of the labels 0 to 4: 0, .07, .14, .41,
+            .61. `linear` is for labels that are probabilities, as in CatBoost.
         p_break: b.
 
     Example:
@@ -411,7 +414,7 @@ class PFound(CascadeMeasure):
         object.__setattr__(self, "gain", Gain.of(self.gain))
         require_number("p_break", self.p_break, least=0, most=1)
         if self.p_break == 1:
-            raise DataError("p_break must be below 1: at 1 nobody looks at the second document")
+            raise DataError("p_break must be below 1, because at 1 no user looks at the second document")
 
     def is_empty(self, labels: Floats) -> bool:
         return not (self.stops(labels) > 0).any()
@@ -420,6 +423,6 @@ class PFound(CascadeMeasure):
         return probabilities(Gain.of(self.gain)(labels), self)
 
     def divisors(self, depth: int) -> Floats:
-        """1 / (1 − b)^{r−1}."""
+        """Return 1 / (1 − b)^{r−1}."""
         with np.errstate(over="ignore"):
             return np.minimum((1.0 - self.p_break) ** -np.arange(float(depth)), LARGEST_DIVISOR)

@@ -1,7 +1,7 @@
 """The family of sums of gain times discount: DCG and NDCG, precision, recall, F1, RBP.
 
 Z = Σ_r g(l_r) d(r) / norm. Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. The pair kernel
-computes that product on SIMD lanes itself (`podium.objectives.pair_kernel`), the sweep by `discounted_contribution`.
+computes that product itself with SIMD (`podium.objectives.pair_kernel`), the sweep with `discounted_contribution`.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 class Discounted(ListMeasure):
     """Z = Σ_r g(l_r) d(r) / norm: a gain by label, a discount by rank, a norm by query.
 
-    Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. Under expected ties each of a
-    group of tied documents has the group's mean gain (Wu et al. 2010, §4).
+    Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. With expected ties, each document of a group of
+    ties has the group's mean gain (Wu et al. 2010, §4).
     """
 
     @abstractmethod
     def gains(self, labels: NDArray[Any]) -> Floats:
-        """g(l) for each label, 0 where there is none."""
+        """Return g(l) for each label, 0 for unlabelled documents."""
 
     @abstractmethod
     def discounts(self, depth: int) -> Floats:
-        """d(1), d(2), … as far as they are not zero, at most `depth` of them."""
+        """Return d(1), d(2), … up to the last nonzero discount, at most `depth` of them."""
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        """What the sum of each query is divided by, given the gains of all its documents and the number ranked."""
+        """Return the divisor of each query's sum, given the gains of all its documents and the number ranked."""
         return np.ones(len(offsets) - 1)
 
     def _depth(self, longest: int) -> int:
@@ -73,7 +73,7 @@ class Discounted(ListMeasure):
         return ListSums(gains, len(discounts), fill, norms, without_values(gains, offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """(g_j − g_i)(d_i − d_j) / norm; see `Measure.swaps`."""
+        """Return (g_j − g_i)(d_i − d_j) / norm; see `Measure.swaps`."""
         gains = self.gains(np.asarray(labels))
         rows = np.zeros(((len(gains) if last is None else last) - first, len(gains)))
         norm = self.norms(gains, *_one_list(gains))[0] if len(gains) else 0.0
@@ -89,7 +89,7 @@ class Discounted(ListMeasure):
 
 
 def _one_list(gains: Floats) -> tuple[Ints, Ints]:
-    """Offsets and sizes of a single query."""
+    """Return the offsets and sizes of a single query."""
     return np.array([0, len(gains)]), np.array([len(gains)])
 
 
@@ -97,7 +97,7 @@ def _one_list(gains: Floats) -> tuple[Ints, Ints]:
 def discounted_sums(
     gains: Floats, scores: Floats, offsets: Ints, discounts: Floats, expected: bool, sums: Floats
 ) -> None:
-    """Σ gain · discount of each query; `expected`: documents with equal scores share their mean gain."""
+    """Compute Σ gain · discount of each query; with `expected`, tied documents have their mean gain."""
     depth = len(discounts)
     for q in range(len(offsets) - 1):
         start, n = offsets[q], offsets[q + 1] - offsets[q]
@@ -112,7 +112,7 @@ def discounted_sums(
             for i in range(k + 1, end):
                 differ |= gains[start + i] != gains[start + k]
                 gain += gains[start + i]
-            mean = gain / (end - k) if differ else gains[start + k]  # equal gains add up as they do without ties
+            mean = gain / (end - k) if differ else gains[start + k]  # for equal gains, the same bits as without ties
             for i in range(k, min(end, depth)):
                 total += mean * discounts[i]
             k = end
@@ -121,7 +121,7 @@ def discounted_sums(
 
 @kernel
 def discounted_swaps(gains: Floats, discounts: Floats, norm: float, first: Int, rows: Floats) -> None:
-    """(g_j − g_i)(d_i − d_j) / norm for the ranks i from `first` on and all j below them."""
+    """Compute (g_j − g_i)(d_i − d_j) / norm for the ranks i from `first` on and all j below them."""
     n = len(gains)
     share = gains / norm
     weight = np.zeros(n)
@@ -135,11 +135,11 @@ def discounted_swaps(gains: Floats, discounts: Floats, norm: float, first: Int, 
 
 @helper
 def discounted_contribution(value: Number, rank: Int, discounts: Floats) -> Number:
-    """What the document at a rank (from 0) adds to the sum: gain times discount."""
+    """Return the contribution of the document at a rank (from 0), gain times discount."""
     return value * discounts[rank]
 
 
-DISCOUNTS: dict[str, Callable[[Floats], Any]] = {  # of ranks 1, 2, …
+DISCOUNTS: dict[str, Callable[[Floats], Any]] = {  # functions of ranks 1, 2, …
     "log2": lambda ranks: 1.0 / np.log2(1.0 + ranks),
     "letor": lambda ranks: 1.0 / np.log2(np.maximum(ranks, 2.0)),
     "reciprocal": lambda ranks: 1.0 / ranks,
@@ -148,13 +148,13 @@ BUILT_IN_DISCOUNTS = frozenset(DISCOUNTS)
 
 
 def register_discount(name: str, function: Callable[[Floats], Any]) -> None:
-    """Make a discount known by name, for `discount=` of DCG, NDCG and measures like them.
+    """Register a discount by name, for the parameter `discount` of DCG, NDCG and similar measures.
 
-    Measures and saved models hold only the name: register the discount in each process that uses it.
+    Measures and saved models only store the name, so register the discount in every process that uses it.
 
     Args:
-        name: a word.
-        function: takes an array of ranks 1, 2, … and returns what each rank is worth, 0 or more.
+        name: a lower-case word.
+        function: returns the non-negative discount of each rank in an array of ranks 1, 2, …
 
     Example:
         >>> from podium.measures import DCG, register_discount
@@ -164,14 +164,14 @@ def register_discount(name: str, function: Callable[[Floats], Any]) -> None:
 
     """
     if not re.fullmatch(r"[a-z_]\w*", name) or name == "table":
-        raise DataError(f"the name of a discount must be a word in lower case, not {name!r}")
+        raise DataError(f"the name of a discount must be a lower-case word, but got {name!r}")
     if name in BUILT_IN_DISCOUNTS:
         raise DataError(f"the discount {name!r} is built in: choose another name")
     DISCOUNTS[name] = function
 
 
 def _checked_discount(text: Any) -> str:
-    """Return the text of a discount, the numbers of a table in their shortest form."""
+    """Return the text of a discount, with the numbers of a table in their shortest form."""
     kind, _, entries = text.partition(":") if isinstance(text, str) else ("", "", "")
     if kind == "table":
         try:
@@ -184,19 +184,19 @@ def _checked_discount(text: Any) -> str:
         return str(text)
     names = ", ".join(map(repr, DISCOUNTS))
     raise DataError(
-        f"discount must be {names}, or 'table:D1/D2/…' with a number from 0 on for each rank, not {text!r} "
-        "(podium.measures.register_discount adds a name)"
+        f"discount must be {names}, or 'table:D1/D2/…' with a non-negative number for each rank, but got {text!r} "
+        "(use podium.measures.register_discount to add a name)"
     )
 
 
 def discounts_by_rank(discount: str, depth: int) -> Floats:
-    """Return what ranks 1, 2, … are worth, `depth` of them or as many as a table has."""
+    """Return the discounts of ranks 1, 2, …, `depth` of them or as many as a table has."""
     kind, _, entries = discount.partition(":")
     if kind == "table":
         return np.array([float(entry) for entry in entries.split("/")][:depth])
     values = np.asarray(DISCOUNTS[kind](np.arange(1.0, depth + 1.0)), np.float64)
     if values.shape != (depth,) or not (np.isfinite(values) & (values >= 0)).all():
-        raise DataError(f"the discount {discount!r} must return a finite number from 0 on for each rank")
+        raise DataError(f"the discount {discount!r} must return a finite, non-negative number for each rank")
     return values
 
 
@@ -248,11 +248,11 @@ class DCG(Discounted):
         return Gain.of(self.gain)(labels)
 
     def power(self, *data: RankingData) -> float:
-        """The highest label times the scale, for exponential gains."""
+        """Return the highest label times the scale, for exponential gains."""
         return Gain.of(self.gain).power(self.labels, *data)
 
     def discounts(self, depth: int) -> Floats:
-        """1/log2(1 + r), or another discount."""
+        """Return 1/log2(1 + r), or another discount."""
         return discounts_by_rank(self.discount, self._depth(depth))
 
 
@@ -262,8 +262,8 @@ class NDCG(DCG):
     """NDCG@T = DCG@T / the ideal DCG@T, the best that the query's documents allow; 1 is perfect ([B] §3).
 
     Args:
-        short: what a query with fewer documents than the cutoff gets: `count`, its NDCG, or `zero`, as the
-            script of LETOR 4 has it.
+        short: the value of a query with fewer documents than the cutoff: `count` for its NDCG, or `zero`, as in the
+            script of LETOR 4.
 
     Example:
         >>> from podium import NDCG
@@ -290,10 +290,10 @@ class NDCG(DCG):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.short not in ("count", "zero"):
-            raise DataError(f"short must be 'count' or 'zero', not {self.short!r}")
+            raise DataError(f"short must be 'count' or 'zero', but got {self.short!r}")
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        """The ideal DCG of each query (infinite where short queries count as zero)."""
+        """Return the ideal DCG of each query, infinite for short queries that count as zero."""
         best = np.empty(len(offsets) - 1)
         discounts = self.discounts(int(np.diff(offsets).max(initial=0)))
         ideal = in_descending_order(gains, offsets)
@@ -306,7 +306,7 @@ class NDCG(DCG):
 @register
 @dataclass(frozen=True)
 class CNDCG(NDCG):
-    """NDCG on click labels c in [0, 1] with the gain 2^{4c} − 1, 4 the highest human label ([S] eq. 9).
+    """NDCG on click labels c in [0, 1] with the gain 2^{4c} − 1, where 4 is the highest human label ([S] eq. 9).
 
     Example:
         >>> from podium.measures import CNDCG
@@ -324,7 +324,7 @@ class CNDCG(NDCG):
 
 
 class Propensities(tuple[float, ...]):
-    """The probability that a position is looked at, from 1 on; as text `1/0.5/0.3`."""
+    """The probabilities that users look at positions 1, 2, …; as text `1/0.5/0.3`."""
 
     __slots__ = ()
 
@@ -335,16 +335,16 @@ class Propensities(tuple[float, ...]):
 @register
 @dataclass(frozen=True)
 class PropensityNDCG(NDCG):
-    """NDCG on clicks whose gain is divided by the probability that their position was looked at.
+    """NDCG on clicks whose gain is divided by the probability that users look at their position.
 
-    The gain of a document is g / p, p the propensity of the position at which it was shown when it was clicked, so
-    that a click far down, which few users could make, counts more: inverse propensity scoring (Joachims, Swaminathan
-    and Schnabel 2017; Agarwal, Takatsu, Zaitsev and Joachims 2019). Divided by the DCG of the order by g / p. With true
-    propensities the DCG is right in the mean over clicks. To train on such clicks, see `podium.objectives.Debiased`.
+    The gain of a document is g / p, where p is the propensity of the position at which it was shown and clicked. A
+    click far down, which few users could make, counts more: inverse propensity scoring (Joachims, Swaminathan and
+    Schnabel 2017; Agarwal, Takatsu, Zaitsev and Joachims 2019). The norm is the DCG of the order by g / p. With the
+    true propensities, the DCG is unbiased over clicks. To train on such clicks, see `podium.objectives.Debiased`.
 
     Args:
-        propensities: for position 1, 2, …, above 0, at most 1; positions beyond have the last one. As text
-            `1/0.5/0.3`.
+        propensities: the propensities of positions 1, 2, …, above 0 and at most 1; further positions have the last one.
+            As text `1/0.5/0.3`.
         labels: the clicks, or click rates.
 
     Example:
@@ -372,25 +372,25 @@ class PropensityNDCG(NDCG):
         chosen = Propensities(numbers_of("propensities", [given] if isinstance(given, int | float) else given))
         if not chosen or not all(0 < p <= 1 for p in chosen):
             raise DataError(
-                f"{self.name} needs the probability that position 1, 2, … is looked at, above 0 and at most 1, such as "
-                f"propensities=1/0.5/0.3; these are {tuple(chosen)}"
+                f"propensities of {self.name} must be the probabilities, above 0 and at most 1, that users look at "
+                f"positions 1, 2, …, for example 1/0.5/0.3, but got {tuple(chosen)}"
             )
         object.__setattr__(self, "propensities", chosen)
 
     def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
-        """G / p, in an order of the rows."""
+        """Return g / p in an order of the rows."""
         clicks = super().labels_in(data, order)
         if data.positions is None:
             raise DataError(
-                f"{self.name} needs the position at which each document was shown: RankingData(…, positions=…), or a "
-                "column 'position' of a CSV or Parquet file"
+                f"{self.name} needs the position at which each document was shown: pass RankingData(…, positions=…), "
+                "or a column 'position' in a CSV or Parquet file"
             )
         gains, positions = Gain.of(self.gain)(clicks), data.positions[order]
         if (bad := order[(gains > 0) & (positions < 1)]).size:
-            raise DataError(f"the document in row {bad[0]} was clicked, but has no position: it must have been shown")
+            raise DataError(f"every clicked document must have a position, but row {bad[0]} has none")
         propensities = np.array(self.propensities)
         return np.asarray(gains / propensities[np.clip(positions, 1, len(propensities)) - 1])
 
     def gains(self, labels: NDArray[Any]) -> Floats:
-        """`labels_in` has made them gains already."""
+        """Return the labels, because `labels_in` has already converted them to gains."""
         return np.nan_to_num(np.asarray(labels, np.float64))

@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 class SubtopicMeasure(Measure):
     """A measure of documents that are relevant to some of a query's subtopics.
 
-    Each subtopic has its label source, named `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
-    A query has only the subtopics that one of its documents is relevant to, so queries may share sources. A source
-    named `labels` is a subtopic as well.
+    Each subtopic has a label source, whose name is `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
+    A query only has the subtopics that one of its documents is relevant to, so queries may share sources. A source
+    whose name is just `labels` is a subtopic as well.
 
     Args:
-        labels: what the sources' names begin with.
+        labels: the prefix of the sources' names.
 
     """
 
     _: KW_ONLY
     labels: str = "subtopic"
 
-    has_swaps: ClassVar[bool] = False  # with several labels, which document of a pair is better is not said
+    has_swaps: ClassVar[bool] = False  # with several labels, neither document of a pair need be the better one
 
     def sources(self, data: RankingData) -> list[str]:
-        """The sources of the subtopics, sorted by name."""
+        """Return the sources of the subtopics, sorted by name."""
         sources = sorted(s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_"))
         if not sources:
             names = ", ".join(map(repr, data.labels)) or "none"
             raise DataError(
-                f"{self} needs a label source for each subtopic, named {self.labels}_1, {self.labels}_2, …; "
-                f"the data has {names}: RankingData(…, labels={{'{self.labels}_1': …}})"
+                f"{self} needs a label source for each subtopic, named {self.labels}_1, {self.labels}_2, …, but the "
+                f"data has {names}: pass RankingData(…, labels={{'{self.labels}_1': …}})"
             )
         return sources
 
@@ -58,7 +58,7 @@ class SubtopicMeasure(Measure):
         return any(bool((data.labels[source] > 0).any()) for source in names)
 
     def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
-        """A column for each subtopic, in an order of the rows."""
+        """Return a column for each subtopic, in an order of the rows."""
         return np.column_stack([data.labels[source][order] for source in self.sources(data)])
 
     def prepared(self, labels: NDArray[Any]) -> Floats:
@@ -72,13 +72,13 @@ class SubtopicMeasure(Measure):
 class AlphaNDCG(SubtopicMeasure, Binary):
     """α-DCG@T = Σ_{r≤T} Σ_t rel_t(r) (1 − α)^{c_t(r)} / log2(1 + r), divided by that of a greedy ideal order.
 
-    c_t(r) is the number of documents above r that are relevant to the subtopic t: what was seen before is worth less.
-    Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, SIGIR 2008. The best order is hard to find; as
-    they do, the ideal one takes at each rank the document that adds most, of equal ones the one whose subtopics come
-    first by name.
+    c_t(r) is the number of documents above r that are relevant to the subtopic t, so redundant documents are worth
+    less. Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, SIGIR 2008. The best order is hard to
+    compute. Like theirs, the ideal order greedily takes the document that adds most, and of ties the one whose
+    subtopics come first by name.
 
     Args:
-        alpha: how much a repetition loses; 0 is a DCG of the number of subtopics.
+        alpha: the penalty of a repetition; 0 gives the DCG of the number of subtopics.
 
     Example:
         >>> import numpy as np
@@ -105,11 +105,11 @@ class AlphaNDCG(SubtopicMeasure, Binary):
         require_number("alpha", self.alpha, least=0, most=1)
 
     def value(self, labels: Floats) -> float:
-        """From the labels of one query in rank order, a column for each subtopic."""
+        """Return the value of one query, from labels by rank with a column for each subtopic."""
         return self._value_of_run(labels, len(labels))
 
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
-        """Documents that a run did not return count in the ideal order alone."""
+        """Return the value of one query; documents that a run did not return only count in the ideal order."""
         relevant = self.relevant(self.prepared(labels))
         return self._dcg(relevant[:n_ranked]) / self._dcg(relevant[self._ideal_order(relevant)])
 
@@ -119,7 +119,7 @@ class AlphaNDCG(SubtopicMeasure, Binary):
         return float(np.sum(gains / np.log2(2.0 + np.arange(len(gains)))))
 
     def _ideal_order(self, relevant: Floats) -> list[int]:
-        """At each rank the document that adds most to those above; the same in any order of the rows."""
+        """Return the greedy order of documents, independent of the order of the rows."""
         documents = np.lexsort(-relevant.T[::-1]).tolist()
         worth = np.ones(relevant.shape[1])
         order: list[int] = []
@@ -133,13 +133,13 @@ class AlphaNDCG(SubtopicMeasure, Binary):
 @register
 @dataclass(frozen=True)
 class ERRIA(SubtopicMeasure):
-    """The mean of ERR over a query's subtopics, each with its own labels, all equally likely.
+    """The mean of ERR over a query's subtopics, which are equally likely and have their own labels.
 
-    Chapelle, Ji, Liao, Velipasaoglu, Lai and Wu, Information Retrieval 14, 2011. Users differ in what they mean; each
-    stops where a document satisfies them.
+    Chapelle, Ji, Liao, Velipasaoglu, Lai and Wu, Information Retrieval 14, 2011. Users differ in their intent, and each
+    stops at a document that satisfies it.
 
     Args:
-        max_label: l_max of ERR; None takes the highest label of all subtopics.
+        max_label: l_max of ERR; None for the highest label of all subtopics.
 
     Example:
         >>> import numpy as np
@@ -162,7 +162,7 @@ class ERRIA(SubtopicMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._err("relevance")  # refuses a max_label that makes no sense
+        self._err("relevance")  # raises if max_label is invalid
 
     def _err(self, source: str) -> ERR:
         return ERR(self.cutoff, labels=source, ties=self.ties, empty="skip", max_label=self.max_label)
@@ -174,14 +174,14 @@ class ERRIA(SubtopicMeasure):
         return self.replace(max_label=max(highest)) if highest else self
 
     def fixed_like(self, *models: Iterable[Measure | str]) -> Self:
-        """With l_max of an ERR-IA that looks at the same labels, if it is not given; the highest of several models'."""
+        """Return the measure with l_max, if it is not set, of the models' ERR-IA on the same labels."""
         return self if self.max_label is not None else self.replace(max_label=max_label_of(self, models))
 
     def power(self, *data: RankingData) -> float:
         return self.fixed(*data).max_label or 0.0
 
     def value(self, labels: Floats) -> float:
-        """From the labels of one query in rank order, a column for each subtopic."""
+        """Return the value of one query, from labels by rank with a column for each subtopic."""
         columns = np.nan_to_num(self.prepared(labels))
         err = self._err("relevance") if self.max_label is not None else ERR(self.cutoff, max_label=columns.max())
         return float(np.mean([err.value(column) for column in columns.T if column.any()]))

@@ -1,14 +1,14 @@
-"""Families of measures: what gradients and the sweep over α ask a measure for.
+"""Families of measures, which gradients and the sweep over α use.
 
-Both need, for millions of pairs, how a measure changes when two documents swap ranks. Compiled code cannot call a
-method, so measures of the same shape share compiled helpers, a *family*, and each gives its own lookup tables:
+Both need to know, for millions of pairs, how a measure changes when two documents swap ranks. Compiled code cannot call
+methods, so measures of the same form share compiled helpers, a *family*, and each has its own lookup tables:
 
     measure.lookup_tables(labels, offsets) -> LookupTables(family, values, norms, …)
 
-`discounted.py`, `blended.py` and `cascade.py` are the families: a base class with the batch kernel, the rows of swap
-deltas, and the helpers for gradients and for the sweep. A measure that fits none has no tables: everything works for
-it through `Measure.value`, only slowly. The codes are declared only here. `family_kernels.py` chooses the helper by
-the code.
+The families are `discounted.py`, `blended.py` and `cascade.py`, each with a base class, the batch kernel, the rows of
+swap deltas, and helpers for gradients and the sweep. A measure that does not belong to a family has no tables.
+Everything works for it through `Measure.value`, but slowly. `family_kernels.py` chooses the helpers by the family's
+code, which is declared here.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ import numpy as np
 
 from podium.core.array_types import Floats
 
-ONES = 0  # no measure: every pair counts the same
+ONES = 0  # no measure: all pairs count equally
 DISCOUNTED = 1  # Σ gain · discount / norm: DCG and NDCG, precision, recall, F1, RBP
-BLENDED = 2  # Σ rel_r (sum of bonuses down to r) / divisor_r / norm: AP, Q-measure
+BLENDED = 2  # Σ rel_r (sum of bonuses up to r) / divisor_r / norm: AP, Q-measure
 CASCADE = 3  # Σ (1/divisor_r) R_r Π (1 − R): ERR, RR, success, PFound
 BY_SWAPS = 4  # no family: swap deltas come from `Measure.swaps`
 LAMBDALOSS = 5  # DISCOUNTED with the second term of NDCG-Loss2++ (`podium.objectives.LambdaLoss`)
 
 
 class LookupTables(NamedTuple):
-    """The lookup tables of a measure on some data, for documents in a given order of each query.
+    """The lookup tables of a measure on data, for documents in a given order of each query.
 
     Attributes:
         family: the code.
-        values: for each document: its gain, its bonus, or the probability that it stops the user.
-        norms: for each query what its sum is divided by; 0 where there is nothing to gain.
-        discounts: by rank, as far as they are not 0 (DISCOUNTED).
-        divisors: for each query by rank, laid out as documents are (BLENDED, CASCADE).
-        bonuses_differ: whether relevant documents differ in their values (BLENDED).
-        depth: the ranks that count.
+        values: the gain or bonus of each document, or the probability that it stops the user.
+        norms: the divisor of each query's sum; 0 if the query has nothing to gain.
+        discounts: the discounts by rank, up to the last nonzero one (DISCOUNTED).
+        divisors: the divisors by rank for each query, in the layout of the documents (BLENDED, CASCADE).
+        bonuses_differ: whether relevant documents have different values (BLENDED).
+        depth: the number of ranks that count.
         mu: the weight of the second term (LAMBDALOSS).
 
     Example:
@@ -69,7 +69,7 @@ def lookup_tables(
     divisors: Floats | None = None,
     bonuses_differ: bool = False,
 ) -> LookupTables:
-    """Tables with what the family does not need left empty."""
+    """Return lookup tables; those that the family does not need are empty."""
     depth = cutoff or max(len(values), 1)
     if discounts is not None:
         depth = len(discounts)
@@ -81,9 +81,9 @@ def lookup_tables(
 
 
 class Span(NamedTuple):
-    """Some neighbouring ranks whose swap deltas with one rank are written into a buffer."""
+    """A range of ranks whose swap deltas with one rank are written to a buffer."""
 
-    at: Any  # the place of rank `first` in the buffer
+    at: Any  # the index of rank `first` in the buffer
     # a, b: the ranks are first + a … first + b − 1
     a: Any
     b: Any

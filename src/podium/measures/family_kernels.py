@@ -1,10 +1,11 @@
-"""Compiled code that chooses a family's helpers by its code: swap deltas for gradients, rules for the sweep over α.
+"""Compiled helpers chosen by a family's code: swap deltas for gradients, contributions for the sweep over α.
 
-|ΔZ| for the pair kernel: `…_columns` fills, once for each query, what a swap needs of each rank, and `…_deltas` writes
-|ΔZ| of one rank with others below it. DISCOUNTED has neither: the pair kernel multiplies gains and discounts itself.
+For |ΔZ| in the pair kernel, `…_columns` fills in the columns of all ranks, once for each query, and `…_deltas` writes
+|ΔZ| of one rank with others below it. DISCOUNTED has neither, because the pair kernel multiplies gains and discounts.
 
-In the sweep, neighbours pass each other. A family says what the document at a rank adds to the measure, given the
-documents before it. Documents with the same score for every α move as one group, which adds the mean over their orders.
+In the sweep, neighbours swap ranks. A family computes the contribution of the document at a rank to the measure, given
+the documents before it. Documents with equal scores for every α move as one group, which contributes the mean over
+their orders.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
 def fill_columns(
     family: Int, n: Int, ranked: Int32s, values: Floats, divisors: Floats, depth: Int, columns: Floats
 ) -> None:
-    """What a swap needs of each of the n ranks of a query; `ranked` says which of the query's values has which rank."""
+    """Fill in the columns of the n ranks of a query; `ranked` has the index of the value at each rank."""
     if family == BLENDED:
         blended_columns(n, ranked, values, divisors, depth, columns)
     elif family == CASCADE:
@@ -55,7 +56,7 @@ def write_deltas(
     columns: Floats,
     buffer: Float32s,
 ) -> None:
-    """|ΔZ| of rank i with the ranks of the span into buffer[span.at + span.a …]."""
+    """Write |ΔZ| of rank i with the ranks of the span to buffer[span.at + span.a …]."""
     inlined()
     if family == BLENDED:
         blended_deltas(i, span, norm, bonuses_differ, columns, buffer)
@@ -65,19 +66,19 @@ def write_deltas(
 
 @helper
 def before_all(family: Int) -> Number:
-    """What comes before the first rank: no gain, or a user who reads for sure."""
+    """Return the state before the first rank: a sum of 0, or a probability of 1 that the user reads on."""
     return 1.0 if family == CASCADE else 0.0
 
 
 @helper
 def before_next(family: Int, before: Number, value: Number) -> Number:
-    """What comes before the next rank: the sum of values, or the probability that nothing has stopped the user."""
+    """Return the state before the next rank: the sum of values, or the probability that the user reads on."""
     return before * (1.0 - value) if family == CASCADE else before + value
 
 
 @helper
 def contribution(family: Int, value: Number, before: Number, rank: Int, discounts: Floats, divisors: Floats) -> Number:
-    """What a document at a rank (from 0) adds to the measure, before the division by the norm."""
+    """Return the contribution of a document at a rank (from 0), before the division by the norm."""
     if family == DISCOUNTED:
         return discounted_contribution(value, rank, discounts)
     if family == BLENDED:
@@ -88,9 +89,9 @@ def contribution(family: Int, value: Number, before: Number, rank: Int, discount
 
 @helper
 def group_value(family: Int, start: Int, size: Int, values: Floats, group: Floats) -> Number:
-    """The value of tied documents together; what else the group needs goes to group[start : start + size].
+    """Return the combined value of tied documents; write further values to group[start : start + size].
 
-    Where gains add up (DISCOUNTED) the documents stay apart, each with the mean gain.
+    If gains add up (DISCOUNTED), the documents stay separate, each with the mean gain.
     """
     if family == BLENDED:
         return blended_group_value(start, size, values, group)
@@ -107,7 +108,7 @@ def group_contribution(
     family: Int, value: Number, before: Number, rank: Int, size: Int, n_counted: Int, start: Int, group: Floats,
     divisors: Floats,
 ) -> Number:  # fmt: skip
-    """What tied documents from a rank on add in the mean over their orders; the first n_counted places count."""
+    """Return the mean contribution of tied documents over their orders; the first n_counted positions count."""
     not_inlined()
     if family == BLENDED:
         return blended_group_contribution(value, before, rank, size, n_counted, group[start], divisors)

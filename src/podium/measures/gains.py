@@ -1,4 +1,4 @@
-"""What a label is worth."""
+"""The gains of labels."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 LARGEST_USUAL_POWER = 31  # the largest label for which LightGBM has a gain 2^label − 1
 LARGEST_POWER = 1000  # sums of gains up to 2^1000 do not overflow
-POWER_WARNING = "the highest label has the gain 2^"  # what the warning begins with
+POWER_WARNING = "the highest label has the gain 2^"  # the start of the warning
 
 
 def shown(number: float) -> str:
-    """A number in the fewest digits that read back as the same one."""
+    """Return a number in the fewest digits that parse as the same number."""
     return repr(float(number)).removesuffix(".0")
 
 
@@ -54,15 +54,15 @@ class Gain:
             "table": len(self.table) > 0 and all(0 <= entry < math.inf for entry in self.table),
         }
         if not sensible.get(self.kind, False):
-            raise DataError(f"a gain of kind {self.kind!r} with scale {self.scale} and table {self.table} is not valid")
+            raise DataError(f"invalid gain: kind {self.kind!r}, scale {self.scale}, table {self.table}")
 
     @classmethod
     def of(cls, value: Gain | str) -> Gain:
-        """A gain from its text."""
+        """Return a gain, given as such or as text."""
         if isinstance(value, Gain):
             return value
         if not isinstance(value, str):
-            raise DataError(f"{value!r} is not a gain; expected a text such as 'linear', or a Gain")
+            raise DataError(f"a gain must be a Gain or text such as 'linear', but got {value!r}")
         kind, _, rest = value.partition(":")
         try:
             if kind == "exponential":
@@ -73,7 +73,7 @@ class Gain:
                 return cls(kind, table=tuple(float(entry) for entry in rest.split("/")))
         except ValueError:
             pass
-        raise DataError(f"{value!r} is not a gain; expected exponential, exponential:SCALE, linear, or table:G0/G1/…")
+        raise DataError(f"a gain must be exponential, exponential:SCALE, linear or table:G0/G1/…, but got {value!r}")
 
     def __str__(self) -> str:
         if self.kind == "exponential" and self.scale != 1:
@@ -83,7 +83,7 @@ class Gain:
         return self.kind
 
     def __call__(self, labels: NDArray[np.floating]) -> Floats:
-        """Gains in float64; a document without a label gains nothing."""
+        """Return gains in float64, 0 for unlabelled documents."""
         labels = np.asarray(labels, np.float64)
         levels: Floats = np.nan_to_num(labels, nan=0.0)
         if levels.size and levels.min() < 0:
@@ -94,8 +94,8 @@ class Gain:
             numbers = levels.astype(np.int64)
             if (numbers != levels).any() or (levels.size and numbers.max() >= len(self.table)):
                 raise DataError(
-                    f"the gain {self} has entries for the labels 0 to {len(self.table) - 1} only, "
-                    f"but there is a label {levels[(numbers != levels) | (numbers >= len(self.table))][0]:g}"
+                    f"the gain {self} only has entries for the labels 0 to {len(self.table) - 1}, "
+                    f"but got the label {levels[(numbers != levels) | (numbers >= len(self.table))][0]:g}"
                 )
             return np.asarray(np.where(np.isnan(labels), 0.0, np.asarray(self.table)[numbers]))
         if levels.size and levels.max() * self.scale > LARGEST_POWER:
@@ -111,22 +111,22 @@ class Gain:
 
 
 def probabilities(gains: Floats, measure: Measure) -> Floats:
-    """Return gains that a measure takes for probabilities; raise if one is above 1."""
+    """Return gains that a measure uses as probabilities; raise if one is above 1."""
     if len(gains) and gains.max() > 1:
         raise DataError(
-            f"the gains of {measure} must be at most 1, but one is {gains.max():g}: give one for each label, as in "
+            f"the gains of {measure} must be at most 1, but one is {gains.max():g}: set one for each label, as in "
             f"{measure._word()}(gain=table:0/0.25/0.5/1)"
         )
     return gains
 
 
 def highest_label(source: str, *data: RankingData) -> float:
-    """The highest label of a source in some data; 0 where there is none."""
+    """Return the highest label of a source in data; 0 without labels."""
     return max((float(np.fmax.reduce(d.labels[source], initial=0.0)) for d in data if source in d.labels), default=0.0)
 
 
 def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: int = 3) -> bool:
-    """Warn once where the gain 2^label of a label leaves nothing of the others; returns whether it does.
+    """Warn if the gain 2^label of the highest label makes all others negligible, and return whether it does.
 
     Example:
         >>> import podium
@@ -136,7 +136,7 @@ def warn_of_powers(measures: Iterable[Measure], *data: RankingData, stacklevel: 
 
     """
     for measure in measures:
-        if LARGEST_USUAL_POWER < (power := measure.power(*data)) <= LARGEST_POWER:  # above it the gain is an error
+        if LARGEST_USUAL_POWER < (power := measure.power(*data)) <= LARGEST_POWER:  # larger powers raise an error
             warn(
                 f"{POWER_WARNING}{power:g} in {measure}, which makes all others negligible: "
                 "use gain=linear, as in ndcg(gain=linear)@10, or gain=table:G0/G1/… with a gain for each label",

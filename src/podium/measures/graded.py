@@ -1,4 +1,4 @@
-"""Several measures in order of trust."""
+"""Selection by several measures in order of priority."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class Graded:
-    """A choice by several measures: of those within a tolerance of the best by one, the best by the next.
+    """Selection by several measures: among candidates within a tolerance of the best by one, the best by the next.
 
-    ([S] §3. Comparing candidates two at a time with tolerances would not be transitive; this is.) Usable
-    wherever one measure picks a model or an iteration. As text: `ndcg@3>cndcg@3~0.002`.
+    ([S] §3. Pairwise comparison with tolerances would not be transitive.) It can be used wherever a measure selects a
+    model or an iteration. As text: `ndcg@3>cndcg@3~0.002`.
 
     Args:
-        measures: in order of trust, as values or names.
-        tolerance: how far below the best a candidate may be, for every measure but the last; one number, or
-            one for each of them.
+        measures: the measures in order of priority, as values or names.
+        tolerance: how far below the best a candidate may be, by every measure but the last: one number, or one for
+            each of them.
 
     Example:
         >>> from podium import Graded
@@ -47,11 +47,11 @@ class Graded:
     def __init__(self, measures: Sequence[Measure | str], tolerance: float | Sequence[float] = 0.0) -> None:
         chosen = tuple(as_measure(measure) for measure in measures)
         if len(chosen) < 2:
-            raise DataError("a graded measure has at least two measures")
+            raise DataError("pass at least two measures to Graded")
         count = len(chosen) - 1
         tolerances = (tolerance,) * count if isinstance(tolerance, int | float) else tuple(tolerance)
         if len(tolerances) != count or any(not t >= 0 for t in tolerances):
-            raise DataError(f"tolerance must be a number, not negative, for each of the first {count} measures")
+            raise DataError(f"tolerance must be a non-negative number for each of the first {count} measures")
         object.__setattr__(self, "measures", chosen)
         object.__setattr__(self, "tolerance", tuple(float(t) for t in tolerances))
 
@@ -60,7 +60,7 @@ class Graded:
 
     @classmethod
     def of(cls, text: str) -> Graded:
-        """From its text."""
+        """Parse a graded measure from text."""
         names, _, tolerances = text.partition("~")
         try:
             tolerance = [float(t) for t in tolerances.split("/")] if tolerances else [0.0]
@@ -70,7 +70,7 @@ class Graded:
         return cls(measures, tolerance[0] if len(tolerance) == 1 else tolerance)
 
     def pick(self, means: Floats) -> int:
-        """The chosen candidate, given a row of means (one per measure) for each; of equal ones the first."""
+        """Return the index of the selected candidate, the first of ties, from a row of means for each."""
         means = self._checked(means)
         left = np.arange(len(means))
         for k, tolerance in enumerate(self.tolerance):
@@ -78,30 +78,30 @@ class Graded:
         return int(left[best_of(means[left, -1])])
 
     def pick_and_keep(self, means: Floats) -> tuple[int, list[int]]:
-        """What `pick` says, and the candidates, ascending, that it may still say when others come.
+        """Return the result of `pick`, and the candidates, ascending, that it may return later when more are added.
 
-        By the first measure the best never becomes worse, and what is too far below it never comes back. By the others
-        it may.
+        By the first measure, the best never becomes worse, so a candidate too far below it is out for good. By the
+        other measures it may return.
         """
         near = _within(self.tolerance[0], self._checked(means)[:, 0])
         return self.pick(means), np.flatnonzero(near).tolist()
 
     def _checked(self, means: Floats) -> Floats:
-        """A row of means for each candidate."""
+        """Return the means as an array with a row for each candidate."""
         means = np.asarray(means, np.float64)
         if means.ndim != 2 or means.shape[1] != len(self.measures) or len(means) == 0:
-            raise DataError(f"expected a row of {len(self.measures)} means for each candidate, not {means.shape}")
+            raise DataError(f"means must have a row of {len(self.measures)} for each candidate, but got {means.shape}")
         return means
 
 
 def _within(tolerance: float, means: Floats) -> Bools:
-    """Whether each mean is at most so far below the best."""
+    """Return whether each mean is within a tolerance of the best."""
     is_near: Bools = means >= means[best_of(means)] - tolerance
     return is_near
 
 
 def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measure, ...]:
-    """Measures to watch in addition to the one that picks, given as values or by name; each once.
+    """Return distinct measures to watch in addition to the selecting one, given as values or names.
 
     Example:
         >>> from podium.measures import as_watched
@@ -110,13 +110,15 @@ def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measur
 
     """
     if isinstance(metrics, Graded) or not isinstance(metrics, Measure | str | Sequence):
-        raise DataError(f"metrics takes a list of measures such as ['ndcg@5', 'ap'], not {metrics!r}")
+        raise DataError(f"metrics must be a list of measures such as ['ndcg@5', 'ap'], but got {metrics!r}")
     several = [metrics] if isinstance(metrics, Measure | str) else metrics
+    if any(isinstance(one, str) and one == "loss" for one in several):
+        raise DataError("metrics: only boosted trees watch the loss of their objective; give measures such as 'ap'")
     return tuple(dict.fromkeys(map(as_measure, several)))
 
 
 def selection_for(value: Measure | Graded | str, data: RankingData) -> Measure | Graded:
-    """What picks the best of several candidates; preferences are measured where the data has nothing else.
+    """Return the measure that selects the best candidate, or that of preferences if the data has no labels.
 
     Example:
         >>> import podium
@@ -133,7 +135,7 @@ def selection_for(value: Measure | Graded | str, data: RankingData) -> Measure |
 
 
 def has_preferences_alone(data: RankingData) -> bool:
-    """Whether the data has preferences and no labels.
+    """Return whether the data has preferences and no labels.
 
     Example:
         >>> import podium
@@ -146,7 +148,7 @@ def has_preferences_alone(data: RankingData) -> bool:
 
 
 def as_selection(value: Measure | Graded | str) -> Measure | Graded:
-    """What picks the best of several candidates, given as such or by name.
+    """Return the measure that selects the best candidate, given as a value or by name.
 
     Example:
         >>> from podium.measures import as_selection

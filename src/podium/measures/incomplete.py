@@ -1,4 +1,4 @@
-"""Measures for judgements that are not complete: judged@k, bpref, inferred AP."""
+"""Measures for incomplete judgements: judged@k, bpref, inferred AP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.measures.registry import register
 if TYPE_CHECKING:
     from podium.data import RankingData
 
-EPSILON = 1e-5  # trec_eval's, so that a share of no documents is 1/2
+EPSILON = 1e-5  # as in trec_eval; it makes the share of zero documents 1/2
 
 
 @register
@@ -27,7 +27,7 @@ EPSILON = 1e-5  # trec_eval's, so that a share of no documents is 1/2
 class Judged(Discounted):
     """The share of the first k documents that have a label: judged@k = (1/k) Σ_{r≤k} [the document at r has a label].
 
-    It says how far other measures can be trusted. It is not a measure of quality, so nothing trains on it.
+    It shows how far other measures can be trusted. It does not measure quality, so it cannot be trained on.
 
     Args:
         cutoff: k; None for the number of ranked documents.
@@ -60,7 +60,7 @@ class Judged(Discounted):
 
 @dataclass(frozen=True)
 class PooledMeasure(Binary):
-    """A measure that treats documents without a judgement differently from those that are not relevant.
+    """A measure that distinguishes documents without a judgement from those judged not relevant.
 
     A negative label means that a document was in the pool, but was not judged. TREC judgements with negative labels
     are in the source `relevance_pool`; other measures see 0 in its place (`podium.evaluation.trec`).
@@ -74,24 +74,24 @@ class PooledMeasure(Binary):
         return labels_in_order(data, pool if pool in data.labels else self.labels, order)
 
     def prepared(self, labels: NDArray[Any]) -> Floats:
-        """Return labels as they are: one that is missing is not 0."""
+        """Return labels unchanged: a missing label is not 0."""
         return np.asarray(labels, np.float64)
 
     def value(self, labels: Floats) -> float:
         return self._value_of_run(np.asarray(labels, np.float64), len(labels))
 
     def not_relevant(self, labels: Floats) -> Floats:
-        """1 for a document that was judged and is not relevant."""
+        """Return 1 for documents that were judged not relevant."""
         return ((labels >= 0) & (labels < self.threshold)).astype(np.float64)
 
 
 @register
 @dataclass(frozen=True)
 class Bpref(PooledMeasure):
-    """Binary preference: how many judged documents that are not relevant come before relevant ones.
+    """Binary preference: how few documents judged not relevant rank above relevant ones.
 
-    bpref = (1/R) Σ_r rel_r (1 − min(n_r, R) / min(N, R)), n_r of the N documents judged not relevant above rank r, R
-    relevant documents. Documents without a judgement play no part. Buckley and Voorhees 2004, as in trec_eval.
+    bpref = (1/R) Σ_r rel_r (1 − min(n_r, R) / min(N, R)), where n_r of the N documents judged not relevant are above
+    rank r, and R documents are relevant. Unjudged documents are ignored. Buckley and Voorhees 2004, as in trec_eval.
 
     Args:
         threshold: a document is relevant if its label is at least this.
@@ -121,11 +121,11 @@ class Bpref(PooledMeasure):
 @register
 @dataclass(frozen=True)
 class InferredAP(PooledMeasure):
-    """Average precision, estimated where only some of the pooled documents were judged.
+    """An estimate of average precision if only some of the pooled documents were judged.
 
-    infAP = (1/R) Σ_r rel_r (1/r + (p_r / r) (c_r + ε) / (c_r + n_r + 2ε)). Above rank r are p_r documents of the pool,
-    c_r relevant ones and n_r judged not relevant. A negative label is a document of the pool that was not judged, a
-    missing one is not in the pool. Yilmaz and Aslam 2006, with ε = 0.00001 as in trec_eval.
+    infAP = (1/R) Σ_r rel_r (1/r + (p_r / r) (c_r + ε) / (c_r + n_r + 2ε)), where p_r documents of the pool, c_r
+    relevant ones and n_r judged not relevant are above rank r. Documents with a negative label are in the pool but were
+    not judged; unlabelled ones are not in the pool. Yilmaz and Aslam 2006, with ε = 0.00001 as in trec_eval.
 
     Args:
         threshold: a document is relevant if its label is at least this.

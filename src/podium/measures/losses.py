@@ -1,4 +1,4 @@
-"""Losses by which models of single documents stop where there are no queries: lower is better."""
+"""Losses for early stopping of pointwise models without queries; lower is better."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.measures.ranking import Ranking
 
 @dataclass(frozen=True)
 class Loss(Measure):
-    """A loss over all labelled documents, each as often as its weight says; queries and ranks play no part."""
+    """A weighted loss over all labelled documents, which ignores queries and ranks."""
 
     has_swaps: ClassVar[bool] = False
 
@@ -27,16 +27,16 @@ class Loss(Measure):
         return self._word()
 
     def value(self, labels: Floats) -> float:
-        """A list of labels has none."""
-        raise DataError(f"{self} is a loss of scores, not of ranks")
+        """Raise, because a loss is a function of scores, not of ranks."""
+        raise DataError(f"{self} is a loss of scores, so it cannot be computed from labels by rank")
 
     def mean(self, ranking: Ranking) -> float:
-        """The loss of all documents; NaN where no label has a weight."""
+        """Return the loss of all documents; NaN if no labelled document has a positive weight."""
         documents = self._counted(ranking)
         return self.loss(*documents) if len(documents[0]) else math.nan
 
     def _counted(self, ranking: Ranking) -> tuple[Floats, Floats, Floats]:
-        """Labels, scores and weights of the documents that count."""
+        """Return labels, scores and weights of the documents that count."""
         data = ranking.data
         labels = data.labels[self.labels].astype(np.float64)
         weights = np.ones(len(labels)) if data.document_weights is None else data.document_weights.astype(np.float64)
@@ -44,11 +44,11 @@ class Loss(Measure):
         return labels[counts], ranking.scores[counts], weights[counts]
 
     def loss(self, labels: Floats, scores: Floats, weights: Floats) -> float:
-        """The loss, the same in any order of the documents."""
+        """Return the loss, which does not depend on the order of documents."""
         return self.of_terms([math.fsum(terms) for terms in self.terms(labels, scores, weights)])
 
     def sums(self, ranking: Ranking) -> Any:
-        """The sums over the documents of a part of the data."""
+        """Return the sums over the documents of a part of the data."""
         return Total(tuple(map(ExactSum.of, self.terms(*self._counted(ranking)))))
 
     def mean_of_sums(self, sums: Any) -> float:
@@ -57,12 +57,12 @@ class Loss(Measure):
 
     @abstractmethod
     def terms(self, labels: Floats, scores: Floats, weights: Floats) -> list[Floats]:
-        """What is summed over documents: weighted losses and weights, in turn."""
+        """Return the terms to sum over documents: weighted losses and weights, alternately."""
 
     def of_terms(self, totals: list[float]) -> float:
-        """The loss from the sums of the terms: the mean, or that of two classes of any sizes.
+        """Return the loss from the sums of the terms: the mean, or the mean of both classes' means.
 
-        Where one class is missing, it is that of the other alone.
+        If one class is missing, it is the mean of the other.
         """
         means = [total / weight for total, weight in zip(totals[::2], totals[1::2], strict=True) if weight]
         return sum(means) / len(means)
@@ -134,6 +134,6 @@ class ErrorRate(Loss):
 
 
 def _weighted(values: Floats, weights: Floats, is_positive: Bools | None = None) -> list[Floats]:
-    """Weighted values and weights; of both classes on their own where they count alike."""
+    """Return weighted values and weights, separately for both classes if they are balanced."""
     sides = [slice(None)] if is_positive is None else [is_positive, ~is_positive]
     return [column[side] for side in sides for column in (values * weights, weights)]

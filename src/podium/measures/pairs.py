@@ -1,4 +1,4 @@
-"""Measures of pairs of documents: Kendall's τ, and the shares of pairs and of preferences in the right order."""
+"""Measures of pairs of documents: Kendall's τ, and the shares of pairs and preferences in the right order."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PairMeasure(Measure):
-    """A measure of pairs with different labels; documents without a label take no part."""
+    """A measure of pairs with different labels, which ignores unlabelled documents."""
 
     has_cutoff: ClassVar[bool] = False
 
     def prepared(self, labels: NDArray[Any]) -> Floats:
-        """As they are: documents without a label take no part."""
+        """Return labels unchanged, because unlabelled documents are ignored."""
         return np.asarray(labels, np.float64)
 
     def is_empty(self, labels: Floats) -> bool:
         return len(np.unique(labels[~np.isnan(labels)])) < 2
 
     def pair_counts(self, ranking: Ranking, by_score: bool) -> Floats:
-        """For each query: pairs in right order, in wrong order, tied in labels alone, tied in scores alone."""
+        """Return the number of concordant and discordant pairs, and those tied in labels or scores only, by query."""
         labels = ranking.labels(self.labels).astype(np.float64)
         scores, counts = ranking.ranked_scores, np.empty((ranking.data.n_queries, 4))
         sizes = ranking.data.query_sizes.astype(np.float64)
@@ -49,9 +49,9 @@ class PairMeasure(Measure):
 
 @kernel
 def count_pairs(labels: Floats, scores: Floats, offsets: Ints, by_score: bool, counts: Floats) -> None:
-    """For each query the pairs in right order, in wrong order, tied in labels alone, tied in scores alone.
+    """Count concordant and discordant pairs, and those tied in labels or scores only, for each query.
 
-    NaN labels take no part. `by_score`: equal scores are ties; otherwise the ranks decide.
+    NaN labels are ignored. With `by_score`, equal scores are ties; otherwise ranks break them.
     """
     for q in range(len(offsets) - 1):
         right, wrong, equal_labels, equal_scores = 0.0, 0.0, 0.0, 0.0
@@ -74,11 +74,11 @@ def count_pairs(labels: Floats, scores: Floats, offsets: Ints, by_score: bool, c
 @register
 @dataclass(frozen=True)
 class KendallTau(PairMeasure):
-    """Kendall's τ_b between labels and scores: (C − D) / √((C + D + T_l)(C + D + T_s)), ties counted out.
+    """Kendall's τ_b between labels and scores: (C − D) / √((C + D + T_l)(C + D + T_s)), corrected for ties.
 
-    C and D are the pairs in the same and in opposite order, T_l those tied in labels alone, T_s in scores
-    alone. A query in which all labels, or all scores, are equal is empty. It cannot be trained on: with ties
-    in scores it is not a function of the ranks.
+    C and D are the numbers of concordant and discordant pairs, T_l of those tied in labels only, T_s in scores only. A
+    query in which all labels, or all scores, are equal is empty. It cannot be trained on, because with ties in scores
+    it is not a function of ranks.
 
     Example:
         >>> import numpy as np
@@ -91,10 +91,10 @@ class KendallTau(PairMeasure):
     name: ClassVar[str] = "tau"
     examples: ClassVar[tuple[Example, ...]] = (Example("tau", (2, 1, 0), 1.0), Example("tau", (0, 1, 2), -1.0))
     has_swaps: ClassVar[bool] = False
-    knows_retrieved: ClassVar[bool] = True  # what was not returned is tied at the bottom
+    knows_retrieved: ClassVar[bool] = True  # documents that were not returned are tied at the bottom
 
     def value(self, labels: Floats) -> float:
-        """τ_b of one ranked list without ties in scores."""
+        """Return τ_b of one ranked list without ties in scores."""
         labels = labels[~np.isnan(labels)]
         order = np.sign(labels[:, None] - labels[None, :])[np.triu_indices(len(labels), 1)]
         differ = np.abs(order).sum()
@@ -111,7 +111,7 @@ class KendallTau(PairMeasure):
 class PairwiseAccuracy(PairMeasure):
     """The share of the pairs with different labels that are in the right order.
 
-    Documents without a label take no part; a query without such a pair is empty. With expected ties, a pair of equal
+    Unlabelled documents are ignored, and a query without such a pair is empty. With expected ties, a pair of equal
     scores counts half.
 
     Example:
@@ -142,10 +142,10 @@ class PairwiseAccuracy(PairMeasure):
         return self._with_empties((right + tied / 2) / np.maximum(pairs, 1.0), pairs == 0)
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
-        """The change of the share; see `Measure.swaps`.
+        """Return the change of the share; see `Measure.swaps`.
 
-        Only pairs with the documents between i and j, and the pair itself, change: with sgn(a, b) = 1, 0, −1 for a
-        above, equal to, below b, by Σ_{i<k<j} (sgn(l_j, l_k) − sgn(l_i, l_k)) + sgn(l_j, l_i) pairs.
+        Only pairs with the documents between i and j, and the pair itself, change. With sgn(a, b) = 1, 0, −1 for a
+        above, equal to, below b, they change by Σ_{i<k<j} (sgn(l_j, l_k) − sgn(l_i, l_k)) + sgn(l_j, l_i) pairs.
         """
         labels = self.prepared(labels)
         rows = np.zeros(((len(labels) if last is None else last) - first, len(labels)))
@@ -158,13 +158,13 @@ class PairwiseAccuracy(PairMeasure):
 
 @helper
 def _sign(a: float, b: float) -> float:
-    """1, 0 or −1 as a is above, equal to or below b; 0 where one is NaN."""
+    """Return 1, 0 or −1 if a is above, equal to or below b; 0 if one is NaN."""
     return 1.0 if a > b else (-1.0 if a < b else 0.0)
 
 
 @kernel
 def accuracy_swaps(labels: Floats, pairs: float, first: Int, rows: Floats) -> None:
-    """Changes of the share of pairs in the right order."""
+    """Compute changes of the share of pairs in the right order."""
     n = len(labels)
     before = np.zeros(n)  # Σ_{k≤i} sgn(l_j, l_k), and below Σ_{k<j}, for each j
     above = np.zeros(n)
@@ -186,11 +186,12 @@ def accuracy_swaps(labels: Floats, pairs: float, first: Int, rows: Floats) -> No
 @register
 @dataclass(frozen=True)
 class PreferenceAccuracy(PairMeasure):
-    """The share of the data's preferences that are in the right order, each counting |2P̄ − 1| times ([B] §2).
+    """The share of the data's preferences that are in the right order, weighted by |2P̄ − 1| ([B] §2).
 
-    P̄ is the measured share of judges who put i above j: a pair on which they are divided counts nothing, one on which
-    they agree once. A pair with equal scores is half right. Contradictory pairs are allowed, so 1 may be out of reach.
-    Labels play no part. A query without pairs is left out, unless `empty` says otherwise.
+    P̄ is the share of judges who prefer i to j. A pair on which they are evenly divided has weight 0, one on which they
+    agree weight 1, times the weight of the pair in the data. A pair with equal scores counts half. Pairs may contradict
+    each other, so 1 may be out of reach. Labels are ignored. A query without pairs is skipped, unless `empty` says
+    otherwise.
 
     Example:
         >>> import podium
@@ -208,8 +209,8 @@ class PreferenceAccuracy(PairMeasure):
     has_swaps: ClassVar[bool] = False
 
     def value(self, labels: Floats) -> float:
-        """A list of labels has no preferences."""
-        raise DataError("preferences are pairs of the data, not a list of labels")
+        """Raise, because preferences cannot be computed from labels."""
+        raise DataError("preferences are pairs of rows, so the measure cannot be computed from labels by rank")
 
     def is_defined_on(self, data: RankingData) -> bool:
         return data.preferences is not None and len(data.preferences.i) > 0
@@ -218,13 +219,14 @@ class PreferenceAccuracy(PairMeasure):
         self.refuse_unretrieved(ranking, ())
         data = ranking.data
         if data.preferences is None:
-            raise DataError("the data has no preferences: RankingData(…, preferences=(i, j, probability))")
+            raise DataError("the data has no preferences: pass RankingData(…, preferences=(i, j, probability))")
         pairs, scores = data.preferences, ranking.scores
         surplus = 2.0 * pairs.probability.astype(np.float64) - 1.0
         right = 0.5 * (1.0 + np.sign(surplus) * np.sign(scores[pairs.i] - scores[pairs.j]))
         query = data.query_of_row
-        order = np.lexsort((right, np.abs(surplus), query[pairs.i]))  # sums do not depend on the order of the pairs
-        weights, of_query = np.abs(surplus)[order], query[pairs.i][order]
+        counts = pairs.weights * np.abs(surplus)
+        order = np.lexsort((right, counts, query[pairs.i]))  # so that sums do not depend on the order of pairs
+        weights, of_query = counts[order], query[pairs.i][order]
         totals = np.bincount(of_query, weights, data.n_queries)
         shares = np.bincount(of_query, weights * right[order], data.n_queries) / np.where(totals > 0, totals, 1.0)
         return self._with_empties(shares, totals <= 0)

@@ -1,4 +1,4 @@
-"""Other people's conventions."""
+"""Conventions of other evaluation scripts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEFAULT = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "precision@1", "precision@5"
 
 
 def letor(measures: Iterable[Measure | str] = DEFAULT, version: Literal[3, 4] = 4) -> list[Measure]:
-    """Measures under the conventions of LETOR's evaluation scripts.
+    """Return measures with the conventions of LETOR's evaluation scripts.
 
-    NDCG discounts the first two ranks alike (1, 1, 1/log2 3, 1/log2 4, …); queries without a relevant
-    document count as 0; documents with equal scores stay in the order of the rows; the script of version 4 (MQ2007,
-    MQ2008) gives NDCG@k = 0 to a query with fewer than k documents. A document is relevant from label 1 on.
+    NDCG discounts the first two ranks equally (1, 1, 1/log2 3, 1/log2 4, …). Queries without a relevant document count
+    as 0. Documents with equal scores are in the order of the rows. The script of version 4 (MQ2007, MQ2008) gives
+    NDCG@k = 0 for a query with fewer than k documents. A document is relevant if its label is at least 1.
 
     Example:
         >>> from podium.measures import letor
@@ -28,7 +28,7 @@ def letor(measures: Iterable[Measure | str] = DEFAULT, version: Literal[3, 4] = 
 
     """
     if version not in (3, 4):
-        raise DataError(f"LETOR's scripts are those of version 3 and 4, not {version!r}")
+        raise DataError(f"version must be 3 or 4, the versions of LETOR's scripts, but got {version!r}")
     result = []
     for original in measures:
         measure = as_measure(original).replace(empty="zero", ties="stable")

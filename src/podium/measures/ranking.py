@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class Ranking:
-    """The documents of each query from the top to the bottom, by descending score.
+    """The documents of each query by descending score.
 
     Args:
         data: the documents.
-        scores: one for each row of the data, in its order; higher is better.
-        base: the order of documents with equal scores; by default `data.canonical_order`, or `data.order` where a
-            measure asks for the order of the rows.
-        retrieved: False for rows that have no rank: a run did not return them, or they have no label (`judged`).
+        scores: a score for each row of the data; higher is better.
+        base: the order of documents with equal scores; by default `data.canonical_order`, or `data.order` for measures
+            with `ties="stable"`.
+        retrieved: False for rows without a rank: a run did not return them, or they have no label (`judged`).
 
     Attributes:
-        order: rows, query by query as in `data.offsets`, each query from the top.
+        order: the rows by query, as in `data.offsets`, and by rank.
         ranked_scores: the scores in that order.
 
     Example:
@@ -54,18 +54,18 @@ class Ranking:
         if retrieved is not None:
             self.scores = np.where(retrieved, self.scores, -np.inf)
         self._has_base = base is not None
-        # The kernel is compiled once, for frozen arrays.
+        # Kernels are compiled once, for read-only arrays.
         self.base = frozen(data.canonical_order if base is None else base)
         self.retrieved = retrieved
 
     def for_ties(self, ties: Ties | None) -> Ranking:
-        """Return the ranking with documents of equal scores in the order that a measure's `ties` ask for."""
+        """Return the ranking with documents of equal scores in the order of a measure's `ties`."""
         return self._by_rows if ties == "stable" and not self._has_base else self
 
     def judged(self, sources: Iterable[str]) -> Ranking:
-        """Return the ranking with only the documents that have a label of one of the sources.
+        """Return the ranking of only those documents that have a label of one of the sources.
 
-        A negative label, of a document that was pooled but not judged (`podium.measures.incomplete`), is not one.
+        A negative label does not count: the document was pooled but not judged (`podium.measures.incomplete`).
         """
         judged, rows = np.zeros(self.data.n_documents, bool), np.arange(self.data.n_documents)
         for source in sources:
@@ -80,19 +80,19 @@ class Ranking:
 
     @cached_property
     def order(self) -> Ints:
-        """The rows of each query from the top."""
+        """The rows of each query by rank."""
         ranked = np.empty(self.data.n_documents, np.int64)
         for_queries(self.data.offsets, lambda offsets, _: rank_queries(self.scores, self.base, offsets, ranked))
         return ranked
 
     @cached_property
     def ranked_scores(self) -> Floats:
-        """The scores from the top of each query."""
+        """The scores of each query by rank."""
         return self.scores[self.order]
 
     @cached_property
     def ranked_retrieved(self) -> Floats:
-        """1 for every document, but 0 for those that were not ranked."""
+        """1 for documents with a rank, 0 for others."""
         if self.retrieved is None:
             return np.ones(self.data.n_documents)
         return self.retrieved[self.order].astype(np.float64)
@@ -105,22 +105,22 @@ class Ranking:
         return np.add.reduceat(self.ranked_retrieved, self.data.offsets[:-1]).astype(np.int64)
 
     def labels(self, source: str) -> Float32s:
-        """The labels of a source from the top of each query, NaN where there is none."""
+        """Return the labels of a source by rank, NaN for unlabelled documents."""
         return labels_in_order(self.data, source, self.order)
 
 
 def labels_in_order(data: RankingData, source: str, order: Ints) -> Float32s:
-    """The labels of a source in an order of the rows, NaN where there is none."""
+    """Return the labels of a source in an order of the rows, NaN for unlabelled documents."""
     if source not in data.labels:
         sources = ", ".join(map(repr, data.labels)) or "none"
-        pairs = " (its preferences are measured by 'preferences')" if data.preferences is not None else ""
+        pairs = " (for its preferences, use the measure 'preferences')" if data.preferences is not None else ""
         raise DataError(f"the data has no labels {source!r}; it has {sources}{pairs}")
     return data.labels[source][order]
 
 
 @kernel
 def rank_queries(scores: Floats, base: Ints, offsets: Ints, ranked: Ints) -> None:
-    """The rows of each query by descending score; equal scores stay in the order of `base`."""
+    """Write the rows of each query by descending score, with ties in the order of `base`."""
     largest = 0
     for q in range(len(offsets) - 1):
         largest = max(largest, offsets[q + 1] - offsets[q])
@@ -137,14 +137,14 @@ def rank_queries(scores: Floats, base: Ints, offsets: Ints, ranked: Ints) -> Non
 
 
 def descending_order(values: Floats, offsets: Ints, n_threads: int | None = None) -> Ints:
-    """The places of each query's values from the highest to the lowest; equal ones stay in their order."""
+    """Return the indices of each query's values in descending order, keeping the order of ties."""
     places, ranked = frozen(np.arange(len(values))), np.empty(len(values), np.int64)
     for_queries(offsets, lambda part, _: rank_queries(values, places, part, ranked), n_threads=n_threads)
     return ranked
 
 
 def in_descending_order(values: Floats, offsets: Ints, n_threads: int | None = None) -> Floats:
-    """The values of each query from the highest to the lowest: those of an ideal ranking."""
+    """Return the values of each query in descending order, as in an ideal ranking."""
     return values[descending_order(values, offsets, n_threads)]
 
 
@@ -155,11 +155,12 @@ def for_queries(
     n_threads: int | None = None,
     amount: float | None = None,
 ) -> None:
-    """Call `work(offsets, queries)` for ranges of at least `smallest` queries, on threads if that takes less time.
+    """Call `work(offsets, queries)` for ranges of at least `smallest` queries, on threads if that is faster.
 
-    The amount of work is counted in documents of a simple pass; all documents by default.
+    The amount of work is measured in documents of a simple pass; by default, all documents. For fewer than 65,536, a
+    pool of threads would take longer to start than the work.
     """
-    offsets = frozen(offsets)  # kernels are compiled once, for frozen arrays
+    offsets = frozen(offsets)  # kernels are compiled once, for read-only arrays
     n_threads = n_threads_for(float(offsets[-1] - offsets[0]) if amount is None else amount, n_threads)
     if n_threads == 1:
         work(offsets, slice(0, len(offsets) - 1))
@@ -170,26 +171,26 @@ def for_queries(
 
 
 def checked_scores(scores: Any, n: int, row_index: NDArray[Any] | None = None) -> Floats:
-    """Scores as float64; a wrong number of them, NaN, or rows in another order are refused."""
+    """Return scores as float64; raise for a wrong number of scores, NaN, or an index in another order."""
     index = getattr(scores, "index", None)
     if index is not None and hasattr(index, "to_numpy"):
         expected = np.arange(n) if row_index is None else row_index
         if not np.array_equal(index.to_numpy(), expected):
             raise DataError(
-                "the scores are a Series whose index is not that of the data's rows (0, 1, 2 … unless they came from a "
-                "frame with another): are they in the same order? If so, give scores.to_numpy()"
+                "scores is a Series whose index differs from that of the data's rows (0, 1, 2 … or the index of the "
+                "frame they came from): if it is in the same order, pass scores.to_numpy()"
             )
     array = unmasked(scores)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
-        raise DataError(f"there must be one score for each of the {n} rows, but their shape is {array.shape}")
+        raise DataError(f"scores must have one number for each of the {n} rows, but have shape {array.shape}")
     if array.dtype.kind not in "fiub":
-        raise DataError(f"scores must be numbers, not {array.dtype}")
+        raise DataError(f"scores must be numbers, but got {array.dtype}")
     array = array.astype(np.float64)
     bad = np.flatnonzero(np.isnan(array))
     if len(bad):
-        raise DataError(f"the score of row {bad[0]} is NaN ({len(bad)} in all); every document needs a score")
+        raise DataError(f"scores must not be NaN, but row {bad[0]} is ({len(bad)} in all)")
     return array
 
 
@@ -198,10 +199,10 @@ U: Any = np.uintp  # an index that cannot be negative needs no check for it
 
 @helper
 def sort_ranked(scores: Floats, places: Int32s, spare_scores: Floats, spare_places: Int32s) -> None:
-    """Sort by descending score, equal scores by ascending place.
+    """Sort by descending score, and ties by ascending place.
 
-    From one round to the next few documents change ranks, and inserting those costs little. Where it would cost more
-    than sorting, they are put back in the order of places and sorted.
+    Few documents change ranks from one round to the next, so insertion sort is fast. If it would take longer than a
+    full sort, the documents are put back in the order of places and sorted.
     """
     n = len(scores)
     moves, most = 0, 6 * n
@@ -222,9 +223,9 @@ def sort_ranked(scores: Floats, places: Int32s, spare_scores: Floats, spare_plac
 
 @helper
 def sort_top(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, spare_places: Int32s) -> None:
-    """The same down to a depth: below it documents are in any order.
+    """Sort in the same way down to a depth; documents below it are in any order.
 
-    Most documents below the top stay there, for one comparison each.
+    Most documents below the top stay there, which takes one comparison each.
     """
     n = len(scores)
     moves, most = 0, 6 * n
@@ -236,7 +237,7 @@ def sort_top(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, s
         place = places[U(r)]
         if lowest == score and places[U(k - 1)] < place:
             continue
-        if r >= depth:  # the lowest of the top changes places with it
+        if r >= depth:  # swap it with the lowest of the top
             k = depth - 1
             scores[U(r)], places[U(r)] = scores[U(k)], places[U(k)]
         moves += k
@@ -252,7 +253,7 @@ def sort_top(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, s
 
 @helper
 def collect_tied(scores: Floats, places: Int32s, depth: Any, spare_scores: Floats, spare_places: Int32s) -> None:
-    """Put the documents below a depth that are tied with the last one above it first, by ascending place."""
+    """Move the documents below a depth that are tied with the last one above it to the front, by ascending place."""
     lowest, end = scores[U(depth - 1)], depth
     for r in range(depth, len(scores)):
         if scores[U(r)] == lowest:

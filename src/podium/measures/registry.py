@@ -1,4 +1,4 @@
-"""Measures by name: registration, and names with parameters such as `ndcg(gain=linear)@10`."""
+"""The registry of measures, and the parser of names with parameters such as `ndcg(gain=linear)@10`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEASURES: dict[str, type[Measure]] = {}
 _ALIASES: dict[str, str] = {}
 _TEXT = re.compile(r"(?P<name>[a-z_]\w*)(\((?P<parameters>[^()]*)\))?(@(?P<at>\d+(\.\d+)?))?", re.IGNORECASE)
 _TREC_TEXT = re.compile(r"(?P<name>[a-z_]\w*?)[_.](?P<at>\d+(\.\d+)?)", re.IGNORECASE)  # P_5, ndcg_cut.10
-# What names of trec_eval and ir_measures mean that Podium's do not.
+# Parameters that names of trec_eval and ir_measures imply but Podium's do not.
 _MEANT = {"ndcg_cut": {"gain": "linear"}}
 _PARAMETERS = {"rel": "threshold", "dcg": "gain"}
 _VALUES = {"dcg": {"log2": "linear", "exp-log2": "exponential"}}
@@ -22,7 +22,7 @@ MeasureType = TypeVar("MeasureType", bound=type[Measure])
 
 
 def register(cls: MeasureType) -> MeasureType:
-    """Make a measure known by its name and its aliases: a decorator.
+    """Register a measure by its name and aliases; a decorator.
 
     Example:
         >>> import podium
@@ -39,7 +39,7 @@ def register(cls: MeasureType) -> MeasureType:
     """
     known = _MEASURES.get(cls._word())
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise DataError(f"there is a measure {cls._word()!r} already: {known.__module__}.{known.__qualname__}")
+        raise DataError(f"the measure {cls._word()!r} already exists: {known.__module__}.{known.__qualname__}")
     _MEASURES[cls._word()] = cls
     for alias in vars(cls).get("aliases", ()):
         _ALIASES[alias] = cls._word()
@@ -47,13 +47,13 @@ def register(cls: MeasureType) -> MeasureType:
 
 
 def unregister(name: str) -> None:
-    """Forget a measure."""
+    """Remove a measure from the registry."""
     for alias in vars(_MEASURES.pop(name)).get("aliases", ()):
         del _ALIASES[alias]
 
 
 def registered() -> dict[str, type[Measure]]:
-    """All measures that are known by name.
+    """Return all registered measures by name.
 
     Example:
         >>> from podium.measures import registered
@@ -67,7 +67,7 @@ def registered() -> dict[str, type[Measure]]:
 
 
 def parse(text: str) -> Measure:
-    """A measure from its text: `name(parameter=value,…)@cutoff`, or its name in trec_eval or ir_measures.
+    """Return a measure from text: `name(parameter=value,…)@cutoff`, or its name in trec_eval or ir_measures.
 
     Example:
         >>> from podium.measures import parse
@@ -81,12 +81,12 @@ def parse(text: str) -> Measure:
     if (match is None or _class_of(match["name"]) is None) and (trec := _TREC_TEXT.fullmatch(text.strip())):
         match = _TEXT.fullmatch(f"{trec['name']}@{trec['at']}") if _class_of(trec["name"]) else match
     if match is None:
-        raise DataError(f"{text!r} is not a measure; expected a name such as ndcg@10 or ap(labels=clicks)")
+        raise DataError(f"{text!r} is not a measure; expected a name, for example ndcg@10 or ap(labels=clicks)")
     cls = _class_of(match["name"])
     if cls is None:
         names = sorted(registered())
         near = did_you_mean(match["name"].lower(), [*names, *_ALIASES])
-        raise DataError(f"there is no measure {match['name']!r}{near}; there are {', '.join(names)}")
+        raise DataError(f"there is no measure {match['name']!r}{near}; choose from {', '.join(names)}")
     takes = {field.name for field in fields(cls)} - {"cutoff"}
     parameters: dict[str, Any] = dict(_MEANT.get(match["name"].lower(), {}))
     for entry in filter(None, (match["parameters"] or "").split(",")):
@@ -94,7 +94,9 @@ def parse(text: str) -> Measure:
         key = given if given in takes else _PARAMETERS.get(given, given)
         if not equals or key not in takes:
             near = did_you_mean(key, takes)
-            raise DataError(f"{text!r}: {cls._word()} takes {', '.join(sorted(takes))}, not {entry.strip()!r}{near}")
+            raise DataError(
+                f"{text!r}: {cls._word()} has parameters {', '.join(sorted(takes))}, but got {entry.strip()!r}{near}"
+            )
         parameters[key] = _number_or_text(_VALUES.get(given, {}).get(value, value))
     if match["at"] is not None:
         parameters[cls.at] = _number_or_text(match["at"])
@@ -116,7 +118,7 @@ def _number_or_text(text: str) -> Any:
 
 
 def as_measure(value: Measure | str) -> Measure:
-    """A measure, given as such or by name.
+    """Return a measure, given as a value or by name.
 
     Example:
         >>> from podium.measures import as_measure
@@ -128,5 +130,5 @@ def as_measure(value: Measure | str) -> Measure:
         return value
     if isinstance(value, str):
         return parse(value)
-    advice = "; a measure of your own is a class, see podium.measures.register" if callable(value) else ""
-    raise DataError(f"a measure is given by name or as an object such as NDCG(10), not {value!r}{advice}")
+    advice = "; to add a measure, see podium.measures.register" if callable(value) else ""
+    raise DataError(f"a measure must be a name or an object such as NDCG(10), but got {value!r}{advice}")
