@@ -189,13 +189,13 @@ def test_a_log_without_position_1_is_refused():
 
 
 def test_unknown_ways_to_estimate_are_refused():
-    with pytest.raises(DataError, match="by must be 'em' or 'intervention', but is 'swaps'"):
+    with pytest.raises(DataError, match="by must be 'em' or 'intervention', but got 'swaps'"):
         PositionBased(by="swaps")
 
 
 def test_very_long_lists_are_refused_by_user_browsing():
     log = ClickLog.from_arrays(query=["q", "q"], document=["a", "b"], position=[1, 2001], clicked=[True, False])
-    with pytest.raises(DataError, match="2000 positions at most, but the log has position 2001"):
+    with pytest.raises(DataError, match="at most 2000 positions, but the log has position 2001"):
         UserBrowsing().fit(log)
 
 

@@ -184,7 +184,7 @@ def test_long_lists_without_clicks_do_not_underflow():
     [
         ({"smoothing": 0}, "smoothing must be positive"),
         ({"continuation": 1.5}, "continuation must be above 0 and at most 1"),
-        ({"continuation": 0.5, "simplified": True}, "continuation=1"),
+        ({"continuation": 0.5, "simplified": True}, "continuation must be 1"),
         ({"max_steps": 0}, "max_steps"),
         ({"tolerance": -1}, "tolerance"),
     ],

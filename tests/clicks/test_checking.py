@@ -77,7 +77,7 @@ def test_bots_are_found():
     both["impression"] = np.concatenate([np.repeat(np.arange(600), 5), 600 + np.arange(n)])
     (finding,) = (f for f in ClickLog.from_arrays(**both).check() if f.kind == "bots")
     assert finding.count == 1
-    assert "such as '77'" in finding.message
+    assert "for example '77'" in finding.message
 
 
 def test_leaks_are_found_and_features_of_the_past_are_not_blamed():
@@ -98,11 +98,11 @@ def test_leaks_are_found_and_features_of_the_past_are_not_blamed():
     assert set(leaks) == {"rate", "log", "inclusive"}
     assert "click rate by document over the whole log" in leaks["rate"]
     assert "number of clicks by document over the whole log" in leaks["log"]
-    assert "with the clicks of the same moment" in leaks["inclusive"]
+    assert "including clicks of the same moment" in leaks["inclusive"]
     assert [f.kind for f in log.check(past)] == []
 
 
 def test_features_of_another_length_are_refused():
     log = ClickLog.from_arrays(**columns())
-    with pytest.raises(DataError, match="x has the shape"):
+    with pytest.raises(DataError, match="x must have one value for each"):
         log.check({"x": [1.0, 2.0]})

@@ -91,7 +91,7 @@ def test_positions_that_were_not_shown_have_no_perplexity_and_no_propensity(mode
     found = model.fit(log).perplexity(gap)
     assert np.isnan(found.by_position).tolist() == [False, True, False]
     assert np.isfinite(found.overall)
-    with pytest.raises(DataError, match="no row of the log has position 2"):
+    with pytest.raises(DataError, match="none of its rows has position 2"):
         model.propensities(gap)
 
 
@@ -148,13 +148,13 @@ def test_damaged_files_are_refused(tmp_path):
         }
     header = {key: value for key, value in header.items() if key != "sha256"}
     changes = [
-        ({}, {"query": arrays["query"] + np.int32(100)}, "pairs have no names"),
-        ({}, {"parameter_attraction": arrays["parameter_attraction"][:-1]}, "no attraction for each pair"),
+        ({}, {"query": arrays["query"] + np.int32(100)}, "names of its pairs are missing"),
+        ({}, {"parameter_attraction": arrays["parameter_attraction"][:-1]}, "lacks attraction for some pairs"),
         ({}, {"parameter_attraction": arrays["parameter_attraction"] + 1}, "not between 0 and 1"),
         ({}, {"parameter_attraction": arrays["parameter_attraction"] * np.nan}, "not between 0 and 1"),
-        ({}, {"parameter_continuation": np.empty(0)}, "no continuation"),
-        ({}, {"query_starts": arrays["query_starts"] + 1}, "places of its names"),
-        ({}, {"impressions": arrays["impressions"][1:]}, "no impressions"),
+        ({}, {"parameter_continuation": np.empty(0)}, "lacks continuation"),
+        ({}, {"query_starts": arrays["query_starts"] + 1}, "codes of its names"),
+        ({}, {"impressions": arrays["impressions"][1:]}, "impressions of its pairs are missing"),
         ({"model": "other"}, {}, "damaged"),
         ({"settings": {"smoothing": -1}}, {}, "smoothing must be positive"),
         ({"kind": "podium trees"}, {}, "not a click model"),

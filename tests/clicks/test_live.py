@@ -107,9 +107,9 @@ def test_wrong_events_are_refused_and_nothing_is_written(tmp_path):
     assert live.add([ranking]) == 0
     before = (tmp_path / "events.jsonl").read_bytes()
     for event, message in [
-        (ranking, "event 1: the ranking 'r' is known already"),
-        ({"event": "ranking", "id": "s", "items": [{"id": "a"}, {"id": "a"}]}, "shows a document twice"),
-        ({"event": "interaction", "type": "dwell", "item": "a"}, "the type 'dwell' is taken"),
+        (ranking, "event 1: the ranking 'r' already exists"),
+        ({"event": "ranking", "id": "s", "items": [{"id": "a"}, {"id": "a"}]}, "must be distinct"),
+        ({"event": "interaction", "type": "dwell", "item": "a"}, "the type 'dwell' is reserved"),
         (
             {"event": "interaction", "type": "click", "item": "a", "fields": [{"name": "dwell", "value": "x"}]},
             "seconds",

@@ -84,7 +84,7 @@ RANKING = {"event": "ranking", "id": "r", "timestamp": 1}
     ("event", "message"),
     [
         ({}, "'event' is missing"),
-        ({"event": "rankings"}, "'event' must be ranking, interaction, item or user, not 'rankings'"),
+        ({"event": "rankings"}, "'event' must be ranking, interaction, item or user, but got 'rankings'"),
         ({"event": "ranking", "id": "r", "items": []}, "'timestamp' is missing"),
         ({"event": "ranking", "id": "r", "timestamp": "noon", "items": [{"id": "a"}]}, "expected a time"),
         ({**RANKING, "items": "a"}, "'items' must be a list of objects"),
@@ -131,5 +131,5 @@ def test_ubi_sample(real_data):
     log = ClickLog.read(real_data / "text" / "ubi-sample" / "ubi_queries_events.ndjson.xz", format="ubi")
     text = "\n".join(map(str, log.check()))
     assert "ISO times, 429 epoch milliseconds" in text
-    assert "1,000 shown documents have positions that count from 0" in text
+    assert "the positions of 1,000 shown documents count from 0" in text
     assert "a click is on a document that its impression does not show: 41 in all" in text

@@ -177,8 +177,11 @@ def test_late_and_wrong_events_are_refused_whole():
         ({"event": "click", "time": 3, "document": "a"}, "event 1: events must come in the order of time"),
         ({"event": "click", "time": "soon"}, "event 1: expected a time"),
         ({"event": "click", "time": 11, "document": 7}, "event 1: 'document' must be text, but got 7"),
-        ({"event": "click", "time": 11, "dwell": -1}, "event 1: 'dwell' must be seconds from 0"),
-        ({"event": "click", "time": 11, "dwell": float("nan")}, "event 1: 'dwell' must be seconds from 0"),
+        ({"event": "click", "time": 11, "dwell": -1}, "event 1: 'dwell' must be a non-negative number of seconds"),
+        (
+            {"event": "click", "time": 11, "dwell": float("nan")},
+            "event 1: 'dwell' must be a non-negative number of seconds",
+        ),
         ({"event": "item", "time": 11, "document": "a"}, "event 1: an event 'item' needs"),
         ("click", "event 1: expected a dictionary"),
     ]:
@@ -231,7 +234,7 @@ def test_numbers_that_were_logged_are_features_as_well():
 
 def test_replay_needs_times_events_and_fields():
     log = ClickLog.from_arrays(query=["a"], document=["x"], position=[1], clicked=[1])
-    with pytest.raises(DataError, match="the log has none: pass time="):
+    with pytest.raises(DataError, match=r"the log has no times, .*pass time="):
         log.features(["rate(click)"])
     log = ClickLog.from_arrays(query=["a"], document=["x"], position=[1], clicked=[1], time=[3])
     with pytest.raises(DataError, match="no events 'purchase'; it has click, dwell, impression"):
@@ -240,7 +243,7 @@ def test_replay_needs_times_events_and_fields():
         log.features(["rate(click, by=brand)"])
     replay = Replay(["rate(click)"])
     replay.replay(log)
-    with pytest.raises(DataError, match="begins with a new state"):
+    with pytest.raises(DataError, match="needs a new state"):
         replay.replay(log)
 
 

@@ -26,7 +26,7 @@ def done(*words, cwd):
 def test_an_index_from_the_command_line(files):
     build = ("index", "build", "one.jsonl", "docs", "--field", "title")
     assert "docs: 2 documents" in done(*build, cwd=files)
-    assert "is an index already" in run(*build, cwd=files).stderr
+    assert "is already an index" in run(*build, cwd=files).stderr
     assert "3 in all" in done("index", "add", "docs", "two.csv", cwd=files)
     assert Index.load(files / "docs").attributes["votes"].tolist() == [3, 1, 7]
     shown = done("search", "docs", "red shoe", "-k", "2", cwd=files).splitlines()

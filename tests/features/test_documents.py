@@ -58,7 +58,7 @@ def test_several_files(tmp_path):
 JSON_MISTAKES = [
     ('{"id": 1, "t": "a"}\n{"id": 1, "t": "b"}', "line 2: the document id '1' occurs twice"),
     ('{"id": 1, "t": "a"}\n\n{"t": "b"}', "line 3: the id 'id' is missing"),
-    ('{"Id": 1, "t": "a"}', "the id 'id' is missing; there are Id, t"),
+    ('{"Id": 1, "t": "a"}', "the id 'id' is missing; the columns are Id, t"),
     ('{"id": null, "t": "a"}', "line 1: the id 'id' is missing"),
     ('{"id": 1.5, "t": "a"}', "must be text or a whole number"),
     ('{"id": 1, "t": 7}', "line 1: the field 't' must be text or a list of texts, but got 7"),
@@ -66,8 +66,8 @@ JSON_MISTAKES = [
     ('{"id": 1, "t": "a"', "line 1, column 19: is not valid JSON"),
     ('{"id": 1}\n["a"]', "line 2: expected a JSON object"),
     ("[" * 100_000, "line 1"),
-    ('{"id": 1, "t": "\\ud800"}', "half of a surrogate pair"),
-    ('{"id": "\\ud800", "t": ""}', "half of a surrogate pair"),
+    ('{"id": 1, "t": "\\ud800"}', "lone surrogate"),
+    ('{"id": "\\ud800", "t": ""}', "lone surrogate"),
 ]
 
 

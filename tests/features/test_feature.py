@@ -68,16 +68,16 @@ def test_defaults_are_left_out():
         ("bm25(ti(tle))", "column 6: expected a field"),
         ("bm25(title, k2=1)", "bm25 has no parameter 'k2'; it has k1, b, idf, scaled, missing"),
         ("lm_dirichlet(title, muu=1)", "no parameter 'muu' .did you mean 'mu'"),
-        ("bm25(title, k1=x)", "k1 must be a number, not 'x'"),
+        ("bm25(title, k1=x)", "k1 must be a number, but got 'x'"),
         ("bm25(title, k1=-1)", "k1 must be non-negative"),
         ("bm25(title, k1=nan)", "k1 must be"),
         ("bm25(title, b=2)", "b must be"),
         ("bm25(title, idf=luzene)", "idf must be one of .*did you mean 'lucene'"),
         ("bm25(title, scaled=1)", "scaled must be true or false"),
-        ("bm25(k1=1, title)", "fields come before parameters"),
-        ("bm25(title, k1=1, k1=2)", "k1 is given twice"),
-        ("bm25(title, title)", "names a field twice"),
-        ("bm25(title:3)", "takes no weights; bm25f does"),
+        ("bm25(k1=1, title)", "fields must come before parameters"),
+        ("bm25(title, k1=1, k1=2)", "k1 occurs twice"),
+        ("bm25(title, title)", "must be distinct"),
+        ("bm25(title:3)", "does not support weights; use bm25f"),
         ("bm25f(title:-1)", "weights of bm25f must be"),
         ("bm25f(title:x)", "weight must be a number"),
         ("min_span(title, body)", "exactly one field"),
@@ -157,19 +157,19 @@ def test_a_class_is_a_feature(index):
 def test_what_is_not_a_feature_is_refused(index):
     with pytest.raises(DataError, match="not a subclass"):
         register(dict)
-    with pytest.raises(DataError, match="there is a feature 'tf' already"):
+    with pytest.raises(DataError, match="the feature 'tf' already exists"):
 
         @register
         class Other(TF):
             pass
 
-    with pytest.raises(DataError, match="needs a number or a boolean as its default"):
+    with pytest.raises(DataError, match="must be a number or a boolean"):
 
         @register
         def worded(matches, kind="a"):
             return matches.covered
 
-    with pytest.raises(DataError, match="a feature is a text"):
+    with pytest.raises(DataError, match="a feature must be a Feature or text"):
         FeatureSet([BM25])
     try:
 
@@ -177,7 +177,7 @@ def test_what_is_not_a_feature_is_refused(index):
         def misshapen(matches):
             return np.zeros(7)
 
-        with pytest.raises(DataError, match="misshapen must give one value per pair, 2 here"):
+        with pytest.raises(DataError, match="misshapen must return one value for each of 2 pairs"):
             FeatureSet(["misshapen"]).rows(index, "red", [0, 1])
     finally:
         unregister("misshapen")

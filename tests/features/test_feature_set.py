@@ -149,8 +149,8 @@ def test_saved_sets(tmp_path, index):
     assert loaded.left_out == features.left_out
     assert FeatureSet(features.names) == features
     for content, message in [
-        ("[]", "not a feature set"),
-        ("{", "not JSON"),
+        ("[]", "is not a Podium feature set"),
+        ("{", "not valid JSON"),
         (json.dumps({"format": "podium features", "version": 9}), "version 9"),
         (json.dumps({"format": "podium features", "version": 1, "features": [1]}), "list of texts"),
         (json.dumps({"format": "podium features", "version": 1, "features": ["bm26"]}), "no feature 'bm26'"),
@@ -163,15 +163,15 @@ def test_saved_sets(tmp_path, index):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (({}, GRADES), "no queries"),
-        ((QUERIES, None), "needs judgements"),
+        (({}, GRADES), "at least one query"),
+        ((QUERIES, None), "requires judgements"),
         (
             (QUERIES, {"9": {"a": 1}}),
-            "no query has a judgement: queries are called '1', '2', '3', judgements are of '9'",
+            "no query has a judgement: the query ids are '1', '2', '3', …, but the judgements are for '9'",
         ),
         ((QUERIES, GRADES, "top"), "candidates must be"),
         ((QUERIES, GRADES, "bm25 top 0"), "candidates must be"),
-        (({"1": "red"}, {"1": {"a": 1}}, {"1": ["a", "a"]}), "query '1' has a candidate twice"),
+        (({"1": "red"}, {"1": {"a": 1}}, {"1": ["a", "a"]}), "query '1' has the same candidate twice"),
         (({"1": "zebra"}, {"1": {"a": 1}}, "bm25 top 10"), "no query has a candidate"),
     ],
 )
@@ -185,9 +185,9 @@ def test_wrong_sets_and_rows_are_refused(index):
         FeatureSet([])
     assert FeatureSet(["bm25(title)", "tf", "bm25( title )"]).names == ("bm25(title)", "tf")
     for rows in ([3], [-1], [[0]]):
-        with pytest.raises(DataError, match="rows of the index"):
+        with pytest.raises(DataError, match="row numbers of the index"):
             FeatureSet(["bm25"]).rows(index, "red", rows)
-    with pytest.raises(DataError, match="the query must be a text"):
+    with pytest.raises(DataError, match="the query must be text"):
         FeatureSet(["bm25"]).rows(index, 7, [0])
     with pytest.raises(DataError, match="no document 'z'"):
         FeatureSet(["bm25"]).explain(index, "red", "z")

@@ -72,9 +72,9 @@ def test_list_explain_export(folder):
             ("compute", "docs", "queries.tsv", "-f", "bm25(titel)", "--candidates", "bm25 top 5"),
             "no text field 'titel'",
         ),
-        (("compute", "docs", "queries.tsv"), "candidates='judged' needs judgements"),
+        (("compute", "docs", "queries.tsv"), "candidates='judged' requires judgements"),
         (("explain", "docs", "red", "z"), "no document 'z'"),
-        (("export", "solr", "x.json"), "name features with --feature or --set"),
+        (("export", "solr", "x.json"), "no features: name them with --feature or --set"),
     ],
 )
 def test_errors(folder, words, message):

@@ -114,7 +114,7 @@ def test_anchor_texts_are_a_field_of_an_index():
     index = Index.build(documents, fields={"anchor": "english"})
     assert index.search("tea").ids == ["b"]
     assert index.fields["anchor"].n_words == 5
-    with pytest.raises(DataError, match="text: expected the words of a link in row 0, but got 7"):
+    with pytest.raises(DataError, match="text: expected the text of a link in row 0, but got 7"):
         anchor_texts(["a"], ["a"], [7])
 
 
@@ -153,7 +153,7 @@ def test_bad_files_are_refused(tmp_path, text, problem):
     ("make", "problem"),
     [
         (lambda: Links(["a"], []), "1 sources and 0 targets"),
-        (lambda: Links([], []), "no links and no documents"),
+        (lambda: Links([], []), "at least one link or document"),
         (lambda: Links([["a"]], ["b"]), "2 dimensions"),
         (lambda: Links(["a", ""], ["b", "c"]), "source: the id in row 1 must be text or a whole number, but is ''"),
         (lambda: Links([1.5], [2]), "source: the id in row 0 .* 1.5"),

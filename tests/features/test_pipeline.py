@@ -171,7 +171,7 @@ def test_other_folders_are_neither_replaced_nor_opened(index, models, tmp_path):
     pipeline = SearchPipeline(index, FEATURES, models["linear"])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
-    with pytest.raises(FileFormatError, match="exists and is not a search pipeline"):
+    with pytest.raises(FileFormatError, match="exists but is not a search pipeline"):
         pipeline.save(tmp_path / "full")
     assert (tmp_path / "full" / "letter.txt").read_text() == "mine"
     with pytest.raises(FileFormatError, match="is not a search pipeline"):
@@ -206,7 +206,7 @@ def test_another_index_is_refused_unless_allowed(models, tmp_path):
         lambda text: pipeline.explain(text, "d0"),
         lambda text: pipeline.why(text, "d0", "d1"),
     ):
-        with pytest.raises(DataError, match="other statistics than the index that the model was trained with"):
+        with pytest.raises(DataError, match="other statistics than the one that the model was trained with"):
             call("a b")
     with pytest.raises(DataError, match="allow_other_index=True"):
         SearchPipeline.load(tmp_path / "shop", index)
@@ -221,11 +221,11 @@ def test_another_index_is_refused_unless_allowed(models, tmp_path):
 def test_models_that_do_not_fit_are_refused(index, models):
     with pytest.raises(DataError, match="fit it first"):
         SearchPipeline(index, FEATURES, podium.LambdaMART())
-    with pytest.raises(DataError, match="not str"):
+    with pytest.raises(DataError, match="but got str"):
         SearchPipeline(index, FEATURES, "model.podium")
     with pytest.raises(DataError, match=r"lacks the model's feature 'bm25' \(6 in all\)"):
         SearchPipeline(index, ["bm25(title)"], models["trees"])
-    with pytest.raises(DataError, match="takes 1 features, and the feature set has 7"):
+    with pytest.raises(DataError, match="expects 1 features, but the feature set has 7"):
         SearchPipeline(index, FEATURES, podium.models.LinearModel(np.ones(1), np.zeros(1)))
     with pytest.raises(DataError, match="no text field 'headline'"):
         SearchPipeline(index, ["bm25(headline)"], podium.models.LinearModel(np.ones(1), np.zeros(1)))
@@ -367,7 +367,7 @@ def test_the_command_searches_a_pipeline(index, models, tmp_path):
     index.save(tmp_path / "index")
     done = run("search", tmp_path / "index", "a", "--explain", "d1")
     assert done.returncode == 1
-    assert "give the folder of a search pipeline" in done.stderr
+    assert "pass the folder of a search pipeline" in done.stderr
 
 
 def test_the_default_features_work(index):

@@ -96,7 +96,7 @@ def test_scores_follow_those_of_rank_bm25(collection):
         (("w1", 5, "bm25(t, k3=1)"), "has no parameter 'k3'"),
         (("w1", 5, "bm25(t, b=2)"), "b must be"),
         (("w1", 5, "bm25(t"), "is not a feature"),
-        ((None, 5), "a query is a text"),
+        ((None, 5), "the query must be text"),
     ],
 )
 def test_errors(collection, arguments, problem):

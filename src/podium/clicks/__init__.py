@@ -1,6 +1,6 @@
-"""From click logs to labels and features that are the same offline and online.
+"""Labels and features from click logs, computed in the same way offline and online.
 
-Each name is loaded when it is first used.
+Each name is imported on first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Makes the arrays of a `ClickLog` from columns: codes, times, impressions, the order of rows and of clicks."""
+"""Assembles the arrays of a `ClickLog` from columns: codes, times, impressions, the order of rows and of clicks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = Callable[[int], str]
 
 
 class Coded(NamedTuple):
-    """A column of names: codes into the sorted names, −1 where there is none."""
+    """A column of names as codes into the sorted names, −1 for missing ones."""
 
     codes: Int32s
     names: tuple[str, ...]
@@ -34,10 +34,10 @@ class ShownRows(NamedTuple):
 
     Attributes:
         impression: the impression of each row, numbered from 0.
-        document: coded.
-        position: from 1.
+        document: the documents as codes.
+        position: the positions, from 1.
         clicked, click_order, click_time, dwell: as in `ClickLog`; 0 for an unknown order or time.
-        shown: further numbers of each row, by name.
+        shown: further numbers of each row by name.
 
     """
 
@@ -52,7 +52,7 @@ class ShownRows(NamedTuple):
 
 
 class Impressions(NamedTuple):
-    """Rankings: the time of each in microseconds, and coded columns."""
+    """Rankings: the time of each in microseconds, and columns of codes."""
 
     times: Ints
     query: Coded
@@ -74,21 +74,21 @@ def code(values: Any) -> Coded:
     try:
         raw = [numbers.setdefault(value, len(numbers)) for value in map(_hashable, array.tolist())]
     except TypeError:
-        raise DataError("expected names or whole numbers, but the column holds lists or dictionaries") from None
+        raise DataError("expected names or whole numbers, but the column contains lists or dictionaries") from None
     coder = NameCoder()
     coder.add(list(numbers), np.asarray(raw, np.int64))
     return coder.coded()
 
 
 class NameCoder:
-    """Codes a column of names part by part, so that the texts of all rows need not be in memory at once."""
+    """Encodes a column of names part by part, so that the text of all rows need not be in memory at once."""
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
         self._parts: list[Int32s] = []
 
     def add(self, values: Sequence[Any], places: Ints) -> None:
-        """Add rows: each has a place in a list of distinct values, −1 for a missing one."""
+        """Add rows, given by their index in a list of distinct values, −1 for missing ones."""
         codes = np.full(len(values) + 1, -1, np.int32)
         for k, value in enumerate(values):
             try:
@@ -96,7 +96,7 @@ class NameCoder:
             except DataError as error:
                 row = sum(map(len, self._parts)) + int(np.argmax(places == k))
                 raise with_row(error, row) from None
-            if text is not None:  # 1 and "1" are one name
+            if text is not None:  # 1 and "1" are the same name
                 codes[k] = self._codes.setdefault(text, len(self._codes))
         self._parts.append(codes[places])
 
@@ -116,7 +116,7 @@ def _name(value: Any) -> str | None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise DataError(f"{value!a:.60} holds half of a surrogate pair, which UTF-8 cannot hold") from None
+            raise DataError(f"{value!a:.60} contains a lone surrogate, which UTF-8 cannot encode") from None
         return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -126,7 +126,7 @@ def _name(value: Any) -> str | None:
 
 
 def _sorted(names: list[str], codes: Int32s) -> Coded:
-    """Return the same column with its names in order."""
+    """Return the same column with sorted names."""
     order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.empty(len(names) + 1, np.int32)
     rank[order], rank[-1] = np.arange(len(names)), -1
@@ -136,7 +136,7 @@ def _sorted(names: list[str], codes: Int32s) -> Coded:
 def columns_of_rows(
     rows: Mapping[str, Any], time_unit: str | None, positions_from: int | None, place: Place
 ) -> tuple[ShownRows, Impressions, ReadingNotes, Place]:
-    """Return what `assemble` takes from the columns of a flat table."""
+    """Return the arguments of `assemble` for the columns of a flat table."""
     notes = ReadingNotes()
     lengths = {
         name: len(column.codes if isinstance(column, Coded) else column)
@@ -148,7 +148,7 @@ def columns_of_rows(
         if length != n:
             raise DataError(f"{name} has {length} entries, but document has {n}")
     if n == 0:
-        raise DataError("the log is empty: there is no shown document")
+        raise DataError("the log is empty: it has no shown documents")
 
     def converted(name: str, convert: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -182,7 +182,7 @@ def columns_of_rows(
     for name in ("query", "user", "session"):
         _require_constant(coded[name].codes, first[shown.impression], name, place)
     query = coded["query"]
-    if (query.codes < 0).any():  # no query is a query: the empty text, which sorts first
+    if (query.codes < 0).any():  # a missing query is the empty text, which sorts first
         query = Coded((query.codes + 1).astype(np.int32), ("", *query.names))
     impressions = Impressions(
         np.minimum.reduceat(times[order := np.argsort(shown.impression, kind="stable")],
@@ -203,7 +203,7 @@ def _impressions(coded: Mapping[str, Coded], times: Ints) -> Ints:
 
 
 def number_rows(*columns: NDArray[Any]) -> Ints:
-    """Number the distinct rows of columns of integers from 0, in their order; return the number of each row."""
+    """Number the distinct rows of integer columns from 0 in sorted order, and return the number of each row."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         distinct, codes = np.unique(column, return_inverse=True)
@@ -216,7 +216,7 @@ def _require_constant(codes: Int32s, first: Ints, name: str, place: Place) -> No
     if len(differs):
         row = int(differs[0])
         raise DataError(
-            f"{place(row)}: the {name} differs from that of {place(int(first[row]))}, which is of the same impression"
+            f"{place(row)}: the {name} differs from that of {place(int(first[row]))}, which is in the same impression"
         )
 
 
@@ -249,7 +249,7 @@ def _is_missing(array: NDArray[Any]) -> Bools:
 
 
 def _numbers(values: Any) -> Floats:
-    """Return a column of numbers; texts that hold numbers are numbers, missing values NaN."""
+    """Return a column as numbers, parsing text, with NaN for missing values."""
     array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
@@ -335,7 +335,7 @@ def assemble(
 
 
 def _without_repeats(rows: ShownRows, notes: ReadingNotes, place: Place) -> ShownRows:
-    """Keep a document that an impression shows twice once, at its first position, clicked if it was ever clicked."""
+    """Drop repetitions of a document within an impression; the first counts as clicked if any of them was."""
     order = np.lexsort((rows.position, rows.document.codes, rows.impression))
     impression, document = rows.impression[order], rows.document.codes[order]
     is_first = np.ones(len(order), np.bool_)
@@ -359,19 +359,19 @@ def _without_repeats(rows: ShownRows, notes: ReadingNotes, place: Place) -> Show
 
 
 def from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:
-    """Return positions that count from 1."""
+    """Return positions counted from 1."""
     least = int(position.min(initial=1))
     if positions_from not in (None, 0, 1):
-        raise DataError(f"positions_from must be 0 or 1, not {positions_from!r}")
+        raise DataError(f"positions_from must be 0 or 1, but got {positions_from!r}")
     if positions_from == 1 and least == 0:
-        raise DataError(f"{place(int(position.argmin()))}: position is 0, but positions count from 1")
+        raise DataError(f"{place(int(position.argmin()))}: positions must count from 1, but got 0")
     starts_at = min(least, 1) if positions_from is None else positions_from
     notes.first_positions[starts_at] += len(position)
     return position + (1 - starts_at)
 
 
 def _order_of_clicks(impression: Ints, clicked: Bools, given: Ints, click_time: Ints) -> Int32s:
-    """Number the clicks of each impression from 1, by the order given, then by time, then by position."""
+    """Number the clicks of each impression from 1, by the given order, then by time, then by position."""
     rows = np.flatnonzero(clicked)
     order = rows[np.lexsort((rows, click_time[rows], given[rows], impression[rows]))]
     first = np.searchsorted(impression[order], impression[order])

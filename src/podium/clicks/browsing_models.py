@@ -1,8 +1,8 @@
-"""Users who may skip results: examination depends on the position, and on the last click above it.
+"""Click models of users who may skip results: examination depends on the position, and on the last click above it.
 
-Both models have P(C = 1) = α · γ, with α of the pair and γ of a *slot*: the position for `PositionBased`, the position
-and that of the last click above it for `UserBrowsing`. Only counts of clicks and impressions by pair and slot matter,
-so EM runs on these counts.
+Both models have P(C = 1) = α · γ, where α belongs to the pair and γ to a *slot*: the position for `PositionBased`, the
+position and that of the last click above it for `UserBrowsing`. Only the numbers of clicks and impressions by pair and
+slot matter, so EM runs on these counts.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from podium.errors import DataError
 if TYPE_CHECKING:
     from podium.clicks.log import ClickLog
 
-LONGEST_LIST = 2000  # positions of `UserBrowsing`, which has a parameter for two positions
+LONGEST_LIST = 2000  # maximum position of `UserBrowsing`, which has a parameter for each pair of positions
 
 
 class Cells(NamedTuple):
     """Counts by pair and slot, sorted by both.
 
     Attributes:
-        starts: the cells of each pair.
-        slots: of each cell.
-        shown, clicks: counts; weighted ones for interventions.
-        n_slots: how many there are, with and without cells.
+        starts: where the cells of each pair begin.
+        slots: the slot of each cell.
+        shown, clicks: the counts; weighted for interventions.
+        n_slots: the number of slots, including those without cells.
 
     """
 
@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, rows: Ints, slots: Ints, clicked: Bools, n_pairs: int, n_slots: int) -> Cells:
-        """Count rows."""
+        """Count the rows of each pair and slot."""
         keys, places = np.unique(rows * n_slots + slots, return_inverse=True)
         shown = np.bincount(places).astype(np.float64)
         clicks = np.bincount(places[clicked], minlength=len(keys)).astype(np.float64)
@@ -57,7 +57,8 @@ class _CellSteps:
     """EM steps for α and γ. The hidden event is the examination; the first slot is always examined.
 
     α = (prior + clicks) / (prior + expected examinations), γ = (1 + expected examinations) / (2 + impressions). The
-    scale of α and γ is free in the likelihood: with the first slot at 1, γ is relative to it, as for propensities.
+    likelihood does not determine the scale of α and γ. With γ = 1 for the first slot, γ is relative to it, as
+    propensities are.
     """
 
     def __init__(self, cells: Cells, smoothing: float, mean: float) -> None:
@@ -67,7 +68,7 @@ class _CellSteps:
         self.shown = np.ldexp(groups.whole(cells.shown, self.exponent).astype(np.float64), -self.exponent)
 
     def step(self, attraction: Floats, examination: Floats) -> tuple[Floats, Floats]:
-        """Return both after one step."""
+        """Return α and γ after one step."""
         new = np.empty(len(attraction))
 
         def work(bounds: tuple[int, int]) -> Ints:
@@ -86,7 +87,7 @@ class _CellSteps:
         return new, np.minimum(new_examination, 1.0)
 
     def attraction_step(self, examination: Floats) -> Any:
-        """Return a step that changes α only."""
+        """Return a step that only changes α."""
         return lambda attraction: (self.step(attraction, examination)[0],)
 
 
@@ -122,11 +123,11 @@ class _BrowsingModel(ClickModel):
         check_em(self.max_steps, self.tolerance)
 
     def _start(self, log: ClickLog, rows: Ints, n_pairs: int) -> tuple[Floats, float]:
-        """Return an attractiveness to begin with, and its prior mean."""
+        """Return the initial attractiveness and its prior mean."""
         if int(log.position.min()) > 1:
             raise DataError(
-                f"the log has no row at position 1: {type(self).__name__} gives examination relative to it, so count "
-                "positions from 1"
+                f"the log has no row at position 1, but {type(self).__name__} estimates examination relative to it: "
+                "count positions from 1"
             )
         counts = count_clicks(log, rows, n_pairs)
         return (self.smoothing * counts.mean + counts.clicks) / (self.smoothing + counts.seen), counts.mean
@@ -141,24 +142,24 @@ class _BrowsingModel(ClickModel):
 
 @dataclass
 class PositionBased(_BrowsingModel):
-    """The position-based model: a click needs a look at the position and attraction (Craswell et al. 2008).
+    """The position-based model: a click requires examination of the position and attraction (Craswell et al. 2008).
 
-    P(C = 1) = α of the pair × γ of the position. Position 1 has γ = 1, so γ of the others is relative to it: these are
-    the propensities of inverse propensity scoring. Positions beyond those of the log have the last γ.
+    P(C = 1) = α of the pair × γ of the position. Position 1 has γ = 1, so the other γ are relative to it: they are the
+    propensities of inverse propensity scoring. Positions beyond those of the log have the last γ.
 
-    By "em" both are estimated together. The result depends on α and γ being told apart: pairs that were shown at
-    different positions do that, the more the better.
+    "em" estimates both together. It can only separate α from γ by pairs that were shown at different positions; the
+    more of them, the better.
 
-    By "intervention" γ comes from these pairs alone, as after an experiment that swaps positions. For two positions k
-    and k' the pairs that were shown at both have the same attractiveness, so their click rates give γ_k / γ_k'. All
-    such comparisons are fitted together (the all-pairs estimator of Agarwal et al. 2019). A pair that was shown n and
-    n' times has the weight n n' / (n + n') of Mantel and Haenszel (1959), the same at both positions.
-    Then EM estimates α for these γ.
+    "intervention" estimates γ from these pairs only, as after an experiment that swaps positions. A pair has the same
+    attractiveness at all positions, so the click rates of the pairs that were shown at both k and k' give γ_k / γ_k'.
+    All such comparisons are fitted together (the all-pairs estimator of Agarwal et al. 2019). A pair that was shown n
+    and n' times has the weight n n' / (n + n') of Mantel and Haenszel (1959) at both positions. Then EM estimates α
+    for these γ.
 
     Args:
         smoothing: the weight of the prior of attractiveness, in examined impressions.
-        max_steps: of EM.
-        tolerance: EM ends when no parameter changes by more.
+        max_steps: the maximum number of EM steps.
+        tolerance: EM ends when no parameter changes by more than this.
         by: "em" or "intervention".
 
     Example:
@@ -182,7 +183,7 @@ class PositionBased(_BrowsingModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by not in ("em", "intervention"):
-            raise DataError(f"by must be 'em' or 'intervention', but is {self.by!r}")
+            raise DataError(f"by must be 'em' or 'intervention', but got {self.by!r}")
 
     def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
         start, mean = self._start(log, rows, n_pairs)
@@ -204,10 +205,10 @@ class PositionBased(_BrowsingModel):
 
 
 def _swaps(cells: Cells) -> Cells:
-    """Return counts for each set of two positions, from the pairs that were shown at both."""
+    """Return counts for each two positions, from the pairs that were shown at both."""
     sizes, n_slots = np.diff(cells.starts), cells.n_slots
     firsts, seconds = np.empty(0, np.int64), np.empty(0, np.int64)
-    for size in np.unique(sizes[sizes > 1]).tolist():  # two cells of a pair, in all ways
+    for size in np.unique(sizes[sizes > 1]).tolist():  # all combinations of two cells of a pair
         a, b = np.triu_indices(size, 1)
         begins = cells.starts[:-1][sizes == size][:, None]
         firsts, seconds = np.append(firsts, begins + a), np.append(seconds, begins + b)
@@ -229,7 +230,7 @@ def _swaps(cells: Cells) -> Cells:
 
 
 def _require_connected(low: Ints, high: Ints, cells: Cells) -> None:
-    """Raise if swaps do not lead from position 1 to every position of the log."""
+    """Raise if swaps do not connect every position of the log with position 1."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -239,8 +240,8 @@ def _require_connected(low: Ints, high: Ints, cells: Cells) -> None:
     apart = [int(slot) + 1 for slot in np.unique(cells.slots) if parts[slot] != parts[0]]
     if apart:
         raise DataError(
-            f"no document of a query was shown both at position {apart[0]} and, directly or in steps, where position 1 "
-            "can be compared with it: by='intervention' needs such swaps for every position; use by='em'"
+            f"by='intervention' needs documents that were shown at different positions for the same query, but none "
+            f"connects position {apart[0]} with position 1, directly or in steps: use by='em'"
         )
 
 
@@ -253,8 +254,8 @@ class UserBrowsing(_BrowsingModel):
 
     Args:
         smoothing: the weight of the prior of attractiveness, in examined impressions.
-        max_steps: of EM.
-        tolerance: EM ends when no parameter changes by more.
+        max_steps: the maximum number of EM steps.
+        tolerance: EM ends when no parameter changes by more than this.
 
     Example:
         >>> from podium.clicks import ClickLog, UserBrowsing
@@ -274,8 +275,8 @@ class UserBrowsing(_BrowsingModel):
         n_positions = int(log.position.max())
         if n_positions > LONGEST_LIST:
             raise DataError(
-                f"UserBrowsing has a parameter for two positions and takes {LONGEST_LIST} positions at most, but the "
-                f"log has position {n_positions}: cut the log, or use PositionBased"
+                f"UserBrowsing supports at most {LONGEST_LIST} positions, but the log has position {n_positions}: "
+                "truncate the impressions, or use PositionBased"
             )
         slots = np.empty(len(rows), np.int64)
         fill_slots(log.starts, log.position, log.clicked, n_positions, slots)
@@ -302,7 +303,7 @@ class UserBrowsing(_BrowsingModel):
 
     @property
     def examination_by_last_click(self) -> Floats:
-        """γ as a matrix: row r − 1, column r' (0 for no click above); NaN where r' is not above r."""
+        """γ as a matrix with row r − 1 and column r' (0 for no click above); NaN if r' is not above r."""
         gamma = self._require_fit().parameters["examination"]
         n = _n_positions(gamma)
         table = np.full((n, n), np.nan)
@@ -316,20 +317,20 @@ class UserBrowsing(_BrowsingModel):
 
 
 def _n_positions(gamma: Floats) -> int:
-    """Return n where n (n + 1) / 2 numbers are a triangle."""
+    """Return n such that the number of parameters is n (n + 1) / 2."""
     return int((np.sqrt(8 * len(gamma) + 1) - 1) / 2)
 
 
 @helper
 def slot_of(position: int, last_click: int, n_positions: int) -> int:
-    """Return the place of γ for a position and that of the last click above it, in a triangle by rows."""
+    """Return the index of γ for a position and that of the last click above it, in a triangle by rows."""
     place = min(position, n_positions) - 1
     return place * (place + 1) // 2 + min(last_click, place)
 
 
 @kernel
 def fill_slots(starts: Ints, position: Int32s, clicked: Bools, n_positions: int, slots: Ints) -> None:
-    """Fill the slot of each row, by the clicks above it."""
+    """Fill in the slot of each row, given the clicks above it."""
     for impression in range(len(starts) - 1):
         last_click = 0
         for row in range(starts[impression], starts[impression + 1]):
@@ -343,9 +344,9 @@ def fill_marginals(
     first: int, last: int, starts: Ints, position: Int32s, rows: Ints, attraction: Floats, gamma: Floats,
     n_positions: int, chances: Floats, result: Floats,
 ) -> None:  # fmt: skip
-    """Fill P(E_r = 1) of the rows of some impressions: a sum over where the last click above may be.
+    """Fill in P(E_r = 1) of the rows of some impressions, a sum over the possible places of the last click above.
 
-    `chances` is room for P(the last click so far is on row k − 1 of the impression), k = 0 for no click.
+    `chances` is scratch for P(the last click so far is on row k − 1 of the impression), with k = 0 for no click.
     """
     for impression in range(first, last):
         begin = starts[impression]

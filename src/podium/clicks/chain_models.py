@@ -1,4 +1,4 @@
-"""Users who go down the list and stop: the cascade model and the models that generalise it.
+"""Click models of users who read down the list and stop: the cascade model and its generalisations.
 
 A user examines the first result. After a result without a click the user goes on to the next with probability γ. After
 a click the user stops with probability σ, and otherwise goes on with probability γ:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _ChainModel(ClickModel):
-    """A model with a probability to stop after a click, and one to go on."""
+    """A model with a probability of stopping after a click, and one of continuing."""
 
     def _examination(self, log: ClickLog, rows: Ints, given_clicks: bool) -> Floats:
         stopping, places = self._stopping(log, rows)
@@ -49,7 +49,7 @@ class _ChainModel(ClickModel):
         return result
 
     def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
-        """Return the probabilities to stop after a click, and which of them each row has."""
+        """Return the probabilities of stopping after a click, and the index of each row's probability."""
         raise NotImplementedError
 
     def _continuation(self) -> float:
@@ -64,7 +64,7 @@ def fill_examination(
     first: int, last: int, starts: Ints, clicked: Bools, rows: Ints, places: Ints, attraction: Floats,
     stopping: Floats, continuation: float, given_clicks: bool, result: Floats,
 ) -> None:  # fmt: skip
-    """Fill P(E_r = 1) of the rows of some impressions, or P(E_r = 1 | clicks above)."""
+    """Fill in P(E_r = 1) of the rows of some impressions, or P(E_r = 1 | clicks above)."""
     for impression in range(first, last):
         examined = 1.0
         for row in range(starts[impression], starts[impression + 1]):
@@ -80,7 +80,7 @@ def fill_examination(
 
 @dataclass
 class Cascade(_ChainModel):
-    """The cascade model: users go down the list to the first click, and stop there (Craswell et al. 2008).
+    """The cascade model: users read down the list to the first click, and stop there (Craswell et al. 2008).
 
     `fit` uses every impression down to its first click: α = clicks / rows seen, with the prior of `smoothing`. A second
     click has probability 0, so the log-likelihood of a log with one is −∞.
@@ -113,10 +113,11 @@ class Cascade(_ChainModel):
 
 @dataclass
 class DependentClicks(_ChainModel):
-    """The dependent click model: after a click at position r users go on with probability λ_r (Guo et al. 2009).
+    """The dependent click model: after a click at position r, users continue with probability λ_r (Guo et al. 2009).
 
-    `fit` has the closed form of the paper, which takes the last click as the end: α = clicks / rows at or above the
-    last click, and 1 − λ_r = last clicks at r / clicks at r. The prior of 1 − λ_r is one success in two trials.
+    `fit` uses the closed form of the paper, which assumes that users stop at the last click: α = clicks / rows at or
+    above the last click, and 1 − λ_r = last clicks at r / clicks at r. The prior of 1 − λ_r is one success in two
+    trials.
 
     Args:
         smoothing: the weight of the prior of attractiveness, in examined impressions.
@@ -156,18 +157,18 @@ class DependentClicks(_ChainModel):
 class DBN(_ChainModel):
     """The dynamic Bayesian network: a click satisfies with a probability of the pair (Chapelle and Zhang 2009).
 
-    A user who is not satisfied goes on with probability γ. The full model is fitted by expectation maximisation; the
-    expectations are exact, by one pass up and one pass down each impression. The simplified model has γ = 1 and the
+    A user who is not satisfied continues with probability γ. The full model is fitted by expectation maximisation with
+    exact expectations, computed by a pass up and a pass down each impression. The simplified model has γ = 1 and the
     closed form of the paper: α = clicks / rows at or above the last click, σ = last clicks / clicks.
 
-    Clicks on the last row of an impression do not show whether the user was satisfied. The full model leaves them
-    out of σ.
+    Clicks on the last row of an impression do not show whether the user was satisfied, so the full model ignores them
+    for σ.
 
     Args:
         smoothing: the weight of the prior of attractiveness and of satisfaction, in examined impressions and in clicks.
             The prior mean of satisfaction is the share of last clicks among all clicks.
-        simplified: fit the simplified model.
-        continuation: γ; by default it is estimated.
+        simplified: whether to fit the simplified model.
+        continuation: γ; estimated by default.
         max_steps: of EM.
         tolerance: EM ends when no parameter changes by more.
 
@@ -197,7 +198,7 @@ class DBN(_ChainModel):
         if self.continuation is not None:
             require_number("continuation", self.continuation, above=0, most=1)
             if self.simplified and self.continuation != 1:
-                raise DataError(f"the simplified DBN has continuation=1, but got {self.continuation}")
+                raise DataError(f"continuation must be 1 for the simplified DBN, but got {self.continuation}")
         check_em(self.max_steps, self.tolerance)
 
     def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
@@ -220,7 +221,7 @@ class DBN(_ChainModel):
 
     @property
     def satisfaction(self) -> PairValues:
-        """The probability that a click satisfies, for each pair of the log that the model was fitted to."""
+        """The probability that a click satisfies, for each pair of the training log."""
         return self.pairs_.table(self._require_fit().parameters["satisfaction"])
 
     def labels(self, log: ClickLog) -> Floats:
@@ -238,10 +239,10 @@ class DBN(_ChainModel):
 class _DBNSteps:
     """EM steps of the full DBN.
 
-    Sums over impressions are integers, multiples of 2^-exponent, so neither threads nor the order of impressions change
-    a bit. The step counts only events that the clicks have a bearing on: an impression of a pair counts for its
-    attractiveness as far as it was examined. That has the same fixed points as the updates of the book, which also add
-    unexamined impressions with their present attractiveness, and gets there in fewer steps.
+    Sums over impressions are integers, multiples of 2^-exponent, so that neither threads nor the order of impressions
+    change a bit. A step only counts events that depend on the clicks: an impression of a pair counts for its
+    attractiveness to the degree that it was examined. This has the same fixed points as the updates of the book, which
+    also add unexamined impressions with their current attractiveness, but converges in fewer steps.
     """
 
     def __init__(self, model: DBN, log: ClickLog, rows: Ints, counts: ClickCounts, means: dict[str, float]) -> None:
@@ -281,12 +282,12 @@ class _DBNSteps:
 
 @kernel
 def count_certain(starts: Ints, rows: Ints, last_rows: Ints, seen: Ints, judged: Ints) -> int:
-    """Count what clicks leave no doubt of, and return how often users certainly went on.
+    """Count the events that are certain given the clicks, and return how often users certainly continued.
 
     Args:
-        starts, rows, last_rows: of the log.
-        seen: is filled with the rows of each pair at or above a last click.
-        judged: loses the clicks on the last row of an impression.
+        starts, rows, last_rows: arrays of the log.
+        seen: receives the number of rows of each pair at or above a last click.
+        judged: the number of clicks, from which clicks on the last row of an impression are subtracted.
 
     """
     continued = 0
@@ -310,14 +311,14 @@ def add_expectations(
 
     Args:
         first, last: the range of impressions.
-        starts, rows, last_rows: of the log.
-        attraction, satisfaction: of each pair.
+        starts, rows, last_rows: arrays of the log.
+        attraction, satisfaction: the parameters of each pair.
         continuation: γ.
-        scale: units of 1 in the sums.
-        silent: room for P(no click from row k on | row k is examined).
-        examined: rows of each pair below the last click that were examined.
-        satisfied: clicks of each pair that satisfied.
-        went_on: trials and successes of γ below the row before the last click.
+        scale: the value of 1 in the integer sums.
+        silent: scratch for P(no click from row k on | row k is examined).
+        examined: receives the examined rows of each pair below the last click.
+        satisfied: receives the clicks of each pair that satisfied.
+        went_on: receives the trials and successes of γ below the row before the last click.
 
     """
     for impression in range(first, last):
@@ -325,11 +326,11 @@ def add_expectations(
         below = last_click + 1
         if below >= end:
             continue
-        silent[end - below] = 1.0  # users who pass the end click nothing more
+        silent[end - below] = 1.0  # nothing is clicked after the end
         for row in range(end - 1, below - 1, -1):
             goes_on = 1.0 if row == end - 1 else 1.0 - continuation + continuation * silent[row + 1 - below]
             silent[row - below] = (1.0 - attraction[rows[row]]) * goes_on
-        chance = 1.0  # that the next row was examined
+        chance = 1.0  # P(the next row was examined)
         if last_click >= begin:
             stops = satisfaction[rows[last_click]]
             onward = (1.0 - stops) * continuation * silent[0]
@@ -344,6 +345,6 @@ def add_expectations(
             if row < end - 1:
                 went_on[0] += whole
                 onward = continuation * silent[row + 1 - below]
-                if continuation < 1.0:  # else `onward` of a long list may be 0
+                if continuation < 1.0:  # otherwise `onward` of a long list may be 0
                     chance *= onward / (onward + 1.0 - continuation)
                 went_on[1] += np.int64(np.rint(chance * scale))

@@ -1,4 +1,4 @@
-"""What is wrong with a log, in plain words, and features that know the future."""
+"""Checks of click logs, including features that use the future."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from podium.errors import DataError
 
 MINUTE, HOUR, DAY = (seconds * PER_SECOND for seconds in (60, 3600, 86400))
 BOT = 100  # clicks in a minute
-SAME = 0.98  # the rank correlation from which two columns are the same statistic
-SAMPLE = 20_000  # rows that features are compared on
+SAME = 0.98  # two columns with at least this rank correlation count as the same statistic
+SAMPLE = 20_000  # rows to compare features on
 SCOPES = (("document",), ("query",), ("document", "query"), ("user",), ("session",))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with a log.
+    """A likely mistake in a log.
 
     Attributes:
-        kind: such as `"bots"`.
-        count: how often.
-        message: what it is and what to do.
+        kind: the kind of mistake, for example `"bots"`.
+        count: how often it occurs.
+        message: a description and the remedy.
 
     """
 
@@ -55,33 +55,33 @@ def _notes(log: ClickLog) -> Iterator[Finding]:
     units, starts = log.notes.time_units, log.notes.first_positions
     if len(units) > 1:
         listed = ", ".join(f"{count:,} {unit}" for unit, count in units.most_common())
-        yield Finding("time units", sum(units.values()), f"times are written in several ways: {listed}. All were "
-                      "converted, each by its size; pass time_unit=… if one was taken for another")  # fmt: skip
+        yield Finding("time units", sum(units.values()), f"times have several formats: {listed}. Numbers were "
+                      "converted according to their size; pass time_unit=… if that is wrong")  # fmt: skip
     if len(starts) > 1:
-        yield Finding("positions", starts[0], f"{starts[0]:,} shown documents have positions that count from 0, "
-                      f"{starts[1]:,} from 1. All count from 1 now; pass positions_from=… if not")  # fmt: skip
+        yield Finding("positions", starts[0], f"the positions of {starts[0]:,} shown documents count from 0, those of "
+                      f"{starts[1]:,} from 1. All now count from 1; if not, pass positions_from=…")  # fmt: skip
     elif 0 in starts:
-        yield Finding("positions", starts[0], "positions count from 0; they count from 1 now")
+        yield Finding("positions", starts[0], "positions count from 0; they were converted to count from 1")
     for problem, (count, place) in log.notes.problems.items():
-        yield Finding("events", count, f"{problem}: {count:,} in all, first at {place}. They are left out")
+        yield Finding("events", count, f"{problem}: {count:,} in all, first at {place}. They are ignored")
 
 
 def _times(log: ClickLog) -> Iterator[Finding]:
     if not log.has_times:
-        yield Finding("time", log.n_impressions, "the log has no times: features by replay are not possible")
+        yield Finding("time", log.n_impressions, "the log has no times, so features cannot be computed by replay")
         return
     early = log.clicked & (log.click_time < log.times[log.impression])
     if early.any():
-        yield Finding("time", int(early.sum()), f"{early.sum():,} clicks come before their impression")
+        yield Finding("time", int(early.sum()), f"{early.sum():,} clicks are earlier than their impression")
     late = log.clicked & (log.click_time > log.times[log.impression] + DAY)
     if late.any():
-        yield Finding("time", int(late.sum()), f"{late.sum():,} clicks come more than a day after their impression")
+        yield Finding("time", int(late.sum()), f"{late.sum():,} clicks are more than a day later than their impression")
     steps = np.diff(log.times)
     shared = int((steps == 0).sum())
     if shared:
         yield Finding(
-            "ties", shared, f"{shared:,} of {log.n_impressions:,} impressions have the time of an earlier one; "
-            "features that are read at a time hold nothing of that time",
+            "ties", shared, f"{shared:,} of {log.n_impressions:,} impressions have the same time as another one; "
+            "features at a time do not include events of the same time",
         )  # fmt: skip
     usual = float(np.quantile(steps, 0.99)) if len(steps) else 0.0
     gaps = np.flatnonzero(steps >= max(HOUR, 20 * usual))
@@ -94,8 +94,8 @@ def _times(log: ClickLog) -> Iterator[Finding]:
 def _dwell(log: ClickLog) -> Iterator[Finding]:
     n = int((log.dwell > LONGEST_VISIT).sum())
     if n:
-        yield Finding("dwell", n, f"{n:,} dwell times are longer than a day, as if users never came back. Labels count "
-                      "them as the longest visits, features leave them out")  # fmt: skip
+        yield Finding("dwell", n, f"{n:,} dwell times are longer than a day, as if users never came back. Labels treat "
+                      "them as the longest visits, features ignore them")  # fmt: skip
 
 
 def _date(time: Any) -> str:
@@ -107,25 +107,25 @@ def _positions(log: ClickLog) -> Iterator[Finding]:
         return
     same = (log.impression[1:] == log.impression[:-1]) & (log.position[1:] == log.position[:-1])
     if same.any():
-        yield Finding("positions", int(same.sum()), f"{same.sum():,} documents share their position with another of "
-                      "the same impression")  # fmt: skip
+        yield Finding("positions", int(same.sum()), f"{same.sum():,} documents have the same position as another one "
+                      "of the same impression")  # fmt: skip
     lasts = log.position[log.starts[1:] - 1]
     holes = int((lasts > np.diff(log.starts)).sum())
     if holes:
         yield Finding(
-            "positions", holes, f"{holes:,} impressions skip positions: what was shown there is not in the log"
+            "positions", holes, f"{holes:,} impressions skip positions: the documents shown there are not in the log"
         )
 
 
 def _repeats(log: ClickLog) -> Iterator[Finding]:
-    """Impressions that another repeats: the same time, query, user, session and documents."""
+    """Yield a finding for impressions with the same time, query, user, session and documents as another one."""
     if not log.has_times:
         return
     documents = np.add.reduceat(_mixed(log.document, log.position), log.starts[:-1]) if len(log) else np.empty(0)
     distinct = int(number_rows(log.times, log.query, log.user, log.session, documents).max(initial=-1)) + 1
     if distinct < log.n_impressions:
         n = log.n_impressions - distinct
-        yield Finding("repeats", n, f"{n:,} impressions repeat another one exactly: the log may hold events twice")
+        yield Finding("repeats", n, f"{n:,} impressions repeat another one exactly: the log may contain events twice")
 
 
 def _mixed(document: Any, position: Any) -> UInt64s:
@@ -133,7 +133,7 @@ def _mixed(document: Any, position: Any) -> UInt64s:
 
 
 def _bots(log: ClickLog, clicks_per_minute: int) -> Iterator[Finding]:
-    """Users, or sessions where users are unknown, with many clicks within a minute."""
+    """Yield a finding for users, or sessions if users are unknown, with many clicks within a minute."""
     rows = np.flatnonzero(log.clicked)
     for who, codes, names in (("user", log.user, log.users), ("session", log.session, log.sessions)):
         person = codes[log.impression[rows]]
@@ -149,21 +149,21 @@ def _bots(log: ClickLog, clicks_per_minute: int) -> Iterator[Finding]:
         if len(bots):
             clicks = int(np.isin(person, bots).sum())
             yield Finding("bots", len(bots), f"{len(bots):,} {who}s click more than {clicks_per_minute} times within a "
-                          f"minute, {clicks:,} clicks in all, such as {names[bots[0]]!r}: leave them out")  # fmt: skip
+                          f"minute, {clicks:,} clicks in all, for example {names[bots[0]]!r}: remove them")  # fmt: skip
         return
 
 
 def _leaks(log: ClickLog, columns: Mapping[str, Floats]) -> Iterator[Finding]:
-    """Compare features with click statistics of the past, of the past and the present, and of the whole log.
+    """Compare features with click statistics of the past, of past and present, and of the whole log.
 
-    A feature that is the same as one of the last two, up to a monotone function, and not the same as the first, holds
-    clicks that had not happened yet.
+    A feature that equals one of the last two, up to a monotone function, but not the first, contains clicks that had
+    not happened yet.
     """
     for name, values in columns.items():
         if values.shape != (len(log),):
-            raise DataError(f"{name} has the shape {values.shape}, but the log has {len(log)} rows")
+            raise DataError(f"{name} must have one value for each of the {len(log)} rows, but has shape {values.shape}")
     if not log.has_times:
-        raise DataError("only a log with times can show whether a feature uses the future")
+        raise DataError("the log has no times, which are needed to check whether a feature uses the future")
     rows = np.unique(np.linspace(0, len(log) - 1, min(len(log), SAMPLE)).astype(np.int64))
     worst = dict.fromkeys(columns, (0.0, ""))
     for scope in SCOPES:
@@ -178,19 +178,19 @@ def _leaks(log: ClickLog, columns: Mapping[str, Floats]) -> Iterator[Finding]:
                 if ahead >= SAME and ahead > known + (1 - ahead) + 1e-3:
                     words = f"over the whole log (rank correlation {ahead:.4f}; with the past alone {known:.4f})"
                 elif now >= SAME and now > known and _knows_own_click(values[rows], past, log.clicked[rows]):
-                    words, ahead = "with the clicks of the same moment: what it adds to the past shows the click", now
+                    words, ahead = "including clicks of the same moment, which reveal the row's own click", now
                 if words and ahead > worst[name][0]:
                     worst[name] = (ahead, f"the {statistic} by {'+'.join(scope)} {words}")
     for name, (_, text) in worst.items():
         if text:
             yield Finding(
-                "leak", len(log), f"{name!r} is {text}. It holds clicks that had not happened yet. Compute it with "
-                "log.features, which reads before it updates",
+                "leak", len(log), f"{name!r} is {text}. It contains clicks that had not happened yet: compute it with "
+                "log.features, which only uses earlier events",
             )  # fmt: skip
 
 
 def _scope_keys(log: ClickLog, scope: tuple[str, ...]) -> Ints | None:
-    """Return the number of each row's key, or None where the log does not know the scope."""
+    """Return the number of each row's key, or None if the log does not have the scope."""
     parts = []
     for name in scope:
         codes = log.document if name == "document" else getattr(log, name)[log.impression]
@@ -201,9 +201,9 @@ def _scope_keys(log: ClickLog, scope: tuple[str, ...]) -> Ints | None:
 
 
 def _statistics(log: ClickLog, key: Ints) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
-    """Yield click rate and number of clicks: before each row's time, up to and with it, and over the whole log.
+    """Yield click rate and number of clicks: before each row's time, up to and including it, and over the whole log.
 
-    Clicks count at the time of their impression here: a leak need not know when exactly they came.
+    Clicks count at the time of their impression here, because a leak need not know their exact time.
     """
     times = log.times[log.impression]
     order = np.lexsort((times, key))
@@ -228,14 +228,14 @@ def _statistics(log: ClickLog, key: Ints) -> Iterator[tuple[str, tuple[Floats, F
 
 
 def _knows_own_click(values: Floats, past: Floats, clicked: Bools) -> bool:
-    """Return whether what a feature adds to a statistic of the past goes with the click of the same row."""
+    """Return whether the difference of a feature from a statistic of the past correlates with the row's own click."""
     known = np.isfinite(values) & np.isfinite(past)
     surplus = rankdata(values[known]) - rankdata(past[known])
     return surplus.any() and _correlation(surplus, clicked[known].astype(np.float64)) > 0.3
 
 
 def _correlation(a: Floats, b: Floats) -> float:
-    """Return the absolute rank correlation of two columns where both are known; 0 where one is constant."""
+    """Return the absolute rank correlation of two columns where both are known; 0 if one is constant."""
     known = np.isfinite(a) & np.isfinite(b)
     if known.sum() < 10:
         return 0.0

@@ -1,6 +1,6 @@
-"""Features of clicks as texts that parse back: `rate(click, by=document)`, `count(impression, by=query, window=30d)`.
+"""Click features and their texts, such as `rate(click, by=document)` or `count(impression, by=query, window=30d)`.
 
-A feature names counters; `podium.clicks.replay` keeps them.
+A feature is computed from counters, which `podium.clicks.replay` maintains.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from podium.features.feature import CALL, entries_of, shown_value
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST = 100 * 366 * SECONDS["d"]
-N_BUCKETS = 32  # of a window, and of a decay: 8 half-lives of 4 buckets
+N_BUCKETS = 32  # per window, and per decay: 8 half-lives of 4 buckets
 PER_HALF_LIFE = 4
-# 2^(−k/4), correctly rounded, so that no platform's power function matters
+# 2^(−k/4), correctly rounded, because power functions differ between platforms
 ROOTS = (1.0, 0.8408964152537145, 0.7071067811865476, 0.5946035575013605)
-COUNT, TOTAL, LATEST = range(3)  # what a counter keeps: a number of events, a sum of amounts, the time of the last
+COUNT, TOTAL, LATEST = range(3)  # kinds of counters: the number of events, the sum of amounts, the time of the last
 ALL = "all"
 WORD = re.compile(r"[\w./-]+")
 
@@ -34,20 +34,22 @@ BY = Parameter[str](
     "by", str, "document", help="the scope: `document`, `query`, `user`, `session`, `all`, a field of the document, "
     "or several of them, as in `query+document`",
 )  # fmt: skip
-WINDOW = Parameter[str]("window", str, "", help="count only the last time span, such as `30d`, `12h`, `90m` or `45s`")
-HALF_LIFE = Parameter[str]("half_life", str, "", help="let events fade: after this time span an event counts half")
+WINDOW = Parameter[str](
+    "window", str, "", help="only count events of this time span, such as `30d`, `12h`, `90m` or `45s`"
+)
+HALF_LIFE = Parameter[str]("half_life", str, "", help="weight events by age: after this time span an event counts half")
 PER = Parameter[str]("per", str, "impression", help="the event that a rate divides by")
-SMOOTHING = number("smoothing", 0.0, least=0.0, help="add so many events at the overall rate to each scope")
+SMOOTHING = number("smoothing", 0.0, least=0.0, help="the number of events at the overall rate to add to each scope")
 
 
 class Counter(NamedTuple):
     """Integers by scope, in buckets of time.
 
     Attributes:
-        event: the kind of event that counts.
-        by: the names whose values make the key of a scope, sorted; empty for everything.
+        event: the kind of event to count.
+        by: the sorted names whose values form the key of a scope; empty for a single scope.
         keeps: COUNT, TOTAL or LATEST.
-        width: microseconds of a bucket; 0 for one bucket that holds all time.
+        width: the length of a bucket in microseconds; 0 for one bucket for all time.
         fades: whether older buckets weigh less.
 
     """
@@ -60,7 +62,7 @@ class Counter(NamedTuple):
 
     @property
     def weights(self) -> Floats:
-        """The weight of each bucket, from the newest."""
+        """The weight of each bucket, the newest first."""
         if not self.width:
             return np.ones(1)
         if not self.fades:
@@ -70,11 +72,11 @@ class Counter(NamedTuple):
 
 @dataclass(frozen=True)
 class ClickFeature(ABC):
-    """A number for each shown document, from events that happened before it was shown.
+    """A number for each shown document, computed from events before it was shown.
 
     Attributes:
-        name: what the feature is called in texts.
-        takes_event: whether the brackets begin with an event.
+        name: the name of the feature in texts.
+        takes_event: whether the first argument is an event.
 
     Example:
         >>> feature = parse("rate(click, by=query+document, window=30d)")
@@ -93,15 +95,15 @@ class ClickFeature(ABC):
     def __post_init__(self) -> None:
         check_parameters(self)
         if self.takes_event != bool(self.event):
-            expected = "an event, such as click, first" if self.takes_event else "no event"
-            raise DataError(f"{self.name} takes {expected}")
+            expected = "requires an event as first argument, for example click" if self.takes_event else "has no event"
+            raise DataError(f"{self.name} {expected}")
         for word in (self.event, *self.by.split("+")):
             if (word or word != self.event) and not WORD.fullmatch(word):
-                raise DataError(f"{word!r} is not a name of letters, digits, '_', '.', '/' and '-'")
+                raise DataError(f"names must consist of letters, digits, '_', '.', '/' and '-', but got {word!r}")
         if len(set(self.by.split("+"))) < len(self.by.split("+")) or (ALL in self.by.split("+") and self.by != ALL):
-            raise DataError(f"by={self.by} repeats a name or adds to 'all'")
+            raise DataError(f"by={self.by} must not repeat a name or combine 'all' with others")
         if self.span("window") and self.span("half_life"):
-            raise DataError("give window or half_life, not both")
+            raise DataError("pass either window or half_life, not both")
 
     @classmethod
     def word(cls) -> str:
@@ -117,19 +119,19 @@ class ClickFeature(ABC):
         return f"{self.name}({', '.join(entries)})"
 
     def span(self, name: str) -> int:
-        """Return a time span in microseconds, 0 if it is not given."""
+        """Return a time span in microseconds, 0 if it is not set."""
         text = getattr(self, name, "")
         if not text:
             return 0
         match = re.fullmatch(r"(\d{1,9})([smhdw])", text)
         seconds = int(match[1]) * SECONDS[match[2]] if match else 0
         if not 0 < seconds <= LONGEST:
-            raise DataError(f"{name} must be a time span such as 30d, 12h, 90m or 45s, not {text!r}")
+            raise DataError(f"{name} must be a time span such as 30d, 12h, 90m or 45s, but got {text!r}")
         return seconds * PER_SECOND
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The names whose values make the key, sorted, so that query+document is document+query."""
+        """The sorted names whose values form the key; query+document equals document+query."""
         return () if self.by == ALL else tuple(sorted(self.by.split("+")))
 
     def counter(self, event: str, keeps: int = COUNT, scope: tuple[str, ...] | None = None) -> Counter:
@@ -141,11 +143,11 @@ class ClickFeature(ABC):
     @property
     @abstractmethod
     def counters(self) -> tuple[Counter, ...]:
-        """What the feature is computed from."""
+        """The counters that the feature is computed from."""
 
     @abstractmethod
     def values(self, *counts: Floats) -> Floats:
-        """Return the feature from its counters; NaN counts are those of an unknown scope."""
+        """Return the feature from its counters, which are NaN for an unknown scope."""
 
 
 @dataclass(frozen=True)
@@ -163,13 +165,13 @@ class Count(ClickFeature):
         return (self.counter(self.event),)
 
     def values(self, *counts: Floats) -> Floats:
-        """Return the count as it is."""
+        """Return the count unchanged."""
         return counts[0]
 
 
 @dataclass(frozen=True)
 class Rate(ClickFeature):
-    """Events per other event, by default clicks per impression; NaN where there is none to divide by."""
+    """Events per other event, by default clicks per impression; NaN if there is none to divide by."""
 
     _: KW_ONLY
     per: str = PER()
@@ -200,7 +202,7 @@ class Rate(ClickFeature):
 
 @dataclass(frozen=True)
 class Recency(ClickFeature):
-    """Seconds since the last event; NaN where there was none."""
+    """Seconds since the last event; NaN if there was none."""
 
     name = "recency"
 
@@ -216,7 +218,7 @@ class Recency(ClickFeature):
 
 @dataclass(frozen=True)
 class Dwell(ClickFeature):
-    """The mean time in seconds that users spent on a clicked document; known only when they have left it."""
+    """The mean time in seconds that users spent on a clicked document, known only once they have left it."""
 
     _: KW_ONLY
     window: str = WINDOW()
@@ -239,7 +241,7 @@ FEATURES: dict[str, type[ClickFeature]] = {cls.name: cls for cls in (Rate, Count
 
 
 def parse(text: str) -> ClickFeature:
-    """Return the feature that a text names.
+    """Parse a click feature from text.
 
     Example:
         >>> str(parse("rate(click,by=query+document , half_life=7d)"))
@@ -248,14 +250,14 @@ def parse(text: str) -> ClickFeature:
     """
     match = CALL.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise DataError(f"{text!r} is not a feature of clicks; expected a text such as rate(click, by=document)")
+        raise DataError(f"{text!r} is not a click feature; expected text such as rate(click, by=document)")
     cls = FEATURES.get(match["name"].lower())
     if cls is None:
         near = did_you_mean(match["name"], FEATURES)
-        raise DataError(f"there is no feature {match['name']!r} of clicks{near}; there are {', '.join(FEATURES)}")
+        raise DataError(f"there is no click feature {match['name']!r}{near}; choose from {', '.join(FEATURES)}")
     names, weights, settings = entries_of(text, match, cls)
     if len(names) > 1 or any(weight != 1.0 for weight in weights):
-        raise DataError(f"{text!r}: {cls.name} takes one event and parameters, such as by=document")
+        raise DataError(f"{text!r}: {cls.name} accepts one event and parameters such as by=document")
     try:
         return cls(*names, **settings)
     except DataError as error:
@@ -263,13 +265,13 @@ def parse(text: str) -> ClickFeature:
 
 
 def parse_all(texts: Sequence[str | ClickFeature]) -> tuple[ClickFeature, ...]:
-    """Return several features, or raise if there is none or one twice."""
+    """Parse several features; raise if there is none, or one occurs twice."""
     if isinstance(texts, str):
-        raise DataError(f"expected a list of features, but got the text {texts!r}")
+        raise DataError(f"features must be a list, but got the text {texts!r}")
     features = tuple(text if isinstance(text, ClickFeature) else parse(text) for text in texts)
     if not features:
         raise DataError("pass at least one feature, for example rate(click, by=document)")
     names = list(map(str, features))
     if len(set(names)) < len(names):
-        raise DataError(f"the feature {next(name for name in names if names.count(name) > 1)} is given twice")
+        raise DataError(f"the feature {next(name for name in names if names.count(name) > 1)} occurs twice")
     return features

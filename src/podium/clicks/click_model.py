@@ -1,9 +1,9 @@
-"""What all click models share: parameters of (query, document) pairs, likelihood, perplexity and files.
+"""The base class of click models: parameters of (query, document) pairs, likelihood, perplexity and files.
 
-Every model explains a click by two events: the user examines a result (E), and the result attracts (A). A result is
-clicked if both happen, so P(C_r = 1 | clicks above) = α · P(E_r = 1 | clicks above), with α the attractiveness of the
-pair. The models differ in the examination. The formulas and their names follow Chuklin, Markov and de Rijke, *Click
-Models for Web Search*, 2015.
+Every model explains a click by two events: the user examines a result (E), and the result is attractive (A). A result
+is clicked if both happen, so P(C_r = 1 | clicks above) = α · P(E_r = 1 | clicks above), where α is the attractiveness
+of the pair. The models differ in the examination. The formulas and their names follow Chuklin, Markov and de Rijke,
+*Click Models for Web Search*, 2015.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class PairValues(NamedTuple):
     """A value of each (query, document) pair, sorted by query and document.
 
     Attributes:
-        query, document: names.
-        value: between 0 and 1.
-        impressions: how often the document was shown for the query in the log that the model was fitted to.
+        query, document: the names.
+        value: the values, between 0 and 1.
+        impressions: how often the document was shown for the query in the training log.
 
     """
 
@@ -49,11 +49,11 @@ class PairValues(NamedTuple):
 
 
 class Perplexity(NamedTuple):
-    """How well a model predicts clicks: 1 is perfect, 2 is a coin.
+    """How well a model predicts clicks: 1 is perfect, 2 is no better than a coin.
 
     Attributes:
         overall: the mean over positions.
-        by_position: of positions 1, 2, …; NaN where nothing was shown.
+        by_position: the perplexity of positions 1, 2, …; NaN if nothing was shown there.
 
     """
 
@@ -66,9 +66,9 @@ class Pairs:
     """The (query, document) pairs that a model has parameters for, sorted by name.
 
     Attributes:
-        queries, documents: names in ascending order.
-        query, document: their codes for each pair; pairs are sorted by both.
-        impressions: of each pair.
+        queries, documents: the names in ascending order.
+        query, document: the codes of each pair; pairs are sorted by both.
+        impressions: the number of impressions of each pair.
 
     """
 
@@ -82,7 +82,7 @@ class Pairs:
     def of(cls, log: ClickLog) -> tuple[Pairs, Ints]:
         """Return the pairs of a log, and the pair of each row."""
         counts = np.bincount(log.pairs, minlength=len(log.pair_queries))
-        present = np.flatnonzero(counts)  # a part of a log keeps the codes of the whole
+        present = np.flatnonzero(counts)  # a part of a log has the codes of the whole
         queries, query = np.unique(log.pair_queries[present], return_inverse=True)
         documents, document = np.unique(log.pair_documents[present], return_inverse=True)
         order = np.lexsort((document, query))
@@ -98,7 +98,7 @@ class Pairs:
         return len(self.query)
 
     def rows(self, log: ClickLog) -> Ints:
-        """Return the pair of each row of a log; `len(self)` where the pair is unknown."""
+        """Return the pair of each row of a log; `len(self)` for unknown pairs."""
         query = np.array([self.queries.place_of.get(name, -1) for name in log.queries], np.int64)
         document = np.array([self.documents.place_of.get(name, -1) for name in log.documents], np.int64)
         keys = self.query.astype(np.int64) * len(self.documents) + self.document
@@ -115,12 +115,12 @@ class Pairs:
 
 
 class Fitted(NamedTuple):
-    """What fitting a model gives.
+    """The result of fitting a model.
 
     Attributes:
         parameters: arrays of probabilities by name; `attraction` has one for each pair.
-        unknown: the value that unknown pairs get, for the parameters of pairs.
-        n_steps: EM steps; 0 for closed forms.
+        unknown: the values of unknown pairs, for the parameters of pairs.
+        n_steps: the number of EM steps; 0 for closed forms.
 
     """
 
@@ -131,13 +131,13 @@ class Fitted(NamedTuple):
 
 @dataclass
 class ClickModel(ABC):
-    """The base of click models.
+    """The base class of click models.
 
     Args:
         smoothing: the weight of the prior, in impressions. The attractiveness of a pair is the mode of its likelihood
-            times a Beta distribution that counts as `smoothing` examined impressions with the mean attractiveness of
-            the log: clicks, by rows at or above the last click of their impression. Unknown pairs get this mean.
-            Parameters of positions have one success in two trials as their prior.
+            times a Beta distribution that counts as `smoothing` examined impressions with the log's mean
+            attractiveness, which is the number of clicks per row at or above the last click of an impression. Unknown
+            pairs get this mean. The prior of parameters of positions is one success in two trials.
 
     Example:
         >>> from podium.clicks import Cascade, ClickLog, ClickModel
@@ -165,7 +165,7 @@ class ClickModel(ABC):
         require_number("smoothing", self.smoothing, above=0)
 
     def fit(self, log: ClickLog) -> Self:
-        """Estimate all parameters; the same bits for any order of the impressions and any number of threads."""
+        """Estimate all parameters; the order of impressions and the number of threads do not change a bit."""
         _check(log)
         pairs, rows = Pairs.of(log)
         self.fitted_ = self._fitted(log, rows, len(pairs))
@@ -178,7 +178,7 @@ class ClickModel(ABC):
 
     @abstractmethod
     def _examination(self, log: ClickLog, rows: Ints, given_clicks: bool) -> Floats:
-        """Return the examination of each row; `rows` has the pair, `n_pairs` for unknown ones."""
+        """Return the examination of each row; `rows` has its pair, `n_pairs` for unknown ones."""
 
     @property
     def parameters(self) -> Mapping[str, Floats]:
@@ -187,7 +187,7 @@ class ClickModel(ABC):
 
     @property
     def attractiveness(self) -> PairValues:
-        """The probability of a click if examined, for each pair of the log that the model was fitted to."""
+        """The probability of a click given examination, for each pair of the training log."""
         fitted = self._require_fit()
         return self.pairs_.table(fitted.parameters["attraction"])
 
@@ -195,9 +195,9 @@ class ClickModel(ABC):
         """Return the probability that the user examines each row of a log.
 
         Args:
-            log: any log; its clicks count only if `given_clicks` is set.
-            given_clicks: condition on the clicks above each row. By default the result depends on what was shown, not
-                on what was clicked.
+            log: any log; its clicks only matter with `given_clicks`.
+            given_clicks: whether to condition on the clicks above each row. By default the result only depends on what
+                was shown, not on what was clicked.
 
         """
         return self._examination(*self._of(log), given_clicks)
@@ -214,14 +214,15 @@ class ClickModel(ABC):
     def propensities(self, log: ClickLog) -> tuple[float, ...]:
         """Return the mean examination of positions 1, 2, …, divided by the largest.
 
-        `podium.measures.PropensityNDCG` and `podium.objectives.Debiased` take it as `propensities`. Every position
+        Pass it as `propensities` to `podium.measures.PropensityNDCG` and `podium.objectives.Debiased`. Every position
         up to the last must occur in the log.
         """
         examination = self.examination(log)
         counts = np.bincount(log.position)[1:]
         if not counts.all():
             raise DataError(
-                f"no row of the log has position {1 + int(np.argmin(counts != 0))}, so it has no propensity"
+                f"every position must occur in the log, but none of its rows has position "
+                f"{1 + int(np.argmin(counts != 0))}"
             )
         means = _sums_by_position(log, examination) / counts
         return tuple((means / means.max()).tolist())
@@ -232,17 +233,17 @@ class ClickModel(ABC):
         if not chances.all():
             n = len(np.unique(np.searchsorted(log.starts, np.flatnonzero(chances == 0), side="right")))
             warnings.warn(
-                f"{type(self).__name__} gives {n} of {len(log.starts) - 1} impressions the probability 0, so the "
+                f"{n} of {len(log.starts) - 1} impressions have probability 0 under {type(self).__name__}, so the "
                 "log-likelihood is -inf: use a model that allows several clicks", PodiumWarning, stacklevel=2,
             )  # fmt: skip
             return -np.inf
         return total(np.log(chances))
 
     def perplexity(self, log: ClickLog) -> Perplexity:
-        """Return how well the model predicts the clicks of a log that it was not fitted to.
+        """Return how well the model predicts the clicks of a log, which should not be the training log.
 
-        For position r it is 2^(−mean of log₂ P(what happened)), with clicks predicted from what was shown alone (Dupret
-        and Piwowarski 2008).
+        For position r it is 2^(−mean of log₂ P(click or no click, as observed)), predicted without other clicks
+        (Dupret and Piwowarski 2008).
         """
         bits = np.log2(self._chances(log, given_clicks=False))
         counts = np.bincount(log.position)[1:]
@@ -252,7 +253,7 @@ class ClickModel(ABC):
         return Perplexity(float(np.nanmean(by_position)), by_position)
 
     def _chances(self, log: ClickLog, given_clicks: bool) -> Floats:
-        """Return the probability of what happened in each row."""
+        """Return the probability of the observation, click or no click, in each row."""
         clicks = self.click_probabilities(log, given_clicks)
         return np.where(log.clicked, clicks, 1.0 - clicks)
 
@@ -261,7 +262,7 @@ class ClickModel(ABC):
         return self._extended(parameter)[rows]
 
     def _extended(self, parameter: str) -> Floats:
-        """Return a parameter of all pairs, and after them its value for unknown pairs."""
+        """Return a parameter of all pairs, followed by its value for unknown pairs."""
         return np.append(self.fitted_.parameters[parameter], self.fitted_.unknown[parameter])
 
     def _of(self, log: ClickLog) -> tuple[ClickLog, Ints]:
@@ -275,7 +276,7 @@ class ClickModel(ABC):
         return self.fitted_
 
     def describe(self) -> str:
-        """Return the parameters in words: those of positions in full, those of pairs by their quartiles."""
+        """Return a description of the parameters: all of positions, and the quartiles of pairs."""
         fitted, pairs = self._require_fit(), self.pairs_
         lines = [
             f"{self!r}, {len(pairs):,} pairs of {len(pairs.queries):,} queries and {len(pairs.documents):,} documents, "
@@ -291,7 +292,7 @@ class ClickModel(ABC):
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as data: a zip of a JSON header and NumPy arrays, without pickles."""
+        """Write the model as a zip of a JSON header and NumPy arrays, without pickles."""
         fitted, pairs = self._require_fit(), self.pairs_
         header = {
             "kind": FILE_KIND, "version": VERSION, "model": self.name, "settings": self._settings(),
@@ -334,21 +335,21 @@ class ClickModel(ABC):
         return model
 
     def _problem(self, pairs: Pairs, fitted: Fitted) -> str:
-        """Return what is wrong with parts of a file; kernels do not check their indices."""
+        """Return the problem of a file's content, or ""; kernels do not check indices, so it is done here."""
         for strings, codes in ((pairs.queries, pairs.query), (pairs.documents, pairs.document)):
             starts = strings.starts
             if not len(starts) or starts[0] != 0 or starts[-1] != len(strings.text) or (np.diff(starts) < 0).any():
-                return "the places of its names are wrong"
+                return "the codes of its names are out of range"
             if len(codes) != len(pairs) or not ((codes >= 0) & (codes < len(strings))).all():
-                return "its pairs have no names"
+                return "the names of its pairs are missing"
         if not len(pairs) or len(pairs.impressions) != len(pairs):
-            return "its pairs have no impressions"
+            return "the impressions of its pairs are missing"
         for name in self.pair_parameters:
             if name not in fitted.unknown or len(fitted.parameters.get(name, ())) != len(pairs):
-                return f"it has no {name} for each pair"
+                return f"it lacks {name} for some pairs"
         for name in self.other_parameters:
             if not len(fitted.parameters.get(name, ())):
-                return f"it has no {name}"
+                return f"it lacks {name}"
         values = np.concatenate([*fitted.parameters.values(), np.array(list(fitted.unknown.values()), np.float64)])
         return "" if ((values >= 0) & (values <= 1)).all() else "a parameter is not between 0 and 1"
 
@@ -361,14 +362,14 @@ def _check(log: ClickLog) -> None:
     if row >= 0:
         impression = int(np.searchsorted(log.starts, row, side="right")) - 1
         raise DataError(
-            f"row {row}, in impression {impression}, has position {int(log.position[row])}: positions count from 1 and "
-            "increase within an impression"
+            "positions must count from 1 and increase within an impression, but row "
+            f"{row}, in impression {impression}, has position {int(log.position[row])}"
         )
 
 
 @kernel
 def first_bad_position(starts: Ints, position: Int32s) -> int:
-    """Return the first row whose position is below 1 or not above the one before it; −1 if there is none."""
+    """Return the first row whose position is below 1 or not above the previous one; −1 if there is none."""
     for impression in range(len(starts) - 1):
         before = 0
         for row in range(starts[impression], starts[impression + 1]):
@@ -379,7 +380,7 @@ def first_bad_position(starts: Ints, position: Int32s) -> int:
 
 
 def _sums_by_position(log: ClickLog, values: Floats) -> Floats:
-    """Return Σ of values for positions 1, 2, …, whatever the order of rows."""
+    """Return the sum of values for positions 1, 2, …, independent of the order of rows."""
     groups = GroupSums(log.position - 1, int(log.position.max()))
     exponent = group_exponent(float(np.abs(values).max()), len(values))
     return np.ldexp(groups.whole(values, exponent).astype(np.float64), -exponent)
@@ -389,8 +390,8 @@ class ClickCounts(NamedTuple):
     """Counts of each pair that do not depend on a model's parameters.
 
     Attributes:
-        clicks: counted ones.
-        seen: rows at or above the last counted click of their impression; all rows of impressions without clicks.
+        clicks: the number of counted clicks.
+        seen: the number of rows at or above the last counted click of their impression; all rows without clicks.
         last_rows: the row of the last counted click of each impression; the row before the first if there is none.
 
     """
@@ -401,12 +402,12 @@ class ClickCounts(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Clicks by seen rows over the whole log, with one more click in two more rows: never 0 or 1."""
+        """Clicks per seen row of the whole log, with one more click in two more rows so that it is never 0 or 1."""
         return (1.0 + float(self.clicks.sum())) / (2.0 + float(self.seen.sum()))
 
 
 def count_clicks(log: ClickLog, rows: Ints, n_pairs: int, first_only: bool = False) -> ClickCounts:
-    """Count clicks and seen rows of each pair; `first_only` ignores what comes after the first click."""
+    """Count clicks and seen rows of each pair; `first_only` ignores everything after the first click."""
     clicks, seen = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64)
     last_rows = np.empty(len(log.starts) - 1, np.int64)
     count_seen_rows(log.starts, log.clicked, rows, first_only, clicks, seen, last_rows)
@@ -417,7 +418,7 @@ def count_clicks(log: ClickLog, rows: Ints, n_pairs: int, first_only: bool = Fal
 def count_seen_rows(
     starts: Ints, clicked: Any, rows: Ints, first_only: bool, clicks: Ints, seen: Ints, last_rows: Ints
 ) -> None:
-    """Fill the arrays of `ClickCounts`."""
+    """Fill in the arrays of `ClickCounts`."""
     for impression in range(len(starts) - 1):
         begin, end = starts[impression], starts[impression + 1]
         last = begin - 1

@@ -25,7 +25,7 @@ def check_em(max_steps: int, tolerance: float) -> None:
 def run_em(
     step: Callable[..., Parameters], parameters: Parameters, max_steps: int, tolerance: float
 ) -> tuple[Parameters, int]:
-    """Repeat a step until no parameter changes by more than the tolerance; return the parameters and the steps."""
+    """Repeat a step until no parameter changes by more than the tolerance; return parameters and number of steps."""
     for n_steps in range(1, max_steps + 1):
         new = step(*parameters)
         change = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(new, parameters, strict=True))
@@ -40,6 +40,6 @@ def run_em(
 
 
 def range_per_thread(n: int) -> list[tuple[int, int]]:
-    """Cut 0 … n into one range for each thread: each has sums of all parameters."""
+    """Cut 0 … n into one range per thread, because each range needs sums of all parameters."""
     parts = n_threads_for(n)
     return list(pairwise(n * k // parts for k in range(parts + 1)))

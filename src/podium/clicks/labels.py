@@ -25,19 +25,19 @@ from podium.data.columns import PreferencePairs
 from podium.errors import DataError
 
 KINDS = ("ctr", "last_click", "coec", "dwell", "skip_above")
-SATISFIED = (10.0, 30.0)  # seconds; 30 is the usual bound of a satisfied click (Fox et al. 2005)
+SATISFIED = (10.0, 30.0)  # seconds; 30 is the usual threshold of a satisfied click (Fox et al. 2005)
 
 
 @dataclass(frozen=True, eq=False)
 class ClickLabels:
-    """A label for each pair of query and document of a log, in the order of the log's `pairs`.
+    """A label for each (query, document) pair of a log, in the order of the log's `pairs`.
 
     Attributes:
-        kind: such as `"ctr"`.
-        value: NaN where the pair has fewer than the least number of impressions.
-        impressions: how often the pair was shown; for `"skip_above"`, in how many preferences it occurs; for `"dwell"`,
+        kind: the kind of label, for example `"ctr"`.
+        value: the labels; NaN for pairs with too few impressions.
+        impressions: how often the pair was shown; for `"skip_above"`, the number of its preferences; for `"dwell"`,
             without clicks of unknown duration. With similar queries, the impressions of all of them.
-        low, high: the bounds of Wilson's interval of the value without smoothing; NaN where nothing is known.
+        low, high: Wilson's interval of the value without smoothing; NaN without impressions.
 
     Example:
         >>> log = ClickLog.from_arrays(
@@ -80,7 +80,7 @@ class ClickLabels:
         return f"ClickLabels({self.kind!r}: {known:,} of {len(self):,} pairs of query and document have a value)"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file with columns query, document, value, impressions, low and high; no value is empty."""
+        """Write a CSV file with columns query, document, value, impressions, low and high; NaN is an empty field."""
         write_text(path, self.as_csv())
 
     def as_csv(self) -> str:
@@ -97,7 +97,7 @@ class ClickLabels:
 
 
 def terms_of(query: str) -> tuple[str, ...]:
-    """Return the words of a query in lower case, sorted, each once: similar queries share them.
+    """Return the sorted distinct words of a query in lower case, which similar queries share.
 
     >>> terms_of("Shoes, red shoes") == terms_of("red shoes")
     True
@@ -111,7 +111,7 @@ def labels(
 ) -> ClickLabels:  # fmt: skip
     """Return labels; see `ClickLog.labels`."""
     if kind not in KINDS:
-        raise DataError(f"labels must be one of {', '.join(KINDS)}, not {kind!r}{did_you_mean(str(kind), KINDS)}")
+        raise DataError(f"labels must be one of {', '.join(KINDS)}, but got {kind!r}{did_you_mean(str(kind), KINDS)}")
     require_whole("min_impressions", min_impressions, 1)
     require_number("smoothing", smoothing, least=0)
     require_number("confidence", confidence, above=0, below=1)
@@ -141,7 +141,7 @@ def labels(
 
 
 def _amounts(log: ClickLog, kind: str, dwell_grades: Sequence[float]) -> tuple[Ints, Bools, float]:
-    """Return what each row adds to the label of its pair, which rows count, and the most that a row can add."""
+    """Return the contribution of each row to its pair's label, which rows count, and the largest contribution."""
     everything = np.ones(len(log), np.bool_)
     if kind == "last_click":
         last = np.zeros(log.n_impressions, np.int32)
@@ -151,7 +151,7 @@ def _amounts(log: ClickLog, kind: str, dwell_grades: Sequence[float]) -> tuple[I
         return log.clicked.astype(np.int64), everything, 1.0
     bounds = numbers_of("dwell_grades", dwell_grades)
     if not bounds or list(bounds) != sorted(set(bounds)) or bounds[0] <= 0:
-        raise DataError(f"dwell_grades must be seconds in ascending order, such as (10, 30), not {dwell_grades!r}")
+        raise DataError(f"dwell_grades must be ascending seconds, for example (10, 30), but got {dwell_grades!r}")
     grade = np.where(log.clicked, 1 + np.searchsorted(bounds, log.dwell, side="right"), 0)
     is_known = ~log.clicked | ~np.isnan(log.dwell)
     if log.clicked.any() and np.isnan(log.dwell[log.clicked]).all():
@@ -160,13 +160,13 @@ def _amounts(log: ClickLog, kind: str, dwell_grades: Sequence[float]) -> tuple[I
 
 
 def _groups(log: ClickLog, queries: str | Callable[[str], Iterable[str]]) -> Ints:
-    """Return for each pair the number of the group that it shares its impressions with."""
+    """Return the number of each pair's group, whose pairs are counted together."""
     n_pairs = len(log.pair_queries)
     if queries == "equal":
         return np.arange(n_pairs)
     analyze = terms_of if queries == "similar" else queries
     if not callable(analyze):
-        raise DataError(f"queries must be 'equal', 'similar' or a function that returns terms, not {queries!r}")
+        raise DataError(f"queries must be 'equal', 'similar' or a function that returns terms, but got {queries!r}")
     numbers: dict[tuple[str, ...], int] = {}
     similar = [numbers.setdefault(tuple(analyze(query)), len(numbers)) for query in log.queries]
     keys = np.asarray(similar, np.int64)[log.pair_queries] * len(log.documents) + log.pair_documents
@@ -174,14 +174,14 @@ def _groups(log: ClickLog, queries: str | Callable[[str], Iterable[str]]) -> Int
 
 
 def _expected_clicks(log: ClickLog, group: Ints, n_groups: int) -> Floats:
-    """Return the clicks that each group would have at the average click rate of the positions where it was shown.
+    """Return the number of clicks of each group at the average click rates of the positions where it was shown.
 
     The average is over all rows at a position, clicked or not.
     """
     shown, clicks = np.bincount(log.position), np.bincount(log.position, log.clicked)
     rate = clicks / np.maximum(shown, 1)
     stride = len(shown)
-    cells, counts = np.unique(group * stride + log.position, return_counts=True)  # summed in the order of positions
+    cells, counts = np.unique(group * stride + log.position, return_counts=True)  # sorted, to sum in a fixed order
     return np.asarray(np.bincount(cells // stride, counts * rate[cells % stride], n_groups), np.float64)
 
 
@@ -191,7 +191,7 @@ def _ratio(numerator: Any, denominator: Any) -> Floats:
 
 
 def wilson(rate: Floats, n: Ints, confidence: float) -> tuple[Floats, Floats]:
-    """Return the bounds of Wilson's interval of a rate among n trials; NaN without trials."""
+    """Return Wilson's interval of a rate in n trials; NaN without trials."""
     z2 = NormalDist().inv_cdf(0.5 + confidence / 2) ** 2
     n = np.where(n > 0, n, np.nan)
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
@@ -200,7 +200,7 @@ def wilson(rate: Floats, n: Ints, confidence: float) -> tuple[Floats, Floats]:
 
 
 def preferences(log: ClickLog) -> PreferencePairs:
-    """Return the preferences of clicked documents over those above them that were skipped (Joachims 2002)."""
+    """Return the preferences of clicked documents over skipped documents above them (Joachims 2002)."""
     n = count_skips(log.starts, log.clicked)
     i, j = np.empty(n, np.int64), np.empty(n, np.int64)
     list_skips(log.starts, log.clicked, i, j)

@@ -1,4 +1,4 @@
-"""`LiveLog`: a log that a service appends to, and the state of click features that follows it."""
+"""`LiveLog`, a log that a service appends to, with the current state of click features."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-RANKINGS = 100_000  # the latest rankings, which clicks may refer to
+RANKINGS = 100_000  # the number of latest rankings that clicks may refer to
 SNAPSHOT_EVERY = 100_000  # lines
 LOG, STATE = "events.jsonl", "state.npz"
 
 
 class LiveLog:
-    """Events in Metarank's format, each written to a file before it changes the state.
+    """A log of events in Metarank's format, each written to a file before it changes the state.
 
-    An event has the time at which it arrives, so the file is in the order of time, and a replay of the file gives the
-    values that were read. A folder holds the file and a snapshot of the state; what the snapshot lacks is replayed from
-    the file when the folder is opened again. A line that a killed process left unfinished is dropped: nobody was told
-    that it was accepted. Copy an earlier log into a new folder as `events.jsonl`, sorted by time, to begin with its
-    clicks.
+    The time of an event is when it arrives, so the file is in the order of time, and a replay of the file gives the
+    same features. A folder contains the file and a snapshot of the state. When the folder is opened again, the events
+    after the snapshot are replayed from the file. An unfinished line of a killed process is dropped, because no client
+    was told that it was accepted. To begin with the clicks of an earlier log, copy it into a new folder as
+    `events.jsonl`, sorted by time.
 
     Args:
-        folder: is made if it does not exist; one process at a time may use it.
+        folder: the folder, which is created if it does not exist; only one process at a time may use it.
         features: texts such as `rate(click, by=document)`.
-        limit: the most keys that each scope keeps.
+        limit: the maximum number of keys of each scope.
 
     Attributes:
         replay: the state.
-        lock: who reads features and then shows the ranking holds it in between.
+        lock: held between reading features and showing the ranking.
 
     Example:
         >>> live = LiveLog("clicks", ["rate(click, by=document)"])
@@ -70,7 +70,7 @@ class LiveLog:
         self.replay, self._rankings, offset = self._snapshot()
         self._lines = 0
         self._catch_up(offset)
-        with self.moment() as now:  # applies what waits, and compiles, before the first request
+        with self.moment() as now:  # apply pending events, and compile kernels, before the first request
             self.read(now, [""], query=None, user=None, session=None)
 
     def _take(self) -> None:
@@ -78,10 +78,12 @@ class LiveLog:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise DataError(f"{self.folder} is in use by another process: each service needs its own") from None
+                raise DataError(
+                    f"{self.folder} is in use by another process: use a folder of its own for each service"
+                ) from None
 
     def _snapshot(self) -> tuple[Replay, OrderedDict[str, list[Any]], int]:
-        """Return the saved state, the latest rankings, and how many bytes of the file they hold."""
+        """Return the saved state, the latest rankings, and the number of bytes of the file that they cover."""
         path = self.folder / STATE
         if path.exists():
             replay = Replay.load(path)
@@ -92,13 +94,13 @@ class LiveLog:
         return Replay(self._features, limit=self._limit), OrderedDict(), 0
 
     def _last_bytes(self, end: int) -> str:
-        """Return a digest of the bytes before a place of the file, so that a snapshot of another file is not used."""
+        """Return a digest of the bytes before a position of the file, to detect a snapshot of another file."""
         start = max(0, end - 1000)
         self._file.seek(start)
         return hashlib.blake2b(self._file.read(end - start), digest_size=16).hexdigest()
 
     def _catch_up(self, offset: int) -> None:
-        """Apply the lines of the file from a place on, and drop an unfinished one."""
+        """Apply the lines of the file from a position on, and drop an unfinished one."""
         self._file.seek(offset)
         for line in self._file:
             if not line.endswith(b"\n"):
@@ -113,7 +115,7 @@ class LiveLog:
 
     @contextmanager
     def moment(self) -> Iterator[int]:
-        """Give the time, in microseconds, for a read and the ranking that it leads to; no event comes between them."""
+        """Yield the time in microseconds for a read and the resulting ranking, with no event in between."""
         with self.lock:
             yield max(time.time_ns() // 1000, self.replay.now)
 
@@ -131,11 +133,11 @@ class LiveLog:
         self._write([event | {"fields": fields, "items": list(items)} | others], now)
 
     def add(self, events: Sequence[Mapping[str, Any]]) -> int:
-        """Write events that arrive now, and wait until they are on the disk; none is written if one is wrong.
+        """Write events that arrive now, and return once they are on disk; none is written if one is invalid.
 
         Returns:
-            How many of them are clicks that no feature counts: on a ranking that is not among the latest, on a
-            document that it did not show, or again on the same one.
+            The number of clicks that no feature counts: on a ranking that is not among the latest, on a document that
+            it did not show, or again on the same document.
 
         """
         with self.moment() as now:
@@ -162,7 +164,7 @@ class LiveLog:
             self._file.write(text)
             self._file.flush()
         except OSError:
-            self._file.truncate(end)  # a full disk leaves no half of a line
+            self._file.truncate(end)  # leave no partial line if the disk is full
             raise
         ignored = sum(self._apply(line) for line in lines)
         self._lines += len(lines)
@@ -171,7 +173,7 @@ class LiveLog:
         return ignored
 
     def _apply(self, event: Mapping[str, Any]) -> bool:
-        """Change the state as an event of the file says; return whether it is a click that does not count."""
+        """Apply an event of the file to the state; return whether it is a click that does not count."""
         now = _iso(microseconds(event["timestamp"]))
         if event["event"] == "ranking":
             query = next((f["value"] for f in event.get("fields") or () if f["name"] == "query"), None)
@@ -200,7 +202,7 @@ class LiveLog:
             if shown.get(document, True):
                 return True
             shown[document] = True
-            update |= names  # as the rows of a log have them
+            update |= names  # those of the ranking, as in the rows of a log
             update["dwell"] = next((f["value"] for f in event.get("fields") or () if f["name"] == "dwell"), None)
         self.replay.update(update)
         return False
@@ -217,13 +219,13 @@ class LiveLog:
             self._lines = 0
 
     def close(self) -> None:
-        """Write a snapshot, and let go of the folder."""
+        """Write a snapshot, and release the folder."""
         self.save()
         self._file.close()
 
 
 def _iso(now: int) -> str:
-    """Return microseconds as a text that is not taken for another unit, whatever the clock says."""
+    """Return microseconds as ISO text, whose unit is never ambiguous."""
     return f"{np.datetime_as_string(np.datetime64(now, 'us'))}Z"
 
 
@@ -232,17 +234,19 @@ def _is_name(value: Any) -> bool:
 
 
 def _check(event: Mapping[str, Any], rankings: set[str]) -> None:
-    """Raise if an event would be read in another way from the file, or not at all."""
+    """Raise if an event could not be read back from the file unchanged."""
     if event["event"] == "ranking":
         documents = [item["id"] for item in event["items"]]
         if event["id"] in rankings:
-            raise DataError(f"the ranking {event['id']!r:.80} is known already")
+            raise DataError(f"the ranking {event['id']!r:.80} already exists")
         if len(set(documents)) < len(documents):
-            raise DataError("a ranking shows a document twice")
+            raise DataError("the documents of a ranking must be distinct")
         rankings.add(event["id"])
     elif event["event"] == "interaction":
         if event["type"] in RESERVED:
-            raise DataError(f"the type {event['type']!r} is taken: rankings make impressions, and clicks have 'dwell'")
+            raise DataError(
+                f"the type {event['type']!r} is reserved: rankings imply impressions, and clicks have 'dwell'"
+            )
         for field in event.get("fields") or ():
             if field["name"] == "dwell" and not (type(field["value"]) in (int, float) and field["value"] >= 0):
-                raise DataError("'dwell' must be seconds from 0")
+                raise DataError("'dwell' must be a non-negative number of seconds")

@@ -1,4 +1,4 @@
-"""`ClickLog`: what was shown and what was clicked, as arrays in the order of time."""
+"""`ClickLog`: the documents that were shown and clicked, as arrays in the order of time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from podium.data.columns import PreferencePairs
     from podium.data.ranking_data import RankingData
 
-MODEL_SCORE = "model_score"  # a number that the service logs with each document, and that is not a feature
+MODEL_SCORE = "model_score"  # the score that the service logs with each document, which is not a feature
 COLUMNS = (
     "time", "query", "document", "position", "clicked", "impression", "user", "session", "dwell", "click_time",
     "click_order",
@@ -36,7 +36,7 @@ class Events(NamedTuple):
 
     Attributes:
         times: microseconds since the epoch.
-        kind: code of the event's type, into `kinds`.
+        kind: the codes of the events' types, into `kinds`.
         query, document, user, session: codes as in the log, −1 for unknown.
         kinds: the types of events.
 
@@ -58,12 +58,12 @@ class Events(NamedTuple):
 
 
 class FieldValues(NamedTuple):
-    """The values of one field of documents, such as the brand, each known from a time on.
+    """The values of a field of documents, such as the brand, each valid from a time on.
 
     Attributes:
         times: microseconds since the epoch, ascending.
         document: codes as in the log.
-        value: codes into `values`; −1 where the field became unknown.
+        value: codes into `values`; −1 if the field became unknown.
         values: the texts.
 
     """
@@ -76,12 +76,12 @@ class FieldValues(NamedTuple):
 
 @dataclass
 class ReadingNotes:
-    """What a reader saw that the arrays of a log no longer show; `ClickLog.check` reports it.
+    """Facts about the source of a log that its arrays no longer show; `ClickLog.check` reports them.
 
     Attributes:
-        time_units: how often times were written in each unit.
-        first_positions: how often rankings counted positions from 0 and from 1.
-        problems: counts by kind of problem, with the place of the first.
+        time_units: how often times had each unit.
+        first_positions: how often positions counted from 0 and from 1.
+        problems: the count of each kind of problem, with the place of the first.
 
     """
 
@@ -90,14 +90,14 @@ class ReadingNotes:
     problems: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, problem: str, place: str, count: int = 1) -> None:
-        """Count a problem; the first place stays."""
+        """Count a problem, keeping the place of the first."""
         before, first = self.problems.get(problem, (0, place))
         self.problems[problem] = (before + count, first)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClickLog:
-    """Rankings as they were shown, with clicks. Frozen; `read`, `from_frame` and `from_arrays` make one.
+    """Rankings as they were shown, with clicks; immutable. Use `read`, `from_frame` or `from_arrays` to create one.
 
     A row is a document that was shown. Rows are sorted by the time of the impression (one ranking, shown once), then by
     impression, then by position. Codes are positions in the sorted lists of names, so they do not depend on the order
@@ -105,21 +105,21 @@ class ClickLog:
 
     Attributes:
         starts: the rows of impression k are `starts[k]:starts[k + 1]`.
-        times: of each impression, in microseconds since the epoch; all 0 in a log without times.
-        query, user, session: codes of each impression; users and sessions are −1 where unknown.
-        document, position, clicked: of each row; positions count from 1.
-        click_order: 1 for the first click of the impression, 2 for the next, 0 for a row without a click. A document
-            that is clicked again counts once.
-        click_time: microseconds since the epoch, 0 without a click. An unknown time of a click is that of the
-            impression.
-        dwell: seconds that the user spent on the document, NaN where unknown.
-        pairs: code of each row's pair of query and document.
+        times: the time of each impression in microseconds since the epoch; all 0 in a log without times.
+        query, user, session: the codes of each impression; −1 for unknown users and sessions.
+        document, position, clicked: the values of each row; positions count from 1.
+        click_order: 1 for the first click of the impression, 2 for the next, 0 for rows without a click. Repeated
+            clicks on a document count once.
+        click_time: the time of the click in microseconds since the epoch, 0 without a click. An unknown time is that
+            of the impression.
+        dwell: the seconds that the user spent on the document, NaN if unknown.
+        pairs: the code of each row's (query, document) pair.
         pair_queries, pair_documents: the query and the document of each pair.
         queries, documents, users, sessions: the names.
         events: other events, such as purchases.
         fields: fields of documents by name, as `FieldValues`.
         shown: numbers that were logged with each shown document, such as features and scores, by name.
-        notes: what reading the log turned up.
+        notes: facts about the source of the log.
 
     Example:
         >>> from podium.clicks import ClickLog
@@ -197,13 +197,13 @@ class ClickLog:
         """Read a log from JSONL, CSV, TSV or Parquet files, compressed or not, or from a frame.
 
         Args:
-            path: a file, several files that are one log, a frame, an iterable of dictionaries, or a DuckDB relation,
-                whose rows are never in memory all at once.
+            path: one or several files, a frame, an iterable of dictionaries, or a DuckDB relation, whose rows are never
+                in memory all at once.
             format: `"metarank"` (its events), `"ubi"` (OpenSearch's User Behavior Insights) or `"flat"` (a table with
                 a row for each shown document).
-            options: `time_unit` (s, ms, us or ns; by default the size of each number decides); `positions_from` (0 or
-                1; by default 0 if position 0 occurs); for `"flat"` the names of columns, as in `from_frame`; for
-                `"metarank"`, `query_field` (by default `"query"`); for `"ubi"`, `clicks`, the names of events that
+            options: `time_unit` (s, ms, us or ns; by default determined by the size of each number), `positions_from`
+                (0 or 1; by default 0 if position 0 occurs), for `"flat"` the names of columns as in `from_frame`, for
+                `"metarank"` `query_field` (by default `"query"`), and for `"ubi"` `clicks`, the names of events that
                 are clicks.
 
         """
@@ -221,10 +221,10 @@ class ClickLog:
 
         Args:
             frame: columns named `query`, `document`, `position`, `clicked`, and optionally `time`, `impression`,
-                `user`, `session`, `dwell` (seconds), `click_time`, `click_order`; other columns are left out.
-            columns: other names of these columns, such as `query="search_text"`.
-            time_unit: of times that are numbers: s, ms, us or ns.
-            positions_from: whether positions count from 0 or from 1.
+                `user`, `session`, `dwell` (seconds), `click_time`, `click_order`; other columns are ignored.
+            columns: other names of these columns, for example `query="search_text"`.
+            time_unit: the unit of numeric times: s, ms, us or ns.
+            positions_from: whether positions count from 0 or 1.
 
         """
         from podium.clicks.log_formats import is_stream, read_log
@@ -233,7 +233,7 @@ class ClickLog:
         if is_stream(frame):
             return read_log(frame, "flat", {**columns, "time_unit": time_unit, "positions_from": positions_from})
         if not is_frame(frame):
-            raise DataError(f"expected a data frame, but got {type(frame).__name__}; from_arrays takes columns")
+            raise DataError(f"frame must be a data frame, but got {type(frame).__name__}; use from_arrays for columns")
         _, series = columns_by_name(frame)
         chosen = chosen_columns(series, columns)
         arrays: dict[str, Any] = {role: np.asarray(series[name].to_numpy()) for role, name in chosen.items()}
@@ -250,16 +250,17 @@ class ClickLog:
         """Return the log of columns with an entry for each shown document, in any order.
 
         Args:
-            query, document, position, clicked: of each row.
-            time: of the impression; numbers since the epoch, ISO texts or datetimes.
-            impression: which rows were shown together; by default those with the same time, query, user and session.
+            query, document, position, clicked: the values of each row.
+            time: the time of the impression: numbers since the epoch, ISO text or datetimes.
+            impression: identifies the rows that were shown together; by default those with the same time, query, user
+                and session.
             user, session: names or numbers.
-            dwell: seconds spent on a clicked document.
+            dwell: the seconds spent on a clicked document.
             click_time: when the document was clicked.
-            click_order: 1 for the first click of the impression, instead of `click_time`.
-            time_unit: of times that are numbers: s, ms, us or ns; by default the size of each number decides.
-            positions_from: whether positions count from 0 or from 1; by default 0 if position 0 occurs.
-            place: names a row in messages.
+            click_order: 1 for the first click of the impression, 2 for the next, instead of `click_time`.
+            time_unit: the unit of numeric times: s, ms, us or ns; by default determined by the size of each number.
+            positions_from: whether positions count from 0 or 1; by default 0 if position 0 occurs.
+            place: returns the name of a row for messages.
 
         """
         from podium.clicks.assembling import assemble, columns_of_rows
@@ -272,7 +273,7 @@ class ClickLog:
         return assemble(*columns_of_rows(rows, time_unit, positions_from, place))
 
     def select(self, impressions: ArrayLike) -> ClickLog:
-        """Return the log of some impressions, by a mask or by their numbers; codes and other events stay the same.
+        """Return the log of some impressions, given by a mask or by numbers; codes and other events are unchanged.
 
         Example:
             `log.select(log.times < cut)` and `log.select(log.times >= cut)` split a log by time.
@@ -285,7 +286,7 @@ class ClickLog:
             numbers = np.flatnonzero(numbers)
         numbers = np.unique(numbers.astype(np.int64))
         if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self.n_impressions:
-            raise DataError(f"impressions go from 0 to {self.n_impressions - 1}, but {numbers[-1]} was selected")
+            raise DataError(f"impressions are numbered 0 to {self.n_impressions - 1}, but got {numbers[-1]}")
         keep = np.zeros(self.n_impressions, np.bool_)
         keep[numbers] = True
         rows = keep[self.impression]
@@ -301,14 +302,14 @@ class ClickLog:
     def check(
         self, features: RankingData | Mapping[str, ArrayLike] | None = None, *, clicks_per_minute: int = 100
     ) -> tuple[Finding, ...]:
-        """Return what is wrong with the log, in plain words; nothing if all is well.
+        """Return likely mistakes in the log; an empty list if there are none.
 
-        Finds mixed time units, positions that count from 0, clicks on documents that were not shown, repeated
+        It finds mixed time units, positions that count from 0, clicks on documents that were not shown, repeated
         impressions, gaps, bots, and features that use the future.
 
         Args:
-            features: columns with a value for each row, to be checked for clicks that had not happened yet.
-            clicks_per_minute: users with more clicks within a minute are bots.
+            features: columns with a value for each row, to check for clicks that had not happened yet.
+            clicks_per_minute: users with more clicks within a minute count as bots.
 
         """
         from podium.clicks.checking import check
@@ -323,19 +324,20 @@ class ClickLog:
         self, kind: str = "ctr", *, min_impressions: int = 5, smoothing: float = 0.0, confidence: float = 0.95,
         queries: str | Callable[[str], Iterable[str]] = "equal", dwell_grades: Sequence[float] = (10.0, 30.0),
     ) -> ClickLabels:  # fmt: skip
-        """Return a label for each pair of query and document.
+        """Return a label for each (query, document) pair.
 
         Args:
             kind: `"ctr"` (clicks per impression), `"last_click"` (last clicks of an impression per impression),
                 `"coec"` (clicks over the clicks expected at the positions where the document was shown), `"dwell"`
                 (the mean grade of dwell times; no click has grade 0), or `"skip_above"` (the share of its preferences
                 that a document wins: a clicked document is preferred to those above it that were not clicked).
-            min_impressions: pairs with fewer impressions have the label NaN.
-            smoothing: adds so many impressions at the overall rate to each pair; for `"coec"`, so many expected clicks.
-            confidence: of the interval.
-            queries: `"equal"` counts equal queries together; `"similar"` those with the same words in lower case, in
-                any order; a function says which terms a query has, and queries with the same terms are similar.
-            dwell_grades: the seconds from which a click has the grades 2, 3, …; shorter ones have grade 1.
+            min_impressions: pairs with fewer impressions get the label NaN.
+            smoothing: the number of impressions at the overall rate to add to each pair; for `"coec"`, the number of
+                expected clicks.
+            confidence: the confidence of the interval.
+            queries: which queries to count together: `"equal"` ones; `"similar"` ones, with the same lower-case words
+                in any order; or those for which a function returns the same terms.
+            dwell_grades: the seconds from which a click has grade 2, 3, …; shorter clicks have grade 1.
 
         """
         from podium.clicks.labels import labels
@@ -348,22 +350,22 @@ class ClickLog:
     def preferences(self) -> PreferencePairs:
         """Return pairs of rows (i, j): i was clicked, and j, above it in the same impression, was not.
 
-        `RankingData` takes them as `preferences`.
+        Pass them as `preferences` to `RankingData`.
         """
         from podium.clicks.labels import preferences
 
         return preferences(self)
 
     def features(self, features: Sequence[str], *, limit: int = 1_000_000) -> RankingData:
-        """Return features of each row from the events before it, by a replay of the log in the order of time.
+        """Return features of each row, computed from the events before it by a replay of the log in the order of time.
 
         Args:
-            features: texts such as `rate(click, by=document)`; see `podium.clicks.Replay`. The name of a number that
-                was logged with the documents (`shown`) stands for that number.
-            limit: the most keys that each scope keeps.
+            features: texts such as `rate(click, by=document)`, see `podium.clicks.Replay`, or names of numbers that
+                were logged with the documents (`shown`).
+            limit: the maximum number of keys of each scope.
 
         Returns:
-            Data without labels: a row for each shown document, a query for each impression.
+            Data without labels, with a row for each shown document and a query for each impression.
 
         """
         from podium.clicks.replay import Replay
@@ -381,16 +383,16 @@ class ClickLog:
         self, features: Any = None, labels: str | Sequence[str] = "clicked", *, relevance: ArrayLike | None = None,
         preferences: bool = False, **options: Any,
     ) -> RankingData:  # fmt: skip
-        """Return data for training: a row for each shown document, a query for each impression.
+        """Return training data with a row for each shown document and a query for each impression.
 
         Args:
-            features: the result of `features`, texts that it takes, an array with a row for each row of the log, or
-                None for the numbers that were logged with the documents (`shown`), without the score of the model that
-                was served (`model_score`).
-            labels: `"clicked"`, or a kind of `labels`, or several. Each becomes a label source of that name.
+            features: the result of `features`, texts for it, an array with a row for each row of the log, or None for
+                the numbers that were logged with the documents (`shown`), except the score of the model that was
+                served (`model_score`).
+            labels: one or several of `"clicked"` and the kinds of `labels`. Each becomes a label source of that name.
             relevance: the main labels, such as human grades; by default the first of `labels`.
             preferences: whether to add the pairs of `preferences`.
-            options: of `labels`, such as `min_impressions`.
+            options: options of `labels`, such as `min_impressions`.
 
         """
         from podium.data.ranking_data import RankingData
@@ -400,7 +402,9 @@ class ClickLog:
         if features is None:
             columns = {name: values for name, values in self.shown.items() if name != MODEL_SCORE}
             if not columns:
-                raise DataError("no numbers were logged with the documents: pass features, such as log.features([…])")
+                raise DataError(
+                    "no numbers were logged with the documents: pass features, for example log.features([…])"
+                )
             data = self._data(np.stack(list(columns.values()), axis=1), tuple(columns))
         elif isinstance(features, RankingData):
             data = features
@@ -409,7 +413,7 @@ class ClickLog:
         else:
             data = self._data(features, None)
         if len(data) != len(self):
-            raise DataError(f"features have {len(data)} rows, but the log has {len(self)}")
+            raise DataError(f"features must have a row for each of the log's {len(self)} rows, but have {len(data)}")
         main = next(iter(sources.values()), None) if relevance is None else relevance
         pairs = {"preferences": self.preferences()} if preferences else {}
         return data.replace(relevance=main, labels=sources, **pairs)
@@ -424,16 +428,16 @@ class ClickLog:
 
 
 def chosen_columns(names: Any, columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of a table for each role, or raise if one is missing."""
+    """Return the column of a table for each role; raise if one is missing."""
     for role, name in columns.items():
         if role not in COLUMNS:
-            raise DataError(f"there is no column {role!r} in a log; there are {', '.join(COLUMNS)}")
+            raise DataError(f"a log has no column {role!r}; choose from {', '.join(COLUMNS)}")
         if name not in names:
             raise DataError(f"{role}: there is no column {name!r}; the columns are {', '.join(map(repr, names))}")
     chosen = {role: role for role in COLUMNS if role in names} | dict(columns)
     missing = [role for role in ("query", "document", "position", "clicked") if role not in chosen]
     if missing:
         raise DataError(
-            f"there is no column {missing[0]!r}; name it with {missing[0]}=…, one of {', '.join(map(repr, names))}"
+            f"there is no column {missing[0]!r}: name it with {missing[0]}=…, one of {', '.join(map(repr, names))}"
         )
     return chosen

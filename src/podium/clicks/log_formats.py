@@ -1,6 +1,6 @@
-"""Reads logs in Metarank's and OpenSearch's (UBI) formats, and flat tables.
+"""Readers of logs in Metarank's and OpenSearch's (UBI) formats, and of flat tables.
 
-Events may come in any order: clicks find their rankings when all events are read.
+Events may come in any order: clicks are matched with their rankings after all events have been read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from podium.features.documents import Record, kind_of, read_records
 NAMES = ("query", "document", "impression", "user", "session")
 UBI_CLICKS = ("click", "item_click")
 NOT_SHOWN = "a click is on a document that its impression does not show"
-RESERVED = ("impression", "dwell", "item")  # kinds of events that other things make
+RESERVED = ("impression", "dwell", "item")  # kinds of events that follow from other events
 NO_RANKING = "an event names a ranking that is not in the log"
 
 
@@ -47,7 +47,9 @@ def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
         "ubi": {"time_unit", "positions_from", "clicks"},
     }
     if form not in known:
-        raise DataError(f"format must be {', '.join(map(repr, known))}, not {form!r}{did_you_mean(str(form), known)}")
+        raise DataError(
+            f"format must be {', '.join(map(repr, known))}, but got {form!r}{did_you_mean(str(form), known)}"
+        )
     for name in options:
         if name not in known[form]:
             near = did_you_mean(name, known[form])
@@ -56,7 +58,7 @@ def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
             )
     unit = options.get("time_unit")
     if unit not in (None, *UNITS):
-        raise DataError(f"time_unit must be one of {', '.join(UNITS)}, not {unit!r}")
+        raise DataError(f"time_unit must be one of {', '.join(UNITS)}, but got {unit!r}")
     if form == "flat":
         return _read_flat(source, dict(options))
     builder = LogBuilder(unit)
@@ -105,7 +107,7 @@ def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
         return f"{file}, line {lines[row]}" if file else f"record {lines[row]}"
 
     if not lines:
-        raise DataError(f"the log is empty: {source!r:.80} holds no shown document")
+        raise DataError(f"the log is empty: {source!r:.80} has no shown documents")
     return ClickLog.from_arrays(**values, **options, place=place)  # type: ignore[arg-type]
 
 
@@ -126,7 +128,7 @@ def _read_flat_parquet(path: str, columns: Mapping[str, str], options: dict[str,
 
 
 def is_stream(source: Any) -> bool:
-    """Whether a source gives Arrow data in parts, without being in memory: a DuckDB relation, a RecordBatchReader."""
+    """Return whether a source is a stream of Arrow data, such as a DuckDB relation or a RecordBatchReader."""
     return hasattr(source, "__arrow_c_stream__") and not is_frame(source, in_memory=True)
 
 
@@ -134,7 +136,7 @@ def read_stream(
     parts: Any, columns: Mapping[str, str], time_unit: str | None = None, positions_from: int | None = None,
     place: Place = lambda row: f"row {row}",
 ) -> ClickLog:  # fmt: skip
-    """Read a flat table part by part: names become codes at once, so a log may be larger than memory.
+    """Read a flat table part by part, encoding names at once, so that it may be larger than memory.
 
     Args:
         parts: pyarrow's `RecordBatchReader`.
@@ -156,7 +158,7 @@ def read_stream(
             for role, arrays in numbers.items():
                 arrays.append(part.column(chosen[role]).to_numpy(zero_copy_only=False))
     if not numbers["position"]:
-        raise DataError("the log is empty: there is no shown document")
+        raise DataError("the log is empty: it has no shown documents")
     rows: dict[str, Any] = dict.fromkeys(COLUMNS)
     rows |= {role: np.concatenate(arrays) for role, arrays in numbers.items()}
     rows |= {role: coder.coded() for role, coder in names.items()}
@@ -164,10 +166,10 @@ def read_stream(
 
 
 class LogBuilder:
-    """Collects events, in any order, and makes a log of them.
+    """Collects events in any order, and builds a log from them.
 
     Args:
-        time_unit: of times that are numbers; None decides by size.
+        time_unit: the unit of numeric times; None to determine it by their size.
 
     """
 
@@ -178,7 +180,7 @@ class LogBuilder:
         self._impressions: list[list[Any]] = []  # time, query, user, session
         self._rows: list[tuple[int, str, int]] = []  # impression, document, position
         self._places: list[str] = []
-        self._groups: list[str] = []  # what counts positions in the same way, by row
+        self._groups: list[str] = []  # rows of the same group count positions in the same way
         self._answers: dict[int, tuple[list[str], str]] = {}
         self._shown: dict[str, dict[int, float]] = defaultdict(dict)
         self._events: list[tuple[str, int, str | None, str | None, Any, Any, float, str]] = []
@@ -189,7 +191,7 @@ class LogBuilder:
         return microseconds(value, self._unit, self.notes.time_units)
 
     def impression(self, name: str, time: int | None, query: Any, user: Any, session: Any) -> int:
-        """Return the number of an impression; what is known of it is filled in."""
+        """Return the number of an impression, and fill in the facts that are known."""
         number = self._numbers.setdefault(name, len(self._impressions))
         if number == len(self._impressions):
             self._impressions.append([None, None, None, None])
@@ -207,22 +209,22 @@ class LogBuilder:
         return len(self._rows) - 1
 
     def answer(self, impression: int, documents: list[str], place: str) -> None:
-        """Keep what a search returned: its impression shows that if nothing else says what it showed."""
+        """Record the results of a search, which count as shown if no other event says what was shown."""
         self._answers[impression] = (documents, place)
 
     def log_value(self, row: int, name: str, value: float) -> None:
-        """Keep a number that was logged with a shown document."""
+        """Record a number that was logged with a shown document."""
         self._shown[name][row] = value
 
     def event(
         self, kind: str, time: int, impression: str | None, document: str | None, user: Any, session: Any,
         place: str, dwell: float = np.nan,
     ) -> None:  # fmt: skip
-        """Add an event; one of kind `click` is a click if its impression shows its document."""
+        """Add an event; an event of kind `click` counts if its impression shows the document."""
         self._events.append((kind, time, impression, document, user, session, dwell, place))
 
     def field(self, time: int, document: str, name: str, value: Any) -> None:
-        """Keep the value that a field of a document has from now on."""
+        """Record the value of a document's field from a time on."""
         self._fields[name].append((time, document, value))
 
     def build(self, positions_from: int | None = None) -> ClickLog:
@@ -233,10 +235,10 @@ class LogBuilder:
                 for position, document in enumerate(hits, 1):
                     self.show(number, document, position, place, "what searches returned")
         if not self._rows:
-            raise DataError("the log is empty: there is no shown document")
+            raise DataError("the log is empty: it has no shown documents")
         n = len(self._rows)
         impression = np.fromiter((row[0] for row in self._rows), np.int64, n)
-        used, impression = np.unique(impression, return_inverse=True)  # rankings that show nothing are left out
+        used, impression = np.unique(impression, return_inverse=True)  # drop rankings that show nothing
         kept = [self._impressions[k] for k in used.tolist()]
         clicks = self._click_columns(n)
         others = [event for event in self._events if event[0] != "click"]
@@ -244,7 +246,7 @@ class LogBuilder:
         queries, users, sessions = (
             code([*(one[k] for one in kept), *(self._of(event, k) for event in others)]) for k in (1, 2, 3)
         )
-        if (queries.codes[: len(kept)] < 0).any():  # no query is a query: the empty text, which sorts first
+        if (queries.codes[: len(kept)] < 0).any():  # a missing query is the empty text, which sorts first
             queries = Coded((queries.codes + 1).astype(np.int32), ("", *queries.names))
         m = len(kept)
         rows = ShownRows(
@@ -269,7 +271,7 @@ class LogBuilder:
         return self._impressions[self._numbers[event[2]]][k] if own is None and event[2] in self._numbers else own
 
     def _click_columns(self, n: int) -> dict[str, Any]:
-        """Return what clicks add to the rows."""
+        """Return the columns of clicks."""
         columns: dict[str, Any] = {
             "clicked": np.zeros(n, np.bool_), "click_order": np.zeros(n, np.int64),
             "click_time": np.zeros(n, np.int64), "dwell": np.full(n, np.nan),
@@ -293,7 +295,7 @@ class LogBuilder:
         return columns
 
     def _positions(self, positions_from: int | None) -> Ints:
-        """Return positions from 1; each group of rankings counts from 0 if its least position is 0."""
+        """Return positions from 1; each group of rankings counts from 0 if its smallest position is 0."""
         position = np.fromiter((row[2] for row in self._rows), np.int64, len(self._rows))
         groups = code([f"={group}" for group in self._groups]).codes
         for group in range(int(groups.max()) + 1):
@@ -380,7 +382,9 @@ def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]
         dwell = next((value for name, value in fields_of(values) if name == "dwell"), np.nan)
         kind = str(_required(values, "type"))
         if kind in RESERVED:
-            raise DataError(f"the type {kind!r} is taken: rankings make impressions, and clicks have a field 'dwell'")
+            raise DataError(
+                f"the type {kind!r} is reserved: rankings imply impressions, and clicks have a field 'dwell'"
+            )
         builder.event(
             kind, time, _name(values, "ranking"), str(_required(values, "item")),
             _name(values, "user"), _name(values, "session"), place, _dwell(dwell),
@@ -398,7 +402,7 @@ def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]
         if kind == "user":
             return
         if kind not in adders:
-            raise DataError(f"'event' must be ranking, interaction, item or user, not {kind!r:.60}")
+            raise DataError(f"'event' must be ranking, interaction, item or user, but got {kind!r:.60}")
         adders[kind](record.values, builder.time(_required(record.values, "timestamp")), _place(record))
 
     return add
@@ -410,7 +414,7 @@ def _place(record: Record) -> str:
 
 def _dwell(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise DataError(f"the dwell time must be seconds from 0, but got {value!r:.60}")
+        raise DataError(f"the dwell time must be a non-negative number of seconds, but got {value!r:.60}")
     return float(value)
 
 

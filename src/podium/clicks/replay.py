@@ -1,6 +1,6 @@
-"""Features of clicks by replay: one state that events update and requests read, offline and online.
+"""Click features by replay: a state that events update and requests read, the same offline and online.
 
-All reads at time t come before all updates at t, so no value holds anything that was not known when it was read.
+All reads at time t come before all updates at t, so no value contains anything that was not known when it was read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from podium.errors import DataError, FileFormatError
 
 NAMES = ("document", "query", "user", "session")
 ITEM = "item"  # the event that sets fields of a document
-MOST_PENDING = 100_000  # events that wait for a read
+MOST_PENDING = 100_000  # events to keep before they are applied
 FORMAT = 1
 
 
@@ -44,7 +44,7 @@ def hashes_of(names: Sequence[str]) -> UInt64s:
 
 
 def combined(parts: Sequence[UInt64s], n: int) -> UInt64s:
-    """Return one key for each row of several columns of hashes; 0 where one of them is unknown."""
+    """Return one key for each row of several columns of hashes; 0 if one of them is unknown."""
     key = np.ones(n, np.uint64)
     if len(parts) == 1:
         return parts[0]
@@ -59,7 +59,7 @@ def combined(parts: Sequence[UInt64s], n: int) -> UInt64s:
     return key
 
 
-# An event that waits until its moment is over: time, a number that only breaks ties, kind, amount and names.
+# An event that waits until its moment is over: time, a tie breaker, kind, amount and names.
 Pending = tuple[int, int, str, list[Any]]
 
 
@@ -69,9 +69,9 @@ class Timeline(NamedTuple):
     Attributes:
         times: microseconds since the epoch.
         kinds: codes of events; −1 for a read.
-        amounts: what events add to totals.
-        rows: the row that a read fills; −1 for an update.
-        names: hashes of documents, queries, users, sessions and fields; 0 where unknown.
+        amounts: the amounts to add to totals.
+        rows: the row that a read fills; −1 for updates.
+        names: hashes of documents, queries, users, sessions and fields; 0 if unknown.
 
     """
 
@@ -83,11 +83,11 @@ class Timeline(NamedTuple):
 
 
 class Replay:
-    """A state that counts events by scope. `update` adds events, `read` gives the features of a request.
+    """A state that counts events by scope; `update` adds events, and `read` returns the features of a request.
 
     Args:
         features: texts such as `rate(click, by=document)`.
-        limit: the most keys (documents, users, …) that each scope keeps; those updated least recently go first.
+        limit: the maximum number of keys (documents, users, …) of each scope; those updated least recently are dropped.
 
     Example:
         >>> from podium.clicks import Replay
@@ -121,7 +121,7 @@ class Replay:
         self._pending: list[Pending] = []  # a heap
         self._added = 0
         self.notes: dict[str, Any] = {}
-        self.now = -(2**62)  # the latest time that was read or that an event had
+        self.now = -(2**62)  # the latest time of a read or an event
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,13 +133,12 @@ class Replay:
         return f"Replay({len(self.features)} features, keys by scope: {sizes})"
 
     def update(self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
-        """Add events, in the order of time; none is added if one of them is wrong.
+        """Add events in the order of time; none is added if one of them is invalid.
 
         Args:
-            events: each has `event` (impression, click, dwell, item or any other kind), `time`, and those of
-                `document`, `query`, `user` and `session` that are known. `dwell` is in seconds; that of a click counts
-                when the user has left the document. An event `item` has `fields`, a dictionary of the document's
-                fields.
+            events: each has `event` (impression, click, dwell, item or any other kind), `time`, and `document`,
+                `query`, `user` and `session` if they are known. `dwell` is in seconds; that of a click counts once the
+                user has left the document. An event `item` has `fields`, a dictionary of the document's fields.
 
         """
         prepared: list[tuple[int, str, list[Any]]] = []
@@ -171,7 +170,7 @@ class Replay:
             prepared.append((time, ITEM, [names[0], *_fields_of(event, self._field_names)]))
         elif kind == "dwell" or (kind == "click" and dwell is not None):
             if isinstance(dwell, bool) or not isinstance(dwell, int | float) or not dwell >= 0:
-                raise DataError(f"'dwell' must be seconds from 0, but got {dwell!r:.40}")
+                raise DataError(f"'dwell' must be a non-negative number of seconds, but got {dwell!r:.40}")
             if dwell <= LONGEST_VISIT:
                 left = time + (round(dwell * PER_SECOND) if kind == "click" else 0)
                 prepared.append((left, "dwell", [round(dwell * 1000), *names]))
@@ -180,10 +179,10 @@ class Replay:
         return time
 
     def read(self, request: Mapping[str, Any]) -> Floats:
-        """Return the features of each document of a request, from what happened before its time.
+        """Return the features of each document of a request, from the events before its time.
 
         Args:
-            request: `time`, `documents` (a list of names), and `query`, `user`, `session` where known.
+            request: `time`, `documents` (a list of names), and `query`, `user` and `session` if they are known.
 
         Returns:
             A row for each document, a column for each feature.
@@ -216,7 +215,7 @@ class Replay:
             ready.append(heapq.heappop(self._pending))
         for _, moment in groupby(ready, key=lambda entry: entry[0]):
             items = []
-            for time, _, kind, (amount, *values) in moment:  # fields are as they were before this moment
+            for time, _, kind, (amount, *values) in moment:  # with the fields before this moment
                 if kind == ITEM:
                     items.append([amount, *values])
                 elif kind in self._kinds:
@@ -236,7 +235,7 @@ class Replay:
             )  # fmt: skip
 
     def _set_fields(self, items: list[list[Any]]) -> None:
-        """Set the fields of one moment; of two values for a field, the one that sorts last stays."""
+        """Set the fields of one moment; of two values of a field, the one that sorts last wins."""
         for k, name in enumerate(self._field_names, 1):
             latest: dict[str, str] = {}
             for item in items:
@@ -246,7 +245,7 @@ class Replay:
             self._fields[name] |= {hash_name(document): _hash(value or None) for document, value in latest.items()}
 
     def _run(self, line: Timeline, n_rows: int) -> dict[Counter, Floats]:
-        """Go through a timeline, each scope on a thread; return the counters of reads."""
+        """Run a timeline, with a thread for each scope, and return the counters of reads."""
 
         def run(scope: tuple[str, ...]) -> Floats:
             counters = self._scopes[scope]
@@ -276,19 +275,19 @@ class Replay:
     def replay(self, log: ClickLog) -> Floats:
         """Read the features of each row of a log at the time it was shown, and add the log's events.
 
-        The state must be new, or at an earlier time than the log. `ClickLog.features` calls this.
+        The state must be new. `ClickLog.features` calls this.
         """
         if not log.has_times:
-            raise DataError("features by replay need times, and the log has none: pass time=… when you read it")
+            raise DataError("the log has no times, which features by replay need: pass time=… when you read it")
         kinds = {*log.events.kinds, "impression", "click", "dwell"}
         for event in self._kinds:
             if event not in kinds:
                 raise DataError(f"the log has no events {event!r}; it has {', '.join(sorted(kinds))}")
         for name in self._field_names:
             if name not in log.fields:
-                raise DataError(f"there is no field {name!r} of documents in the log; it has {', '.join(log.fields)}")
+                raise DataError(f"the documents of the log have no field {name!r}; they have {', '.join(log.fields)}")
         if self._pending or any(len(table) for table in self._tables.values()):
-            raise DataError("the replay of a log begins with a new state")
+            raise DataError("the replay of a log needs a new state: create another Replay")
         line = self._timeline(log)
         columns = self._run(line, len(log))
         self.now = int(line.times[-1]) + 1  # the last moment is over
@@ -297,7 +296,7 @@ class Replay:
             names, values = hashes_of(log.documents), hashes_of(known.values)
             self._fields[name] = dict(
                 zip(names[known.document].tolist(), values[known.value].tolist(), strict=True)
-            )  # in the order of time: the last value stays
+            )  # in the order of time, so the last value wins
         return self._values(columns, len(log))
 
     def _timeline(self, log: ClickLog) -> Timeline:
@@ -345,11 +344,11 @@ class Replay:
         return Timeline(times[order], kinds[order], amounts[order], row_of, names)
 
     def save(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
-        """Write the state to a file, whole or not at all; the same bits for the same events in any batches.
+        """Write the state to a file atomically; the same events in any batches give the same bits.
 
         Args:
             path: the file.
-            notes: anything that JSON can hold; `load` gives it back as the attribute `notes`.
+            notes: any JSON value, which `load` restores as the attribute `notes`.
 
         """
         arrays: dict[str, Any] = {}
@@ -408,7 +407,7 @@ def _name(values: Mapping[str, Any], key: str) -> str | None:
 
 
 def _fields_of(event: Mapping[str, Any], names: Sequence[str]) -> list[tuple[bool, str | None]]:
-    """Return for each field whether an event sets it, and to what."""
+    """Return whether an event sets each field, and its value."""
     fields = event.get("fields")
     if not isinstance(fields, Mapping) or not isinstance(event.get("document"), str):
         raise DataError("an event 'item' needs 'document', and 'fields' as a dictionary")
@@ -416,7 +415,7 @@ def _fields_of(event: Mapping[str, Any], names: Sequence[str]) -> list[tuple[boo
 
 
 def _values_before(field: FieldValues, document: Int32s, times: Ints) -> Int32s:
-    """Return the value of a field, as a code, that each document had before each time; −1 where it had none."""
+    """Return the code of a field's value that each document had before each time; −1 if it had none."""
     moments = np.unique(field.times)
     stride = len(moments) + 1
     known = field.document.astype(np.int64) * stride + np.searchsorted(moments, field.times)

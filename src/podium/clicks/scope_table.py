@@ -1,9 +1,9 @@
-"""The counters of one scope, by key: a hash table of integer rows that compiled code updates and reads.
+"""The counters of one scope by key: a hash table of integer rows that kernels update and read.
 
-A key is a 64-bit hash of the scope's names; with a million keys, two of them share one by chance in one of 37 million
-tables. Key 0 is an unknown scope. When a table holds more than `limit` keys at the end of a moment, the keys that were
-updated least recently go, until three quarters of the limit remain. That depends on the events alone, not on how they
-were cut into batches or in which order those of one moment came.
+A key is a 64-bit hash of the scope's names. With a million keys, a collision happens in one of 37 million tables. Key 0
+is an unknown scope. When a table has more than `limit` keys at the end of a moment, the keys that were updated least
+recently are dropped until three quarters of the limit remain. This only depends on the events, not on batches or on
+the order of events of one moment.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class ScopeTable:
     """The counters of all keys of a scope.
 
     Args:
-        counters: of this scope.
-        kinds: the kinds of events, by their codes.
-        limit: the most keys that are kept.
+        counters: the counters of this scope.
+        kinds: the kinds of events by code.
+        limit: the maximum number of keys.
 
     Attributes:
-        keys, latest: of each slot in use, its key and the time of its last update.
-        counts: of each slot, the integers of its counters.
+        keys, latest: the key of each slot in use, and the time of its last update.
+        counts: the integers of each slot's counters.
         now: the time of the last update.
 
     """
@@ -52,7 +52,7 @@ class ScopeTable:
         self.set(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, self.width), np.int64), NEVER)
 
     def set(self, keys: UInt64s, latest: Ints, counts: Ints, now: int) -> None:
-        """Fill the table anew."""
+        """Replace the content of the table."""
         n = len(keys)
         room = max(SMALLEST, 1 << int(max(1, n)).bit_length())  # at least one more than n
         self._keys, self._latest = np.zeros(room, np.uint64), np.full(room, NEVER, np.int64)
@@ -86,15 +86,15 @@ class ScopeTable:
         return int(self._state[1])
 
     def run(self, times: Ints, keys: UInt64s, kinds: Int32s, amounts: Ints, rows: Ints, out: Floats) -> None:
-        """Go through reads and updates in the order of time, reads of a moment before its updates.
+        """Run reads and updates in the order of time, reads of a moment before its updates.
 
         Args:
-            times: not descending.
-            keys: 0 for an unknown scope.
-            kinds: the code of the event; −1 for a read.
-            amounts: what an event adds to a total.
-            rows: the row of `out` that a read writes to.
-            out: a column for each counter.
+            times: the times in ascending order.
+            keys: the keys; 0 for an unknown scope.
+            kinds: the codes of events; −1 for reads.
+            amounts: the amounts to add to totals.
+            rows: the rows of `out` that reads write to.
+            out: receives a column for each counter.
 
         """
         at = 0
@@ -109,14 +109,14 @@ class ScopeTable:
                 self.set(self.keys, self.latest, self.counts, self.now)
 
     def _drop_oldest(self) -> None:
-        """Keep the keys that were updated last; of the same time, those with the larger keys."""
+        """Keep the keys that were updated last, and of ties the larger keys."""
         newest = np.lexsort((self.keys, self.latest))[len(self) - (self.limit - self.limit // 4) :]
         self.set(self.keys[newest], self.latest[newest], self.counts[newest], self.now)
 
 
 @helper
 def find(slots: Int32s, keys: UInt64s, key: np.uint64) -> Int:
-    """Return the place of a key in the hash table: one that holds it, or the empty one where it belongs."""
+    """Return the slot of a key in the hash table: the one that has it, or the empty one where it belongs."""
     mask = np.uint64(len(slots) - 1)
     place = np.int64((key ^ (key >> np.uint64(32))) & mask)
     while slots[place] != 0 and keys[slots[place] - 1] != key:
@@ -136,7 +136,7 @@ def advance(
     times: Ints, keys: UInt64s, kinds: Int32s, amounts: Ints, rows: Ints, out: Floats, first: Int, limit: Int,
     layout: Ints, weights: Floats, slots: Int32s, slot_keys: UInt64s, latest: Ints, counts: Ints, state: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Read and update until all is done or the table must be rebuilt; return how far it went, and why it stopped."""
+    """Read and update until the end, or until the table must be rebuilt; return the position and the reason."""
     for at in range(first, len(times)):
         time, key = times[at], keys[at]
         if time > state[1] and state[0] > limit:
@@ -167,7 +167,7 @@ def advance(
 
 @helper
 def _update(time: Int, amount: Int, layout: Ints, counts: Ints) -> None:
-    """Add an event to a counter: its newest bucket comes first, then the ring of buckets."""
+    """Add an event to a counter, whose layout is the newest bucket's number, then the ring of buckets."""
     keeps, size, width, offset = layout[1], layout[2], layout[3], layout[4]
     if keeps == LATEST:
         counts[offset] = time
@@ -188,7 +188,7 @@ def _read(
     time: Int, key: np.uint64, layout: Ints, weights: Floats, slots: Int32s, slot_keys: UInt64s, counts: Ints,
     out: Floats, row: Int,
 ) -> None:  # fmt: skip
-    """Write the counters of a key at a time; NaN for an unknown scope and for the time since no event."""
+    """Write the counters of a key at a time; NaN for an unknown scope, and for the recency without events."""
     slot = np.int64(-1)
     if key != np.uint64(0):
         slot = np.int64(slots[find(slots, slot_keys, key)]) - 1
@@ -212,4 +212,4 @@ def _read(
             out[row, c] = total
 
 
-assert TOTAL == 1  # the kernels take everything else than COUNT and LATEST as a sum
+assert TOTAL == 1  # the kernels treat everything except COUNT and LATEST as a sum

@@ -1,4 +1,4 @@
-"""Click logs of simulated users, in Metarank's format: for tutorials and tests."""
+"""Click logs of simulated users in Metarank's format, for tutorials and tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def simulate_events(
 ) -> list[dict[str, Any]]:
     """Return items, rankings and clicks in the order of time.
 
-    Each document has a brand and an appeal; a user looks at position r with probability 1/√r and clicks what appeals. A
-    text score, a field of each shown document, knows the appeal with some noise.
+    Each document has a brand and an appeal. A user looks at position r with probability 1/√r and clicks appealing
+    documents. A text score, a field of each shown document, is the appeal with some noise.
     """
     require_whole("n_rankings", n_rankings, 1)
     require_whole("n_documents", n_documents, 1)

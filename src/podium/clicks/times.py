@@ -1,4 +1,4 @@
-"""Times of events as microseconds since the epoch, from numbers of any unit, ISO texts and datetimes."""
+"""Conversion of times to microseconds since the epoch, from numbers of any unit, ISO text and datetimes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PER_SECOND = 1_000_000
 UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}  # in microseconds
 WORDS = {"s": "epoch seconds", "ms": "epoch milliseconds", "us": "epoch microseconds", "ns": "epoch nanoseconds"}
-LONGEST_VISIT = 86_400.0  # seconds on a document; who stays longer has left without a trace
-LARGEST = 2**61  # microseconds; the sum of two times stays within int64
+LONGEST_VISIT = 86_400.0  # seconds; a longer dwell time means that the user left unnoticed
+LARGEST = 2**61  # microseconds; the sum of two times fits into int64
 
 
 def unit_of(value: float) -> str:
-    """Return the unit of a number that is a time since the epoch, by its size: 1e11 seconds are the year 5138.
+    """Return the unit of a numeric time since the epoch, determined by its size: 1e11 seconds are the year 5138.
 
     >>> unit_of(1_700_000_000), unit_of(1_700_000_000_000)
     ('s', 'ms')
@@ -35,9 +35,9 @@ def microseconds(value: Any, unit: str | None = None, units: Counter[str] | None
     """Return a time as microseconds since the epoch; raise a `DataError` that says what was expected.
 
     Args:
-        value: a number, a text that holds a number or an ISO 8601 time, or a datetime. A time without a zone is UTC.
-        unit: of numbers: s, ms, us or ns. None decides by the size of each number.
-        units: counts what the times were written as.
+        value: a number, text of a number or an ISO 8601 time, or a datetime. A time without a zone is UTC.
+        unit: the unit of numbers: s, ms, us or ns. None to determine it by the size of each number.
+        units: counts how often each unit occurs.
 
     Example:
         >>> microseconds("2024-12-10T00:01:29.378Z") == microseconds(1733788889378)
@@ -60,12 +60,12 @@ def microseconds(value: Any, unit: str | None = None, units: Counter[str] | None
         return int((value - EPOCH) // timedelta(microseconds=1))
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise _not_a_time(value)
-    if not abs(float(value)) < 1e25:  # nor NaN
+    if not abs(float(value)) < 1e25:  # also refuses NaN
         raise _not_a_time(value)
     unit = unit or unit_of(float(value))
     if units is not None:
         units[WORDS[unit]] += 1
-    if isinstance(value, int | np.integer):  # exactly, whatever the size
+    if isinstance(value, int | np.integer):  # exact for any size
         result = int(value) // 1000 if unit == "ns" else int(value) * int(UNITS[unit])
     else:
         result = round(float(value) * UNITS[unit])
@@ -79,7 +79,7 @@ def _not_a_time(value: Any) -> DataError:
 
 
 def microseconds_of(values: Sequence[Any] | NDArray[Any], unit: str | None, units: Counter[str]) -> Ints:
-    """Return a column of times as microseconds since the epoch; an error has the row as its attribute `row`."""
+    """Return a column of times as microseconds since the epoch; errors have the row as attribute `row`."""
     array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
     if array.dtype.kind == "M":
         missing = np.flatnonzero(np.isnat(array))
@@ -106,6 +106,6 @@ def microseconds_of(values: Sequence[Any] | NDArray[Any], unit: str | None, unit
 
 
 def with_row(error: DataError, row: int) -> DataError:
-    """Return an error that knows its row, from 0, so that a reader can name the line."""
+    """Return an error with the row, from 0, as an attribute, so that a reader can name the line."""
     error.row = row  # type: ignore[attr-defined]
     return error

@@ -1,6 +1,6 @@
-"""From text to features: an index of documents, features of (query, document) pairs, and search.
+"""Features from text: an index of documents, features of (query, document) pairs, and search.
 
-Each name is loaded when it is first used.
+Each name is imported on first use.
 """
 
 from importlib import import_module

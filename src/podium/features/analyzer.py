@@ -1,4 +1,4 @@
-"""Text into terms: the analyzer of a field, a value whose text parses back.
+"""Analyzers, which split text into terms.
 
 The rules for words, chosen for search and close to Unicode's word boundaries (UAX 29):
 
@@ -12,7 +12,7 @@ The rules for words, chosen for search and close to Unicode's word boundaries (U
   of characters, in every analyzer; a character between two others of another kind is a word by itself.
 - Of a word longer than 255 characters the first 255 count.
 
-Then stop words are dropped, if asked for, and words are stemmed with the Snowball stemmer of the language.
+Then stop words are dropped, if the analyzer has any, and words are stemmed with the language's Snowball stemmer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from podium.core.validation import did_you_mean
 from podium.errors import DataError
 
 LONGEST_WORD = 255  # characters; Lucene's limit
-MOST_STEMS = 1 << 20  # that are remembered for a language
+MOST_STEMS = 1 << 20  # stems to cache per language
 ALIASES = {"cjk": "standard", "en": "english", "de": "german", "fr": "french", "es": "spanish"}
 
 # Lucene's English stop words.
@@ -49,7 +49,7 @@ _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _DROPPED = dict.fromkeys([0xAD, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF])
 _CHANGED = _DROPPED | {0x2019: "'", 0x02BC: "'", ord("_"): " "}
 
-# Quotes, dashes and the like: without them, most English texts are ASCII, which is split much faster.
+# Typographic quotes and dashes. Once they are replaced, most English text is ASCII, which is split much faster.
 _COMMON = [("’", "'"), *((character, " ") for character in "‘“”–—…•\xa0")]
 
 AnalyzerFunction = Callable[[str], Iterable[str]]
@@ -57,13 +57,13 @@ _functions: dict[str, AnalyzerFunction] = {}
 
 
 def register_analyzer(name: str, function: AnalyzerFunction) -> None:
-    """Make a function from text to terms known as an analyzer.
+    """Register a function from text to terms as an analyzer.
 
-    Register it in every process that opens an index built with it: the index stores the name alone.
+    Register it in every process that opens an index built with it, because the index only stores the name.
 
     Args:
-        name: lower-case letters, digits and underscores.
-        function: returns the terms of a text, in their order.
+        name: its name, in lower-case letters, digits and underscores.
+        function: returns the terms of a text in order.
 
     Example:
         >>> from podium.features import Analyzer, register_analyzer
@@ -74,10 +74,11 @@ def register_analyzer(name: str, function: AnalyzerFunction) -> None:
     """
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or name in ALIASES or name in _languages():
         raise DataError(
-            f"an analyzer needs a name of its own, of lower-case letters, digits and underscores, but got {name!r}"
+            f"the name of an analyzer must be new, and consist of lower-case letters, digits and underscores, but got "
+            f"{name!r}"
         )
     if not callable(function):
-        raise DataError(f"the analyzer {name!r} needs a function from a text to its terms, but got {function!r}")
+        raise DataError(f"the analyzer {name!r} must be a function from text to terms, but got {function!r}")
     _functions[name] = function
 
 
@@ -86,10 +87,10 @@ class Analyzer:
     """Turns text into terms.
 
     Args:
-        name: `standard` (words as they are), a language that Snowball knows, such as `english`, or the name of a
+        name: `standard` (no stemming), a language that Snowball supports, such as `english`, or the name of a
             registered function.
-        stem: whether words of a language are stemmed.
-        stopwords: words to drop, lower-case, before stemming.
+        stem: whether to stem the words of a language.
+        stopwords: lower-case words to drop before stemming.
 
     Example:
         >>> from podium.features import Analyzer
@@ -114,11 +115,11 @@ class Analyzer:
                 "or register a function of that name with register_analyzer first"
             )
         if self.name in _functions and (self.stopwords or not self.stem):
-            raise DataError(f"the analyzer {self.name!r} is a registered function, which takes no options")
+            raise DataError(f"the analyzer {self.name!r} is a registered function, which does not accept options")
 
     @classmethod
     def parse(cls, text: str | Analyzer) -> Analyzer:
-        """Return the analyzer of a text such as `english` or `english(stopwords=true, stem=false)`."""
+        """Parse an analyzer such as `english` or `english(stopwords=true, stem=false)`."""
         if isinstance(text, Analyzer):
             return text
         match = _TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
@@ -151,15 +152,15 @@ class Analyzer:
         return self.stem and self.name != "standard" and self.name not in _functions
 
     def terms(self, text: str) -> list[str]:
-        """Return the terms of a text in their order, repeated ones included."""
+        """Return the terms of a text in order, including repetitions."""
         term_of = self.term
         return [term for term in map(term_of, self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text before stop words are dropped and words are stemmed.
 
-        `term` of each word, where it is not empty, gives the terms. An index remembers the terms of words, so that it
-        analyzes each distinct word once.
+        The nonempty results of `term` for each word are the terms. An index caches them, so that it analyzes each
+        distinct word once.
         """
         if self.name in _functions:
             return _checked(self.name, _functions[self.name](text))
@@ -175,7 +176,7 @@ class Analyzer:
         return _with_pairs(words) if _HAS_UNSPACED.search(text) else words
 
     def ascii_text(self, text: str) -> str | None:
-        """Return an ASCII text with the same words, or None if there is none or another rule splits it."""
+        """Return ASCII text with the same words, or None if there is none or the text is split by another rule."""
         if self.name in _functions or self.name == "turkish":
             return None
         if not text.isascii():
@@ -184,7 +185,7 @@ class Analyzer:
         return text if text.isascii() else None
 
     def term(self, word: str) -> str:
-        """Return the term of a word that `words` gave, or "" for a stop word."""
+        """Return the term of a word that `words` returned, or "" for a stop word."""
         if self.name in _functions:
             return word
         word = word[:LONGEST_WORD]
@@ -194,7 +195,7 @@ class Analyzer:
 
 
 def _checked(name: str, terms: Iterable[str]) -> list[str]:
-    """Return the terms that a registered function gave, or raise if they are not words."""
+    """Return the terms that a registered function returned; raise if they are not words."""
     if isinstance(terms, str):
         raise DataError(f"the analyzer {name!r} must return a list of terms, but it returned the text {terms!r:.40}")
     words = list(terms)
@@ -241,7 +242,7 @@ class _Stems(dict[str, str]):
         super().__init__()
         import snowballstemmer
 
-        self.stem_word = snowballstemmer.stemmer(language).stemWord  # PyStemmer's where it is installed
+        self.stem_word = snowballstemmer.stemmer(language).stemWord  # uses PyStemmer if it is installed
         self.lock = threading.Lock()
 
     def __missing__(self, word: str) -> str:
@@ -292,6 +293,6 @@ def _with_pairs(words: list[str]) -> list[str]:
                 continue
             result.extend(map("".join, pairwise(run)) if len(run) > 1 else run)
             run = []
-            if unit := unit.strip("'.,"):  # joined letters that are in different words now
+            if unit := unit.strip("'.,"):  # the letters that they joined are now in different words
                 result.append(unit)
     return result

@@ -32,7 +32,7 @@ class Attribute(Feature):
     """
 
     name: ClassVar[str] = "attribute"
-    formula: ClassVar[str] = "the attribute as it was indexed"
+    formula: ClassVar[str] = "the value of the attribute"
     undefined: ClassVar[str] = "the document does not have the attribute"
     takes: ClassVar[str] = "attribute"
 
@@ -51,7 +51,7 @@ class Attribute(Feature):
 
 @dataclass(frozen=True, eq=False)
 class TextForm(Feature):
-    """A number that follows from the stored text of one field."""
+    """A number computed from the stored text of one field."""
 
     undefined: ClassVar[str] = "the field is empty"
     takes: ClassVar[str] = "field"

@@ -1,4 +1,4 @@
-"""BM25's formula, in one place: search and the feature `bm25` give the same bits because both call these.
+"""The formula of BM25. Search and the feature `bm25` both call these functions, so that their scores are identical.
 
 Σ over the distinct query terms, in the order of the query: idf · tf / (tf + k₁ (1 − b + b L / mean L)), with Lucene's
 idf = ln(1 + (N − n + ½) / (n + ½)). Lucene 8 and later leave out the constant factor k₁ + 1 as well.
@@ -21,11 +21,11 @@ def bm25_idf(n_documents: int, document_frequency: int) -> float:
 
 @helper
 def bm25_norm(length: Int, mean_length: Number, k1: Number, b: Number) -> Number:
-    """Return what a document's length adds to the denominator."""
+    """Return the term of the denominator that depends on the document's length."""
     return k1 * (1.0 - b + b * length / mean_length)
 
 
 @helper
 def bm25_weight(idf: Number, frequency: Number, norm: Number) -> Number:
-    """Return what a term that occurs `frequency` times adds to the score."""
+    """Return the contribution to the score of a term that occurs `frequency` times."""
     return idf * (frequency / (frequency + norm))

@@ -1,4 +1,4 @@
-"""How an index is built: documents become arrays, block by block."""
+"""Builds the arrays of an index from documents, block by block."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from podium.features.spool import Spool, stored_files
 from podium.features.strings import Strings
 from podium.features.word_table import SEPARATOR, WordTable
 
-BYTES_AT_ONCE = 1 << 23  # of text, before its words are sorted
-ENTRIES_AT_ONCE = 1 << 22  # that are copied from another index
+BYTES_AT_ONCE = 1 << 23  # text to collect before its words are sorted
+ENTRIES_AT_ONCE = 1 << 22  # entries to copy from another index at a time
 MOST_ROWS = MOST_TERMS = 2**31 - 1
 
 NewSpool = Callable[[str, Any], Spool]
@@ -43,7 +43,7 @@ class FieldBuilder:
         self.starts.append(np.zeros(1, np.int64))
         if self.position_starts is not None:
             self.position_starts.append(np.zeros(1, np.int64))
-        self.numbers: dict[str, int] = {}  # of terms
+        self.numbers: dict[str, int] = {}  # the number of each term
         self.words, self.numbers_of_words = WordTable(), np.empty(0, np.int64)  # −1 for stop words
         self.document_frequency, self.occurrences = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.n_words = 0
@@ -79,13 +79,13 @@ class FieldBuilder:
         self._append_block(rows, terms, positions, lengths)
 
     def _number(self, term: str) -> int:
-        """Return the number of a term, the next one if it is new; −1 for no term."""
+        """Return the number of a term, a new one if necessary; −1 for an empty term."""
         return self.numbers.setdefault(term, len(self.numbers)) if term else -1
 
     def _append_block(self, rows: Ints, words: Ints, positions: Ints, lengths: Ints) -> None:
         """Append documents, given the row, the term and the position of every word."""
         bits, more = int(lengths.max()).bit_length(), len(self.numbers).bit_length()
-        if bits + more + len(lengths).bit_length() > 63:  # too large for one key: halve the block
+        if bits + more + len(lengths).bit_length() > 63:  # a key would exceed 63 bits: halve the block
             middle = len(lengths) // 2
             cut = int(lengths[:middle].sum())
             self._append_block(rows[:cut], words[:cut], positions[:cut], lengths[:middle])
@@ -118,7 +118,7 @@ class FieldBuilder:
         self.n_words += int(lengths.sum())
 
     def copy(self, field: Field, rows: Ints) -> None:
-        """Append the given rows of another field of the same analyzer; rows ascend."""
+        """Append ascending rows of another field with the same analyzer."""
         self.flush()
         is_beginning = not self.lengths.size and len(rows) == len(field.lengths)
         numbers = np.array(list(map(self._number, field.vocabulary)), np.int64)
@@ -131,7 +131,7 @@ class FieldBuilder:
             self._copy_block(field, block, numbers)
 
     def _copy_all(self, field: Field) -> None:
-        """Begin with the arrays of another field: terms have the same numbers here."""
+        """Start from the arrays of another field, keeping the numbers of its terms."""
         self.starts.append(field.starts[1:])
         self.terms.append(field.terms)
         self.counts.append(field.counts)
@@ -200,7 +200,7 @@ class TextBuilder:
         try:
             encoded = text.encode()
         except UnicodeEncodeError:
-            raise record.error(f"{column!r} holds half of a surrogate pair, which UTF-8 cannot hold") from None
+            raise record.error(f"{column!r} contains a lone surrogate, which UTF-8 cannot encode") from None
         self.block.append(encoded)
         self.n_bytes += len(encoded)
         if self.n_bytes >= BYTES_AT_ONCE:
@@ -230,15 +230,15 @@ class AttributeBuilder:
     """Collects the numeric attributes of documents.
 
     Args:
-        names: the attributes; None for every column whose values are all numbers.
-        others: the columns that are text or ids.
+        names: the attributes; None for all columns that only contain numbers.
+        others: the columns of text and ids.
 
     """
 
     def __init__(self, names: Sequence[str] | None, others: Iterable[str]) -> None:
         self.names, self.others = names, set(others)
         self.columns: dict[str, array.array[float]] = {name: array.array("d") for name in names or ()}
-        self.required = set(names or ())  # must be numbers; all others are dropped where they are not
+        self.required = set(names or ())  # these must be numbers; other columns are dropped if they are not
 
     def add(self, record: Record, row: int) -> None:
         """Add the attributes of the document in a row."""
@@ -287,10 +287,10 @@ class IndexBuilder:
     Args:
         fields: the analyzer of each field.
         id_column: the column of document ids.
-        attributes: the numeric attributes; None for all columns of numbers.
+        attributes: the numeric attributes; None for all numeric columns.
         has_positions: whether to store the positions of terms.
         has_texts: whether to store the text of fields.
-        folder: for arrays; None for memory.
+        folder: a folder for the arrays; None to keep them in memory.
 
     """
 
@@ -309,8 +309,8 @@ class IndexBuilder:
         self.attributes = AttributeBuilder(attributes, [id_column, *fields])
         self.rows: dict[str, int] = {}
         self.n_copied = 0  # rows that came from other indexes
-        self.unseen = set(fields)  # fields that no document had so far
-        self.columns: set[str] = set()  # what documents had instead
+        self.unseen = set(fields)  # fields that no document has had so far
+        self.columns: set[str] = set()  # the columns of the documents, for an error message
 
     def add(self, record: Record) -> None:
         """Add a document."""
@@ -318,7 +318,7 @@ class IndexBuilder:
         if key in self.rows:
             is_old = self.rows[key] < self.n_copied
             raise record.error(
-                f"the document id {key!r} " + ("is in the index already: remove it first" if is_old else "occurs twice")
+                f"the document id {key!r} " + ("is already in the index: remove it first" if is_old else "occurs twice")
             )
         if self.unseen:
             self.unseen.difference_update(record.values)
@@ -360,7 +360,7 @@ class IndexBuilder:
         return replace(content, files=stored_files(self.spools))
 
     def require_fields(self) -> None:
-        """Raise if a field occurs in none of the documents, which is most often a misspelt name."""
+        """Raise if no document has a field, which is usually a misspelt name."""
         for name in self.fields:
             if name in self.unseen and self.rows:
                 near = did_you_mean(name, map(str, self.columns))

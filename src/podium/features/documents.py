@@ -1,4 +1,4 @@
-"""Documents, queries and judgements from files, data frames and dictionaries.
+"""Readers of documents, queries and judgements from files, data frames and dictionaries.
 
 Documents are read as a stream of records. Errors name the file and line, or the number of the document.
 """
@@ -26,7 +26,7 @@ Advance = Callable[[float], None]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 COMPRESSED = (".gz", ".bz2", ".xz")
 ROWS_AT_ONCE = 1024  # of a frame or a Parquet file
-LONGEST_CELL = 1 << 30  # characters of a CSV field; the csv module refuses more than 131,072 unless told
+LONGEST_CELL = 1 << 30  # characters of a CSV field; the csv module's default limit is 131,072
 QUERY_IDS, QUERY_TEXTS = ("id", "qid", "query_id", "_id"), ("text", "query", "query_text", "title")
 JUDGED_QUERIES, JUDGED_DOCUMENTS = ("qid", "query_id", "query"), ("document_id", "document", "docid", "doc_id", "id")
 GRADES = ("label", "relevance", "grade", "rating")
@@ -36,7 +36,7 @@ class Record(NamedTuple):
     """One document, query or judgement, and where it came from.
 
     Attributes:
-        values: by name.
+        values: the values by name.
         file: the file; None for records that the caller passed.
         line: the line of the file, or the number of the record, from 1.
 
@@ -59,8 +59,8 @@ def read_records(source: Any, texts: Collection[str] = (), advance: Advance = la
     Args:
         source: a path to JSONL, CSV, TSV (all of them compressed or not) or Parquet; a data frame; or an iterable of
             dictionaries or paths.
-        texts: the columns of CSV that are text; all others become numbers where they can.
-        advance: is called with the bytes of a file that were read.
+        texts: the text columns of CSV; values of other columns are converted to numbers if possible.
+        advance: called with the number of bytes read.
 
     """
     if isinstance(source, str | os.PathLike):
@@ -83,7 +83,7 @@ def read_records(source: Any, texts: Collection[str] = (), advance: Advance = la
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a file's name that names its format, without that of a compression.
+    """Return the suffix that indicates a file's format, without the suffix of a compression.
 
     >>> kind_of("documents.jsonl.xz")
     '.jsonl'
@@ -104,7 +104,7 @@ def _read_file(path: str | os.PathLike[str], texts: Collection[str], advance: Ad
 
 
 def _text_of(block: Block) -> str:
-    """Return the text of a block, or raise at the first byte that is not UTF-8."""
+    """Return the text of a block; raise with the place of the first byte that is not UTF-8."""
     try:
         return block.text.tobytes().decode()
     except UnicodeDecodeError as error:
@@ -112,7 +112,7 @@ def _text_of(block: Block) -> str:
 
 
 def _lines(path: str | os.PathLike[str], advance: Advance) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file, with their numbers, from blocks that are let go one after the other."""
+    """Yield the lines of a text file with their numbers, keeping only one block in memory."""
     budget, number = Budget(), 1
     for block in text_blocks(path, advance, budget):
         budget.release()
@@ -123,7 +123,7 @@ def _lines(path: str | os.PathLike[str], advance: Advance) -> Iterator[tuple[int
 
 
 def _json_records(path: str | os.PathLike[str], advance: Advance) -> Iterator[Record]:
-    file, decode = os.fspath(path), json.JSONDecoder(strict=False).decode  # control characters may be in strings
+    file, decode = os.fspath(path), json.JSONDecoder(strict=False).decode  # strings may contain control characters
     for number, line in _lines(path, advance):
         if not line or line.isspace():
             continue
@@ -164,7 +164,7 @@ def _csv_records(
 
 
 def _cell(text: str) -> float | str | None:
-    """Return a number where a CSV field holds one, None where it is empty, and the text otherwise."""
+    """Return a CSV field as a number if possible, None if it is empty, and else as text."""
     try:
         return float(text) if text.strip() else None
     except ValueError:
@@ -197,15 +197,15 @@ def _frame_records(frame: Any) -> Iterator[Record]:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None or a float NaN, which frames write for missing text."""
+    """Return whether a value is None or NaN, which frames use for missing text."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def id_of(record: Record, column: str) -> str:
-    """Return the id of a record as text, or raise."""
+    """Return the id of a record as text; raise if it is missing or invalid."""
     value = record.values.get(column)
     if is_missing(value) or value == "":
-        others = "" if column in record.values else f"; there are {', '.join(map(str, record.values))}"
+        others = "" if column in record.values else f"; the columns are {', '.join(map(str, record.values))}"
         raise record.error(f"the id {column!r} is missing{others}")
     if isinstance(value, str):
         return utf8(record, column, value)
@@ -215,7 +215,7 @@ def id_of(record: Record, column: str) -> str:
 
 
 def text_of(record: Record, column: str) -> str:
-    """Return the text of a field, "" where it is missing; a list of texts is joined by line feeds."""
+    """Return the text of a field, "" if it is missing; join a list of texts by line feeds."""
     value = record.values.get(column)
     if isinstance(value, str):
         return value
@@ -229,11 +229,11 @@ def text_of(record: Record, column: str) -> str:
 
 
 def utf8(record: Record, column: str, text: str) -> str:
-    """Return a text, or raise if UTF-8 cannot hold it."""
+    """Return a text; raise if UTF-8 cannot encode it."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise record.error(f"{column!r} holds half of a surrogate pair, which UTF-8 cannot hold") from None
+        raise record.error(f"{column!r} contains a lone surrogate, which UTF-8 cannot encode") from None
     return text
 
 
@@ -270,7 +270,7 @@ def _query_records(source: Any) -> Iterable[Record]:
 
 
 def _tab_records(path: str | os.PathLike[str]) -> Iterator[Record]:
-    """Yield queries from lines `id<tab>text`; a header line with known names is skipped."""
+    """Yield queries from lines `id<tab>text`, skipping a header line with known names."""
     file = os.fspath(path)
     for number, line in _lines(path, lambda amount: None):
         key, tab, text = line.rstrip("\r").partition("\t")
@@ -287,7 +287,7 @@ def read_judgements(source: Any) -> dict[str, dict[str, float]]:
     Args:
         source: `{query: {document: grade}}`; a data frame or an iterable of dictionaries with a query (`qid`,
             `query_id`), a document (`document_id`, `docid`) and a grade (`label`, `relevance`, `grade`); a file of them
-            (JSONL, CSV, TSV, Parquet); or a file of TREC judgements, which any other suffix is read as.
+            (JSONL, CSV, TSV, Parquet); or a file of TREC judgements, with any other suffix.
 
     Example:
         >>> from podium.features import read_judgements
@@ -296,7 +296,7 @@ def read_judgements(source: Any) -> dict[str, dict[str, float]]:
 
     """
     if isinstance(source, str | os.PathLike) and kind_of(source) not in (*JSON_SUFFIXES, ".csv", ".tsv", ".parquet"):
-        from podium.evaluation.trec import read_qrels  # it loads all that measures
+        from podium.evaluation.trec import read_qrels  # slow to import, because it imports all measures
 
         return read_qrels(source).labels
     labels = getattr(source, "labels", source)  # Qrels
@@ -338,7 +338,7 @@ def _grade(record: Record, column: str) -> float:
 
 
 def number_of(value: Any) -> float | None:
-    """Return a number as a float, NaN where it is missing, and None where the value is not a number."""
+    """Return a value as a float, NaN if it is missing, or None if it is not a number."""
     if value is None:
         return math.nan
     is_number = isinstance(value, numbers.Real | np.bool_)

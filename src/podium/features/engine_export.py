@@ -1,4 +1,4 @@
-"""Features for search engines: feature sets and rank profiles where an engine has the same formula.
+"""Export of features to search engines, as feature sets and rank profiles, if an engine has the same formula.
 
 Sources: the manuals of the learning-to-rank plugins of Elasticsearch and OpenSearch, Elastic's guide to learning to
 rank, Solr's reference guide, Vespa's reference of rank features.
@@ -28,13 +28,13 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True)
 class EngineFeatures:
-    """Features as a search engine takes them.
+    """Features in the format of a search engine.
 
     Attributes:
         content: the text to upload, or to put into a schema.
-        names: what the engine calls each exported feature, by its text.
-        left_out: the features that the engine has no formula for, with the reason.
-        notes: what to set in the engine, and where its values differ.
+        names: the engine's name of each exported feature, by its text.
+        left_out: the reasons why features were not exported, by the text of the feature.
+        notes: required settings of the engine, and differences in its values.
 
     Example:
         >>> from podium.features import export_features
@@ -50,7 +50,7 @@ class EngineFeatures:
 
 
 class FeatureEngine:
-    """A search engine: how it writes each feature that it can compute, and what is written around them."""
+    """A search engine: how to write each feature that it can compute, and the whole document."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -60,7 +60,7 @@ class FeatureEngine:
         self.remarks: list[str] = []
 
     def written(self, feature: Feature) -> Any:
-        """Return the engine's form of a feature, or raise with the reason why there is none."""
+        """Return a feature in the engine's format; raise with the reason if the engine cannot compute it."""
         ways: dict[type, Callable[[Any], Any]] = {
             BM25: self.bm25, Attribute: self.attribute, TF: self.tf, StreamLength: self.stream_length,
             Boolean: self.boolean, Covered: self.covered, CoveredRatio: self.covered_ratio,
@@ -68,11 +68,11 @@ class FeatureEngine:
         if type(feature) not in ways:
             raise _UnknownError("the engine has no such formula")
         if len(feature.fields) != 1:
-            raise _UnknownError("it takes several fields as one: copy them into one field of the engine, and name that")
+            raise _UnknownError("it combines several fields: copy them into one field of the engine, and use that")
         return ways[type(feature)](feature)
 
     def unknown(self, feature: Feature) -> Any:
-        """Raise: most engines lack most features."""
+        """Raise, because the engine does not have the feature; most engines lack most features."""
         raise _UnknownError("the engine has no such formula")
 
     bm25 = attribute = tf = stream_length = boolean = covered = covered_ratio = unknown
@@ -89,17 +89,17 @@ class FeatureEngine:
         return feature.fields[0], feature.k1 + 1.0 if feature.scaled else 1.0
 
     def name_of(self, feature: Feature) -> str:
-        """Return what the engine calls a feature: its text, which a model that is trained on it knows."""
+        """Return the engine's name of a feature, which is its text, the name that a model is trained with."""
         return str(feature)
 
     def document(self, features: dict[str, Any], name: str) -> str:
-        """Return all features as the engine takes them."""
+        """Return all features in the engine's format."""
         raise NotImplementedError
 
 
 LUCENE = (
-    "Lucene stores the length of a field in one byte: scores of long fields differ in the third digit or so.",
-    "Lucene counts a word that the query repeats each time; Podium counts it once.",
+    "Lucene stores the length of a field in one byte, so scores of long fields differ from about the third digit on.",
+    "Lucene counts every repetition of a query word; Podium counts each word once.",
     "Document frequencies are those of one shard, unless the search has search_type=dfs_query_then_fetch "
     "(Solr: ExactStatsCache).",
     "Fields must be analyzed as in Podium's index.",
@@ -115,7 +115,7 @@ class PluginFeatures(FeatureEngine):
     parameter = "{{keywords}}"
 
     def bm25(self, feature: Feature) -> Any:
-        """Return a match query; documents that do not match have 0."""
+        """Return a match query, which is 0 for documents that do not match."""
         assert isinstance(feature, BM25)
         field, boost = self.lucene_bm25(feature)
         return _or_zero({"match": {field: {"query": self.parameter, "boost": boost}}})
@@ -232,7 +232,7 @@ class VespaFeatures(FeatureEngine):
             raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
         (field,) = feature.fields
         if self.properties.setdefault(field, (feature.k1, feature.b)) != (feature.k1, feature.b):
-            raise _UnknownError(f"a rank profile has one k1 and b for {field!r}, and another feature has others")
+            raise _UnknownError(f"a rank profile can only have one k1 and b for {field!r}, and another feature differs")
         return f"bm25({field})" + ("" if feature.scaled else f" / {feature.k1 + 1.0:g}")
 
     def attribute(self, feature: Feature) -> Any:
@@ -276,12 +276,12 @@ ENGINES: dict[str, type[FeatureEngine]] = {
 
 
 def export_features(features: Iterable[Feature | str], engine: str, name: str = "podium") -> EngineFeatures:
-    """Return the features of a set that a search engine computes by the same formula, in the engine's form.
+    """Export the features that a search engine computes by the same formula.
 
     Args:
-        features: a `FeatureSet`, or texts.
+        features: a `FeatureSet`, or texts of features.
         engine: `elasticsearch-plugin`, `opensearch`, `elasticsearch`, `solr` or `vespa`.
-        name: of the feature set, store or rank profile.
+        name: the name of the feature set, store or rank profile.
 
     Example:
         >>> from podium.features import export_features
@@ -301,9 +301,11 @@ def export_features(features: Iterable[Feature | str], engine: str, name: str = 
 
     """
     if engine not in ENGINES:
-        raise DataError(f"there is no engine {engine!r}{did_you_mean(engine, ENGINES)}; there are {', '.join(ENGINES)}")
+        raise DataError(
+            f"there is no engine {engine!r}{did_you_mean(engine, ENGINES)}; choose from {', '.join(ENGINES)}"
+        )
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise DataError(f"the name must consist of letters, digits and underscores, but is {name!r}")
+        raise DataError(f"name must consist of letters, digits and underscores, but got {name!r}")
     target = ENGINES[engine]()
     written, names, left_out = {}, {}, {}
     for feature in FeatureSet(features):
@@ -315,14 +317,14 @@ def export_features(features: Iterable[Feature | str], engine: str, name: str = 
         names[str(feature)] = target.name_of(feature)
         written[names[str(feature)]] = form
     if not written:
-        raise DataError(f"{engine} has a formula for none of these features: {', '.join(left_out)}")
+        raise DataError(f"{engine} cannot compute any of these features: {', '.join(left_out)}")
     if len(written) < len(names):
         raise DataError(f"two features have the same name in {engine}: {', '.join(names.values())}")
     return EngineFeatures(target.document(written, name), names, left_out, (*target.notes, *target.remarks))
 
 
 def _or_zero(query: Any) -> Any:
-    """Return a query that also matches all other documents, with the score 0."""
+    """Return a query that also matches all other documents, with score 0."""
     everything = {"constant_score": {"filter": {"match_all": {}}, "boost": 0.0}}
     return {"bool": {"must": everything, "should": query}}
 

@@ -1,4 +1,4 @@
-"""What a feature is: an immutable value with a text that parses back; and features by name."""
+"""The class `Feature`, an immutable value that can be written as text and parsed, and the registry of features."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ if TYPE_CHECKING:
 
 MISSING = anything(
     "missing", math.nan,
-    help="the value of a pair for which the feature is not defined: `nan`, a number, or `minimum`, the smallest "
-    "value among the query's other candidates (which then depends on the candidates)",
+    help="the value of pairs for which the feature is undefined: `nan`, a number, or `minimum`, the smallest value "
+    "among the query's other candidates (so it depends on the candidates)",
 )  # fmt: skip
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Feature(ABC):
-    """A number for each pair of a query and a document. Immutable; `str(feature)` is a text that parses back.
+    """A number for each pair of a query and a document.
 
-    To add a feature, write a subclass with a `values` method, or a function (see `register`).
+    Features are immutable, and `parse(str(feature))` is the same feature. To add a feature, write a subclass with a
+    `values` method, or a function (see `register`).
 
     Args:
-        fields: the text fields that the feature looks at, taken together as one stream of words: lengths and term
-            frequencies add up. No field means all fields of the index.
-        missing: the value of a pair for which the feature is not defined: NaN, a number, or `"minimum"`, the smallest
+        fields: the text fields of the feature, combined into one stream of words: lengths and term frequencies add up.
+            By default, all fields of the index.
+        missing: the value of pairs for which the feature is undefined: NaN, a number, or `"minimum"`, the smallest
             value among the query's other candidates.
 
     Attributes:
-        name: what the feature is called in texts.
-        formula, source: its definition, and the publication or the system that it comes from.
-        undefined: the pairs for which it is not defined.
+        name: the name of the feature in texts.
+        formula, source: its definition, and the publication or system that it comes from.
+        undefined: when it is undefined.
 
     Example:
         >>> from podium.features import parse
@@ -65,16 +66,16 @@ class Feature(ABC):
     formula: ClassVar[str] = ""
     source: ClassVar[str] = ""
     undefined: ClassVar[str] = "never"
-    takes: ClassVar[str] = "stream"  # what the brackets hold: a stream of fields, one field, an attribute, or weights
+    takes: ClassVar[str] = "stream"  # the arguments: a stream of fields, one field, an attribute, or weights
 
     def __post_init__(self) -> None:
         names = (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
         if not all(isinstance(name, str) and name for name in names):
-            raise DataError(f"fields of {self.word()} must be names, not {self.fields!r}")
+            raise DataError(f"fields of {self.word()} must be names, but got {self.fields!r}")
         if len(set(names)) < len(names):
-            raise DataError(f"{self.word()} names a field twice: {', '.join(names)}")
+            raise DataError(f"fields of {self.word()} must be distinct, but got {', '.join(names)}")
         if self.takes in ("field", "attribute") and len(names) != 1:
-            raise DataError(f"{self.word()} takes exactly one {self.takes}, but got {', '.join(names) or 'none'}")
+            raise DataError(f"{self.word()} requires exactly one {self.takes}, but got {', '.join(names) or 'none'}")
         object.__setattr__(self, "fields", names)
         object.__setattr__(self, "missing", _missing_value(self.missing))
         check_parameters(self)
@@ -106,7 +107,7 @@ class Feature(ABC):
         return replace(self, **changes)
 
     def check(self, index: Index) -> None:
-        """Raise a `DataError` if the index lacks something that the feature needs."""
+        """Raise a `DataError` if the index lacks something that the feature requires."""
         for name in self.fields:
             if name not in index.fields:
                 raise DataError(
@@ -116,13 +117,15 @@ class Feature(ABC):
 
     @abstractmethod
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the value of each pair of a block, NaN where the feature is not defined."""
+        """Return the value of each pair of a block, NaN if the feature is undefined."""
 
     def column(self, pairs: PairBlock) -> Floats:
-        """Return the values of a block of pairs, with `missing` where the feature is not defined."""
+        """Return the values of a block of pairs, with `missing` in place of undefined ones."""
         column = np.asarray(self.values(pairs), np.float64)
         if column.shape != (len(pairs),):
-            raise DataError(f"{self} must give one value per pair, {len(pairs)} here, but its shape is {column.shape}")
+            raise DataError(
+                f"{self} must return one value for each of {len(pairs)} pairs, but got shape {column.shape}"
+            )
         if self.missing == "minimum":
             return pairs.filled_with_minimum(column)
         return column if math.isnan(self.missing) else np.where(np.isnan(column), self.missing, column)  # type: ignore[arg-type]
@@ -134,18 +137,18 @@ class TermSum(Feature):
 
     @abstractmethod
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return what each term of each pair adds, in the layout of `pairs.matches(self.fields)`."""
+        """Return the contribution of each term of each pair, in the layout of `pairs.matches(self.fields)`."""
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the sums; where a factor of the whole pair is needed, a subclass multiplies by it."""
+        """Return the sums; a subclass may multiply them by a factor of the whole pair."""
         return pairs.matches(self.fields).sum(self.term_values(pairs))
 
 
 def _missing_value(value: Any) -> float | str:
     if isinstance(value, str) and value not in ("minimum", "nan"):
-        raise DataError(f"missing must be nan, minimum or a number, not {value!r}")
+        raise DataError(f"missing must be nan, minimum or a number, but got {value!r}")
     if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
-        raise DataError(f"missing must be nan, minimum or a number, not {value!r}")
+        raise DataError(f"missing must be nan, minimum or a number, but got {value!r}")
     return "minimum" if value == "minimum" else float(value)
 
 
@@ -162,7 +165,7 @@ def _quoted(text: str) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """Return the value of a parameter as texts of features have it."""
+    """Return the value of a parameter as in the text of a feature."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -174,10 +177,10 @@ _FEATURES: dict[str, type[Feature]] = {}
 
 
 def register(definition: Definition) -> Definition:
-    """Make a feature known by its name: a decorator for a subclass of `Feature`, or for a function.
+    """Register a feature by its name; a decorator for a subclass of `Feature`, or for a function.
 
-    A function takes the `Matches` of the fields in brackets and returns one value per pair. Its keyword arguments
-    are the parameters of the feature, and its name is the name of the feature. The decorator returns a `Feature` class.
+    A function receives the `Matches` of the feature's fields and returns one value per pair. Its name and keyword
+    arguments are those of the feature. The decorator returns a `Feature` class.
 
     Example:
         >>> import numpy as np
@@ -196,7 +199,7 @@ def register(definition: Definition) -> Definition:
         raise DataError(f"{cls.__name__} is not a subclass of podium.features.Feature")
     known = _FEATURES.get(cls.word())
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise DataError(f"there is a feature {cls.word()!r} already: {known.__module__}.{known.__qualname__}")
+        raise DataError(f"the feature {cls.word()!r} already exists: {known.__module__}.{known.__qualname__}")
     _FEATURES[cls.word()] = cls
     return cls  # type: ignore[no-any-return]
 
@@ -209,7 +212,7 @@ def _class_of(function: Callable[..., Any]) -> type[Feature]:
         makers: dict[type, Any] = {bool: flag, int: integer, float: number}
         if type(option.default) not in makers:
             raise DataError(
-                f"{function.__name__}: the parameter {option.name!r} needs a number or a boolean as its default"
+                f"{function.__name__}: the default of the parameter {option.name!r} must be a number or a boolean"
             )
         maker = makers[type(option.default)]
         declared.append((option.name, type(option.default), maker(option.name, option.default, help=option.name)()))
@@ -221,7 +224,7 @@ def _class_of(function: Callable[..., Any]) -> type[Feature]:
     summary = inspect.getdoc(function) or ""
     content = {
         "values": values, "name": function.__name__, "formula": summary.partition("\n")[0], "__doc__": summary,
-        "undefined": "where it returns NaN", "__module__": function.__module__, "__qualname__": function.__qualname__,
+        "undefined": "if it returns NaN", "__module__": function.__module__, "__qualname__": function.__qualname__,
     }  # fmt: skip
     made = make_dataclass(
         function.__name__, declared, bases=(Feature,), namespace=content, frozen=True, eq=False, kw_only=True
@@ -230,12 +233,12 @@ def _class_of(function: Callable[..., Any]) -> type[Feature]:
 
 
 def unregister(name: str) -> None:
-    """Forget a feature."""
+    """Remove a feature from the registry."""
     del _FEATURES[name]
 
 
 def registered() -> dict[str, type[Feature]]:
-    """Return all features that are known by name, those of Podium first.
+    """Return all registered features by name, Podium's own first.
 
     Example:
         >>> from podium.features import registered
@@ -259,7 +262,7 @@ _ENTRY = re.compile(
 
 
 def parse(text: str) -> Feature:
-    """Return the feature that a text names: `name(field, …, parameter=value, …)`.
+    """Parse a feature from text: `name(field, …, parameter=value, …)`.
 
     Example:
         >>> from podium.features import parse
@@ -269,17 +272,17 @@ def parse(text: str) -> Feature:
     """
     match = CALL.fullmatch(text)
     if match is None:
-        raise DataError(f"{text!r} is not a feature; expected a name with fields such as bm25(title, k1=1.2)")
+        raise DataError(f"{text!r} is not a feature; expected a name with fields, for example bm25(title, k1=1.2)")
     classes = registered()
     cls = classes.get(match["name"].lower())
     if cls is None:
         near = did_you_mean(match["name"], classes)
-        raise DataError(f"there is no feature {match['name']!r}{near}; there are {', '.join(sorted(classes))}")
+        raise DataError(f"there is no feature {match['name']!r}{near}; choose from {', '.join(sorted(classes))}")
     names, weights, settings = entries_of(text, match, cls)
     if cls.takes == "weights":
         settings["weights"] = tuple(weights)
     elif any(weight != 1.0 for weight in weights):
-        raise DataError(f"{text!r}: {cls.word()} takes no weights; bm25f does")
+        raise DataError(f"{text!r}: {cls.word()} does not support weights; use bm25f")
     try:
         return cls(tuple(names), **settings)
     except DataError as error:
@@ -287,7 +290,7 @@ def parse(text: str) -> Feature:
 
 
 def entries_of(text: str, match: re.Match[str], cls: Any) -> tuple[list[str], list[float], dict[str, Any]]:
-    """Return the fields, their weights and the settings that a text has in brackets.
+    """Return the fields, weights and settings in the parentheses of a text.
 
     `cls` is a class with declared parameters and a `word` for messages.
     """
@@ -306,14 +309,14 @@ def entries_of(text: str, match: re.Match[str], cls: Any) -> tuple[list[str], li
         key, value = entry["key"], entry["value"]
         if key is None:
             if settings:
-                raise DataError(f"{text!r}: fields come before parameters, but {value!r} comes after")
+                raise DataError(f"{text!r}: fields must come before parameters, but {value!r} comes after one")
             names.append(json.loads(value) if value.startswith('"') else value)
             weights.append(_number(text, "weight", entry["weight"] or "1"))
         elif key.lower() not in declared or entry["weight"]:
             near = did_you_mean(key, declared)
             raise DataError(f"{text!r}: {cls.word()} has no parameter {key!r}{near}; it has {', '.join(declared)}")
         elif key.lower() in settings:
-            raise DataError(f"{text!r}: {key} is given twice")
+            raise DataError(f"{text!r}: {key} occurs twice")
         else:
             settings[key.lower()] = _value(text, declared[key.lower()], value)
     return names, weights, settings
@@ -325,7 +328,7 @@ def _value(text: str, parameter: Parameter[Any], value: str) -> Any:
         return value if value == "minimum" else _number(text, "missing", value)
     if parameter.kind is bool:
         if value.lower() not in ("true", "false"):
-            raise DataError(f"{text!r}: {parameter.name} must be true or false, not {value!r}")
+            raise DataError(f"{text!r}: {parameter.name} must be true or false, but got {value!r}")
         return value.lower() == "true"
     if parameter.kind is int:
         number = _number(text, parameter.name, value)
@@ -337,20 +340,20 @@ def _number(text: str, name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise DataError(f"{text!r}: {name} must be a number, not {value!r}") from None
+        raise DataError(f"{text!r}: {name} must be a number, but got {value!r}") from None
 
 
 def as_feature(value: Feature | str) -> Feature:
-    """Return a feature that is given as such or by its text."""
+    """Return a feature, given as a `Feature` or as text."""
     if isinstance(value, Feature):
         return value
     if isinstance(value, str):
         return parse(value)
-    raise DataError(f"a feature is a text such as 'bm25(title)' or a Feature, not {value!r}")
+    raise DataError(f"a feature must be a Feature or text such as 'bm25(title)', but got {value!r}")
 
 
 def definitions() -> list[tuple[str, str, str, str, str]]:
-    """Return name, meaning, formula, source and undefined pairs of every registered feature, for tables."""
+    """Return name, meaning, formula, source and undefined cases of every registered feature, for tables."""
     rows = []
     for name, cls in registered().items():
         options = [f"{one}={shown_value(p.default)}" for one, p in parameters(cls).items() if one != "missing"]

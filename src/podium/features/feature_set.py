@@ -1,4 +1,4 @@
-"""A set of features, and how it is computed: ranking data from queries and judgements, rows for one query."""
+"""The class `FeatureSet`, which computes ranking data from queries and judgements, or rows for one query."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from podium.data import RankingData
     from podium.features.index import Index
 
-PAIRS_AT_ONCE = 8192  # of queries with few words
-FEW_WORDS = 16  # a query with more of them counts as more pairs, so that blocks of long queries fit into memory
-SAMPLE = 1024  # pairs that show which features need float64
+PAIRS_AT_ONCE = 8192  # for queries with few words
+FEW_WORDS = 16  # longer queries count as more pairs, so that blocks of long queries fit into memory
+SAMPLE = 1024  # pairs to determine which features need float64
 FORMAT, VERSION = "podium features", 1
 _TOP = re.compile(r"\s*(?P<by>.+?)\s+top\s+(?P<k>\d+)\s*", re.DOTALL)
 
@@ -41,8 +41,8 @@ class FeatureValue(NamedTuple):
 
     Attributes:
         feature: the text of the feature.
-        value: NaN where it is not defined.
-        terms: what each term of the query adds, if the feature is a sum over terms; else empty.
+        value: the value, NaN if it is undefined.
+        terms: the contribution of each query term if the feature is a sum over terms; else empty.
 
     """
 
@@ -52,14 +52,14 @@ class FeatureValue(NamedTuple):
 
 
 class FeatureSet(Sequence[Feature]):
-    """Features in a fixed order; `compute` makes ranking data of them.
+    """An ordered set of features; `compute` returns ranking data.
 
     Args:
-        features: texts such as `"bm25(title)"`, or `Feature` values; one that is given twice counts once.
-        left_out: features of a preset that cannot be computed, each with the reason.
+        features: texts such as `"bm25(title)"`, or `Feature` values; duplicates are dropped.
+        left_out: the features of a preset that cannot be computed, with the reasons.
 
     Attributes:
-        names: the texts of the features, which are the feature names of the data.
+        names: the texts of the features, which are also the feature names of the data.
 
     Example:
         >>> from podium.features import FeatureSet, Index
@@ -97,17 +97,19 @@ class FeatureSet(Sequence[Feature]):
         return f"FeatureSet({list(self.names)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the set as JSON has it."""
+        """Return the set in JSON types."""
         left_out = {"left_out": list(self.left_out)} if self.left_out else {}
         return {"format": FORMAT, "version": VERSION, "features": list(self.names), **left_out}
 
     @classmethod
     def from_dict(cls, content: Any, name: str = "feature set") -> FeatureSet:
-        """Return the set that `to_dict` described; `name` is what errors call it."""
+        """Return the set that `to_dict` described; errors refer to it as `name`."""
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise FileFormatError(name, "this is not a feature set of Podium's")
+            raise FileFormatError(name, "is not a Podium feature set")
         if content.get("version") != VERSION:
-            raise FileFormatError(name, f"this is version {content.get('version')!r}; this Podium reads {VERSION}")
+            raise FileFormatError(
+                name, f"has version {content.get('version')!r}, but this version of Podium reads {VERSION}"
+            )
         for key in ("features", "left_out"):
             texts = content.get(key, [])
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -127,11 +129,11 @@ class FeatureSet(Sequence[Feature]):
         try:
             content = json.loads(Path(path).read_bytes())
         except ValueError as error:
-            raise FileFormatError(os.fspath(path), f"this is not JSON: {error}") from None
+            raise FileFormatError(os.fspath(path), f"is not valid JSON: {error}") from None
         return cls.from_dict(content, os.fspath(path))
 
     def check(self, index: Index) -> None:
-        """Raise a `DataError` if the index lacks something that a feature needs."""
+        """Raise a `DataError` if the index lacks something that a feature requires."""
         if not index.fields:
             raise DataError("the index has no text field")
         for feature in self.features:
@@ -151,13 +153,14 @@ class FeatureSet(Sequence[Feature]):
 
         Args:
             index: the documents.
-            queries: the text of each query; what `read_queries` takes.
-            judgements: the grades; what `read_judgements` takes. Queries without any are left out, with a warning.
-                Without judgements the data has no labels.
-            candidates: `"judged"`, the judged documents (the default where there are judgements); `"bm25 top 100"`, the
-                first 100 documents by a feature that the index can search by; or the document ids of each query.
-            unjudged: the label of a candidate without a judgement; NaN leaves it unlabelled.
-            n_threads: all cores by default. The values do not depend on it.
+            queries: the text of each query, in any form that `read_queries` accepts.
+            judgements: the grades, in any form that `read_judgements` accepts. Queries without judgements are dropped
+                with a warning. Without `judgements`, the data has no labels.
+            candidates: `"judged"` for the judged documents (the default with judgements), a text such as `"bm25 top
+                100"` for the first documents by a feature that the index can search by, or the document ids of each
+                query.
+            unjudged: the label of candidates without a judgement; NaN leaves them unlabelled.
+            n_threads: the number of threads; all cores by default. The values do not depend on it.
 
         """
         from podium.data import RankingData
@@ -171,22 +174,22 @@ class FeatureSet(Sequence[Feature]):
         )  # fmt: skip
 
     def rows(self, index: Index, text: str, rows: Any) -> Floats:
-        """Return the features of some documents, by row of the index, for one query: a row for each.
+        """Return a row of features for each of the documents in `rows` of the index, for one query.
 
-        `compute` gives the same values, rounded to the precision of ranking data.
+        `compute` returns the same values, rounded to the precision of ranking data.
         """
         self.check(index)
         if not isinstance(text, str):
-            raise DataError(f"the query must be a text, but is {text!r:.60}")
+            raise DataError(f"the query must be text, but got {text!r:.60}")
         rows = np.asarray(rows, np.int64)
         if rows.ndim != 1 or (len(rows) and not (0 <= rows.min() and rows.max() < index.n_rows)):
-            raise DataError(f"rows must be a list of rows of the index, from 0 to {index.n_rows - 1}")
+            raise DataError(f"rows must be a list of row numbers of the index, from 0 to {index.n_rows - 1}")
         block = PairBlock(index, [text], rows, np.array([0, len(rows)]))
         values: Floats = self._values(block, np.empty((len(rows), len(self))))
         return values
 
     def explain(self, index: Index, text: str, document: Any) -> list[FeatureValue]:
-        """Return the value of each feature for a query and a document, with what each term adds."""
+        """Return the value of each feature for a query and a document, with the contributions of terms."""
         (row,) = index.rows([document])
         if row < 0:
             raise DataError(f"the index has no document {document!r}")
@@ -195,8 +198,8 @@ class FeatureSet(Sequence[Feature]):
         return [FeatureValue(str(one), float(one.column(block)[0]), _terms(one, block)) for one in self.features]
 
     def _values(self, block: PairBlock, out: Any, wide: Collection[int] = ()) -> Any:
-        """Write the features of a block; in float64 all but the `wide` ones are rounded to float32 first."""
-        columns = np.empty(out.shape[::-1], out.dtype)  # writing columns into rows one by one misses the caches
+        """Write the features of a block; if `out` is float64, all but the `wide` ones are rounded to float32 first."""
+        columns = np.empty(out.shape[::-1], out.dtype)  # writing columns directly into rows would miss the caches
         with np.errstate(all="ignore"):
             for number, feature in enumerate(self.features):
                 column = feature.column(block)
@@ -205,7 +208,7 @@ class FeatureSet(Sequence[Feature]):
         return out
 
     def _matrix(self, index: Index, pairs: _Pairs, n_threads: int | None) -> Floats | Float32s:
-        """Compute all pairs, in float32; in float64 if there are columns such as time stamps.
+        """Compute all pairs in float32, or in float64 if there are columns such as timestamps.
 
         `RankingData` shifts large values that are too close for float32.
         """
@@ -223,7 +226,7 @@ class FeatureSet(Sequence[Feature]):
         return matrix
 
     def _wide(self, index: Index, pairs: _Pairs) -> set[int]:
-        """Return the numbers of features with values so large that float32 may not keep them apart."""
+        """Return the numbers of features whose values are so large that they may become equal in float32."""
         span = next(pairs.blocks(SAMPLE))
         sample = self._values(pairs.block(index, span), np.empty((pairs.starts[span[1]], len(self))))
         columns = dict(enumerate(sample.T))
@@ -236,7 +239,7 @@ class FeatureSet(Sequence[Feature]):
 
 
 def _terms(feature: Feature, block: PairBlock) -> dict[str, float]:
-    """Return what each term of the block's only pair adds to a feature."""
+    """Return the contribution of each term of the block's only pair to a feature."""
     if not isinstance(feature, TermSum):
         return {}
     forms = block.matches(feature.fields).layout.forms
@@ -246,7 +249,7 @@ def _terms(feature: Feature, block: PairBlock) -> dict[str, float]:
 
 
 class _Pairs(NamedTuple):
-    """The candidates of each query, query after query."""
+    """The candidates of all queries, query by query."""
 
     ids: list[str]
     texts: list[str]
@@ -262,12 +265,12 @@ class _Pairs(NamedTuple):
     ) -> _Pairs:  # fmt: skip
         """Choose the candidates."""
         if not queries:
-            raise DataError("there are no queries")
+            raise DataError("pass at least one query")
         grades = None if judgements is None else read_judgements(judgements)
         if candidates is None:
             candidates = "judged"
         if candidates == "judged" and grades is None:
-            raise DataError("candidates='judged' needs judgements; without them use candidates='bm25 top 100'")
+            raise DataError("candidates='judged' requires judgements: pass them, or use candidates='bm25 top 100'")
         if grades is not None:
             queries = _judged(queries, grades)
         ids, texts = list(queries), list(queries.values())
@@ -283,7 +286,7 @@ class _Pairs(NamedTuple):
         if not kept:
             raise DataError("no query has a candidate in the index")
         if len(kept) < len(ids):
-            _warn(f"{len(ids) - len(kept)} of {len(ids)} queries have no candidate in the index and are left out")
+            _warn(f"{len(ids) - len(kept)} of {len(ids)} queries have no candidate in the index and are dropped")
         ids, texts, chosen = [ids[k] for k in kept], [texts[k] for k in kept], [chosen[k] for k in kept]
         rows, starts = np.concatenate(chosen), np.cumsum([0, *map(len, chosen)])
         distinct, place = np.unique(rows, return_inverse=True)
@@ -316,26 +319,26 @@ def _judged(queries: dict[str, str], grades: Mapping[str, Any]) -> dict[str, str
     judged = {query: text for query, text in queries.items() if grades.get(query)}
     if not judged:
         raise DataError(
-            f"no query has a judgement: queries are called {', '.join(map(repr, list(queries)[:3]))}, "
-            f"judgements are of {', '.join(map(repr, list(grades)[:3])) or 'none'}"
+            f"no query has a judgement: the query ids are {', '.join(map(repr, list(queries)[:3]))}, …, but the "
+            f"judgements are for {', '.join(map(repr, list(grades)[:3])) or 'none'}"
         )
     if len(judged) < len(queries):
-        _warn(f"{len(queries) - len(judged)} of {len(queries)} queries have no judgement and are left out")
+        _warn(f"{len(queries) - len(judged)} of {len(queries)} queries have no judgement and are dropped")
     return judged
 
 
 def _known(index: Index, queries: list[str], documents: list[list[Any]], what: str) -> list[Ints]:
-    """Return the rows of each query's documents, with a warning if the index lacks some."""
+    """Return the rows of each query's documents; warn if the index lacks some."""
     rows = index.rows([document for one in documents for document in one])
     unknown = int((rows < 0).sum())
     if unknown:
         first = next(d for one in documents for d in one if index.rows([d])[0] < 0)
-        _warn(f"{unknown} of {len(rows)} {what} are not in the index and are left out, for example {first!r}")
+        _warn(f"{unknown} of {len(rows)} {what} are not in the index and are dropped, for example {first!r}")
     query_of_row = np.repeat(np.arange(len(queries)), [len(one) for one in documents])[rows >= 0]
     rows = rows[rows >= 0]
     pairs, counts = np.unique(query_of_row * index.n_rows + rows, return_counts=True)
     if len(pairs) < len(rows):
-        raise DataError(f"query {queries[pairs[counts.argmax()] // index.n_rows]!r} has a candidate twice")
+        raise DataError(f"query {queries[pairs[counts.argmax()] // index.n_rows]!r} has the same candidate twice")
     return np.split(rows, np.searchsorted(query_of_row, np.arange(1, len(queries))))
 
 
@@ -344,7 +347,8 @@ def _top(index: Index, texts: list[str], candidates: Any, n_threads: int | None)
     match = _TOP.fullmatch(candidates) if isinstance(candidates, str) else None
     if match is None or int(match["k"]) == 0:
         raise DataError(
-            f"candidates must be 'judged', a text such as 'bm25 top 100', or document ids by query, not {candidates!r}"
+            f"candidates must be 'judged', text such as 'bm25 top 100', or document ids by query, but got "
+            f"{candidates!r}"
         )
     return [hits.rows for hits in index.search_many(texts, int(match["k"]), match["by"], n_threads=n_threads)]
 
@@ -355,7 +359,7 @@ def _labels(
 ) -> Floats:  # fmt: skip
     """Return the grade of each candidate."""
     if isinstance(unjudged, bool) or not isinstance(unjudged, int | float) or math.isinf(unjudged):
-        raise DataError(f"unjudged must be a number or NaN, but is {unjudged!r}")
+        raise DataError(f"unjudged must be a number or NaN, but got {unjudged!r}")
     by_query = zip(ids, starts[:-1], starts[1:], strict=True)
     labels = [grades[query].get(name, unjudged) for query, first, last in by_query for name in documents[first:last]]
     return np.array(labels, np.float64)

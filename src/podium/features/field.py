@@ -18,26 +18,26 @@ from podium.features.strings import Strings
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Field:
-    """The terms of one field of every document, document by document, and their statistics.
+    """The terms of one field of every document, and their statistics.
 
-    Rows of removed documents stay in the arrays; they do not count in the statistics. Numbers of terms follow the order
-    in which terms were first seen, so no result may depend on them.
+    Rows of removed documents stay in the arrays, but are not part of the statistics. Terms are numbered in order of
+    first occurrence, so no result may depend on the numbers.
 
     Attributes:
-        name: the field.
-        analyzer: what makes terms of its text.
+        name: the name of the field.
+        analyzer: splits its text into terms.
         vocabulary: the terms by number.
-        document_frequency: the live documents that hold each term.
-        occurrences: of each term in the live documents.
-        n_documents: the live documents of the index, those with an empty field included.
-        n_words: the lengths of the live documents, summed.
-        lengths: the words of each row; 0 if the field is empty or missing.
-        starts: where each row's terms begin, and the end of the last row.
-        terms: ascending within a row.
-        counts: of each term in its row.
+        document_frequency: the number of live documents that contain each term.
+        occurrences: the number of occurrences of each term in live documents.
+        n_documents: the number of live documents of the index, including those with an empty field.
+        n_words: the sum of the lengths of live documents.
+        lengths: the number of words of each row; 0 if the field is empty or missing.
+        starts: where each row's terms begin in `terms`, and the end of the last row.
+        terms: the terms of each row by number, in ascending order.
+        counts: the number of occurrences of each entry of `terms`.
         position_starts: where the positions of each entry of `terms` begin, and the end; None without positions.
-        positions: ascending within a term of a row, counted from 0.
-        stored_postings: the inverted arrays, if they were stored.
+        positions: the positions of each entry of `terms` in ascending order, from 0.
+        stored_postings: the inverted arrays, if they are stored.
 
     Example:
         >>> from podium.features import Index
@@ -72,7 +72,7 @@ class Field:
 
     @property
     def n_terms(self) -> int:
-        """The size of the vocabulary, terms of removed documents included."""
+        """The size of the vocabulary, including terms of removed documents."""
         return len(self.vocabulary)
 
     @property
@@ -81,20 +81,20 @@ class Field:
         return self.n_words / self.n_documents if self.n_documents else float("nan")
 
     def term_ids(self, terms: Sequence[str]) -> Int32s:
-        """Return the number of each term, −1 where the field does not have it."""
+        """Return the number of each term, −1 if the field does not contain it."""
         place_of = self.vocabulary.place_of
         return np.array([place_of.get(term, -1) for term in terms], np.int32)
 
     @cached_property
     def postings(self) -> Postings:
-        """The rows that hold each term, those of removed documents included: stored, or made when first used."""
+        """The rows that contain each term, including removed documents; stored, or computed on first use."""
         if self.stored_postings is not None:
             return self.stored_postings
         return invert(self.starts, self.terms, self.counts, self.n_terms, Spool(np.int32), Spool(np.int32))
 
 
 def with_postings(field: Field, folder: Path, label: str) -> tuple[Field, dict[int, StoredFile]]:
-    """Return the field with its postings, made in files of a folder unless they exist, and these files."""
+    """Return the field with its postings, computed in files of a folder if necessary, and these files."""
     if field.stored_postings is not None or "postings" in vars(field):
         return replace(field, stored_postings=field.postings), {}
     rows, counts = (Spool(np.int32, folder / f"{label}.posting_{name}.npy") for name in ("rows", "counts"))
@@ -103,7 +103,7 @@ def with_postings(field: Field, folder: Path, label: str) -> tuple[Field, dict[i
 
 
 def without_rows(field: Field, rows: Ints) -> Field:
-    """Return the field with the statistics that remain when the documents of these rows are removed."""
+    """Return the field with the statistics after removal of the documents of these rows."""
     document_frequency, occurrences = field.document_frequency.copy(), field.occurrences.copy()
     entries = ragged(field.starts, rows)
     np.subtract.at(document_frequency, field.terms[entries], 1)
@@ -119,7 +119,7 @@ def without_rows(field: Field, rows: Ints) -> Field:
 
 
 def ragged(starts: Ints, rows: Ints) -> Ints:
-    """Return the entries of the given rows, one row after the other."""
+    """Return the entries of the given rows, row by row."""
     begins, sizes = starts[rows], starts[rows + 1] - starts[rows]
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hits:
-    """The documents that a search found, best first; documents of the same score by ascending id.
+    """The results of a search, best first; documents with equal scores are in ascending order of their ids.
 
     Attributes:
-        ids: of the documents.
-        scores: of the documents.
-        rows: of the documents in the index.
+        ids: the ids of the documents.
+        scores: their scores.
+        rows: their rows in the index.
 
     """
 
@@ -59,8 +59,8 @@ class Hits:
 class Index:
     """Documents with text fields and numeric attributes, ready for features and search.
 
-    Statistics are exact whole numbers over the live documents, so that any order of additions, removals and merges
-    gives the same scores. `Index.build` makes an index, `Index.load` opens a saved one.
+    Statistics are integers over the live documents, so that any order of additions, removals and merges gives the same
+    scores. Use `Index.build` to build an index, and `Index.load` to open a saved one.
 
     Example:
         >>> from podium.features import Index
@@ -75,7 +75,7 @@ class Index:
 
     def __init__(self, content: IndexContent, folder: Path | None = None) -> None:
         self._content = content
-        self._folder = folder  # where the arrays are, if they are in files
+        self._folder = folder  # the folder of the arrays, if they are in files
 
     @classmethod
     def build(
@@ -91,15 +91,15 @@ class Index:
         """Index documents.
 
         Args:
-            documents: a path, or several, to JSONL, CSV, TSV (compressed or not) or Parquet; a data frame; or an
+            documents: one or several paths to JSONL, CSV, TSV (compressed or not) or Parquet; a data frame; or an
                 iterable of dictionaries.
-            fields: the text fields, and what analyzes each: `english`, `standard`, `german(stem=false)`, …
-            id: the column with the id of each document.
-            attributes: the numeric columns to keep; by default every column whose values are all numbers.
-            positions: whether to store the positions of terms, for proximity and phrases.
+            fields: the analyzer of each text field: `english`, `standard`, `german(stem=false)`, …
+            id: the column of document ids.
+            attributes: the numeric columns to keep; by default all columns that only contain numbers.
+            positions: whether to store the positions of terms, for proximity and phrase features.
             store_text: whether to store the text of fields, for snippets.
-            folder: a folder to save the index to while it is built, for collections larger than memory: only
-                vocabularies, ids and attributes are held in memory.
+            folder: a folder to save the index to while it is built, for collections larger than memory. Then only
+                vocabularies, ids and attributes are in memory.
 
         """
         analyzers = {name: Analyzer.parse(text) for name, text in _checked_fields(fields, id).items()}
@@ -115,15 +115,15 @@ class Index:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> Index:
-        """Open a saved index; its arrays are memory-mapped.
+        """Open a saved index with memory-mapped arrays.
 
         Args:
             folder: the folder.
-            verify: whether to read everything once and compare checksums and bounds. Without it, open only folders
-                that you trust: kernels do not check indices.
+            verify: whether to read everything once and check checksums and bounds. Only turn it off for folders that
+                you trust, because kernels do not check indices.
 
         Raises:
-            FileFormatError: with the file that is absent or damaged.
+            FileFormatError: if a file is missing or damaged.
 
         """
         path = to_path(folder)
@@ -145,9 +145,9 @@ class Index:
         return cls(content, path.resolve())
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the index to a folder, which is replaced if it holds an index.
+        """Save the index to a folder, replacing an index that exists there.
 
-        A process that is killed meanwhile leaves the old index or the new one. Files that did not change are kept.
+        If the process is killed, the folder contains either the old or the new index. Unchanged files are kept.
         """
         path = require_index_or_new(folder)
         with unfinished_folder(path) as workspace:
@@ -162,16 +162,16 @@ class Index:
 
     @property
     def fields(self) -> Mapping[str, Field]:
-        """The text fields, in the order given."""
+        """The text fields in the order of `build`."""
         return self._content.fields
 
     @property
     def attributes(self) -> Mapping[str, Floats]:
-        """The numeric attributes of each row, NaN where missing."""
+        """The numeric attributes of each row, NaN if missing."""
         return self._content.attributes
 
     def set_attributes(self, columns: Mapping[str, ArrayLike]) -> None:
-        """Add numeric attributes of documents, or replace them: one number for each row, NaN where missing.
+        """Add or replace numeric attributes of documents: one number for each row, NaN if missing.
 
         Example:
             >>> from podium.features import Index
@@ -189,7 +189,7 @@ class Index:
                     f"{values.shape}"
                 )
             if name in self.fields:
-                raise DataError(f"attribute {name!r}: the index has a text field of this name")
+                raise DataError(f"attribute {name!r}: the index already has a text field of this name")
         wanted = self._content.attribute_names
         names = None if wanted is None else tuple(dict.fromkeys([*wanted, *arrays]))
         attributes = dict(sorted((self._content.attributes | arrays).items()))
@@ -222,7 +222,7 @@ class Index:
 
     @property
     def n_rows(self) -> int:
-        """The rows of the arrays: live documents, and those that were removed since the last addition."""
+        """The number of rows: live documents, and those removed since the last addition."""
         return len(self.is_live)
 
     def __len__(self) -> int:
@@ -237,7 +237,7 @@ class Index:
         return f"<Index of {len(self)} documents: {fields}>"
 
     def add(self, documents: Any) -> None:
-        """Add documents, read as `build` reads them; an error leaves the index as it was."""
+        """Add documents in any form that `build` accepts; after an error the index is unchanged."""
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
             builder.copy(self._content)
@@ -245,7 +245,7 @@ class Index:
             self._become(builder.finish())
 
     def merge(self, other: Index) -> None:
-        """Add the documents of another index with the same fields; an error leaves the index as it was."""
+        """Add the documents of another index with the same fields; after an error the index is unchanged."""
         for what in ("analyzers", "has_positions", "has_texts"):
             one, another = getattr(self, f"{what}"), getattr(other, f"{what}")
             if one != another:
@@ -257,12 +257,12 @@ class Index:
             self._become(builder.finish())
 
     def remove(self, ids: Iterable[Any]) -> None:
-        """Remove documents by id; an id that is unknown or named twice raises, and leaves the index as it was."""
+        """Remove documents by id; raise if an id is unknown or occurs twice, leaving the index unchanged."""
         keys = [ids] if isinstance(ids, str) else [str(key) for key in ids]
         rows, counts = self.rows(keys), Counter(keys)
         for key, row in zip(keys, rows.tolist(), strict=True):
             if row < 0 or counts[key] > 1:
-                problem = "is not a document of the index" if row < 0 else "is named twice"
+                problem = "is not in the index" if row < 0 else "occurs twice"
                 raise DataError(f"remove: {key!r} {problem}")
         is_live = self.is_live.copy()
         is_live[rows] = False
@@ -281,7 +281,7 @@ class Index:
         return IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
 
     def _become(self, content: IndexContent) -> None:
-        """Take new content, and forget all that was derived from the old."""
+        """Replace the content, and drop everything derived from the old one."""
         folder = self._folder
         vars(self).clear()
         self._content, self._folder = content, folder
@@ -292,18 +292,18 @@ class Index:
         return {key: row for row, (key, live) in enumerate(zip(self.ids, self.is_live.tolist(), strict=True)) if live}
 
     def rows(self, ids: Iterable[Any]) -> Ints:
-        """Return the row of each document, −1 where the index does not have it."""
+        """Return the row of each document, −1 if it is not in the index."""
         row_of = self._row_of
         return np.array([row_of.get(str(key), -1) for key in ids], np.int64)
 
     def text(self, row: int) -> dict[str, str]:
         """Return the stored text of a document's fields."""
         if self._content.texts is None:
-            raise DataError("the index has no text: build it with store_text=True")
+            raise DataError("the index does not store text: build it with store_text=True")
         return {name: strings[row] for name, strings in self._content.texts.items()}
 
     def digest(self) -> str:
-        """Return a digest of the collection statistics: the same for the same documents in any order."""
+        """Return a digest of the collection statistics, which does not depend on the order of documents."""
         return self._digest
 
     @cached_property
@@ -321,7 +321,7 @@ class Index:
         return digest.hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """Return the figures of the index: documents, fields with their words and terms, attributes, digest."""
+        """Return statistics of the index: documents, fields with their words and terms, attributes, digest."""
         fields = {
             name: {
                 "analyzer": str(field.analyzer),
@@ -347,21 +347,20 @@ class Index:
         """Return the best k documents for a query, exactly.
 
         Args:
-            text: the query. A document matches if it holds any of the terms; repeated terms count once.
-            k: how many documents, at most.
-            by: the feature that ranks, with the same scores: `bm25` of all fields as one, `bm25(title, b=0.3)`,
-                `bm25f(title:3, body)`, … BM25 skips documents that cannot be among the best; for all others, every
-                document that matches is scored.
+            text: the query. A document matches if it contains any of the terms; repeated terms count once.
+            k: the maximum number of documents.
+            by: the feature to rank by: `bm25` over all fields, `bm25(title, b=0.3)`, `bm25f(title:3, body)`, … BM25
+                skips documents that cannot be among the best; other features score every matching document.
 
         """
         if not isinstance(text, str):
-            raise DataError(f"a query is a text, but got {text!r:.40}")
+            raise DataError(f"the query must be text, but got {text!r:.40}")
         return self.search_many([text], k, by)[0]
 
     def search_many(
         self, texts: Sequence[str], k: int = 10, by: str | Feature = "bm25", n_threads: int | None = None
     ) -> list[Hits]:
-        """Return the best k documents for each of several queries, on threads."""
+        """Return the best k documents for each of several queries, using threads."""
         from podium.features.feature import parse
         from podium.features.search import search
 
@@ -371,7 +370,7 @@ class Index:
 
     @cached_property
     def id_ranks(self) -> Int32s:
-        """The place of each row's id among all ids in ascending order."""
+        """The rank of each row's id among all ids in ascending order."""
         ranks = np.empty(self.n_rows, np.int32)
         ranks[self.ids.order()] = np.arange(self.n_rows)
         return ranks
@@ -379,7 +378,7 @@ class Index:
 
 @contextmanager
 def _workspace(folder: Path | None) -> Iterator[Path | None]:
-    """Give a temporary folder next to an index in files, None for one in memory.
+    """Yield a temporary folder next to an index in files, or None for one in memory.
 
     Arrays in its files stay mapped, and so readable, after the folder is removed.
     """
@@ -388,9 +387,9 @@ def _workspace(folder: Path | None) -> Iterator[Path | None]:
 
 
 def _checked_fields(fields: Any, id_column: str) -> Mapping[str, str | Analyzer]:
-    """Return the analyzers by field, or raise if they cannot be right."""
+    """Return the analyzers by field; raise if they are invalid."""
     if not isinstance(fields, Mapping) or not fields:
-        raise DataError(f"fields must name the analyzer of each field, as in {{'title': 'english'}}, but is {fields!r}")
+        raise DataError(f"fields must map fields to analyzers, as in {{'title': 'english'}}, but got {fields!r}")
     for name in fields:
         if not isinstance(name, str) or not name:
             raise DataError(f"fields: expected the name of a column, but got {name!r}")
@@ -400,7 +399,7 @@ def _checked_fields(fields: Any, id_column: str) -> Mapping[str, str | Analyzer]
 
 
 def _read_into(builder: IndexBuilder, documents: Any) -> None:
-    """Add all documents of a source, with a bar on terminals."""
+    """Add all documents of a source, with a progress bar on terminals."""
     with progress("indexing", _total(documents)) as advance:
         for record in read_records(documents, [builder.id_column, *builder.fields], advance):
             builder.add(record)
@@ -409,7 +408,7 @@ def _read_into(builder: IndexBuilder, documents: Any) -> None:
 
 
 def _total(documents: Any) -> float | None:
-    """Return the bytes of a file, or the number of documents, where it is known."""
+    """Return the size of a file, or the number of documents, if it is known."""
     if isinstance(documents, str | os.PathLike):
         path = Path(documents)
         return path.stat().st_size if path.is_file() else None

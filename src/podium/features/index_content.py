@@ -1,6 +1,6 @@
-"""What an index stores: its arrays by label, the description in its manifest, and the checks of both.
+"""The content of an index: its arrays by label, the description in its manifest, and the validation of both.
 
-Kernels do not check indices, so these checks prove once that an opened index is safe to search.
+Kernels do not check indices, so an index is validated once when it is opened.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class IndexContent:
     """Everything that an index consists of.
 
     Attributes:
-        fields: the text fields, in the order given.
+        fields: the text fields in the order of `Index.build`.
         ids: the document id of each row.
         is_live: whether each row's document is still in the index.
         attributes: the numeric attributes of each row.
         texts: the stored text of fields; None if it is not stored.
         id_column: the column that the ids came from.
-        attribute_names: the attributes that were asked for; None for all columns of numbers.
-        files: the files of arrays that have one, by the identity of the array.
+        attribute_names: the attributes that the user chose; None for all numeric columns.
+        files: the files of arrays, by the identity of the array.
 
     """
 
@@ -70,11 +70,11 @@ class IndexContent:
         return arrays
 
     def live_ids(self) -> list[str]:
-        """Return the ids of the documents that are in the index, in the order of rows."""
+        """Return the ids of the live documents in the order of rows."""
         return [key for key, live in zip(self.ids, self.is_live.tolist(), strict=True) if live]
 
     def description(self) -> dict[str, Any]:
-        """Return what the manifest says of the index."""
+        """Return the description of the index for the manifest."""
         fields = [
             {
                 "name": one.name,
@@ -102,7 +102,7 @@ def restored(
     manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], analyzers: Sequence[Analyzer],
     files: Mapping[int, StoredFile],
 ) -> IndexContent:  # fmt: skip
-    """Return the content that a manifest and arrays describe, or raise if arrays do not fit together."""
+    """Return the content that a manifest and arrays describe; raise if the arrays are inconsistent."""
 
     def strings(label: str, size: int | None) -> Strings:
         starts, text = arrays[f"{label}.starts"], arrays[f"{label}.text"]
@@ -127,7 +127,7 @@ def restored(
         postings = Postings(*(arrays[f"field{k}.posting_{name}"] for name in POSTING_ARRAYS))
         _check_field(parts, postings, kinds, n_rows, len(vocabulary))
         require_whole("n_words", one["n_words"], 0, most=2**62)
-        require(isinstance(one["name"], str) and one["name"] not in fields, "two fields have one name")
+        require(isinstance(one["name"], str) and one["name"] not in fields, "two fields have the same name")
         fields[one["name"]] = Field(
             name=one["name"], analyzer=analyzer, vocabulary=vocabulary, n_documents=n_documents, n_words=one["n_words"],
             stored_postings=postings, **parts,
@@ -144,7 +144,7 @@ def restored(
 def _check_field(
     parts: Mapping[str, NDArray[Any]], postings: Postings, kinds: Mapping[str, Any], n_rows: int, n_terms: int
 ) -> None:
-    """Raise if the arrays of a field have other types or sizes than they must have."""
+    """Raise if the arrays of a field have wrong types or sizes."""
     for name, dtype in kinds.items():
         check_array(name, parts[name], dtype)
     for name, dtype in POSTING_ARRAYS.items():
@@ -170,7 +170,7 @@ def check_starts(name: str, starts: NDArray[Any], size: int | None, last: int) -
 
 
 def check_content(content: IndexContent) -> None:
-    """Raise if a term, a row or a statistic is not what the other arrays say; reads everything."""
+    """Read everything, and raise if a term, row or statistic is inconsistent with the other arrays."""
     for strings in (content.ids, *(one.vocabulary for one in content.fields.values()), *(content.texts or {}).values()):
         try:
             for string in strings:
@@ -178,7 +178,7 @@ def check_content(content: IndexContent) -> None:
         except UnicodeDecodeError as error:
             raise DataError(f"a string is not UTF-8: {error}") from None
     live_ids = content.live_ids()
-    require(len(set(live_ids)) == len(live_ids), "two documents have one id")
+    require(len(set(live_ids)) == len(live_ids), "two documents have the same id")
     for one in content.fields.values():
         frequency, occurrences = np.zeros(one.n_terms, np.int64), np.zeros(one.n_terms, np.int64)
         is_right = rows_are_right(
@@ -190,7 +190,7 @@ def check_content(content: IndexContent) -> None:
         require(occurrences.sum() == one.n_words, f"{one.name}: n_words")
         is_right = postings_are_right(*one.postings, len(content.is_live))
         require(is_right, f"{one.name}: postings are out of range")
-        require(len(set(one.vocabulary)) == one.n_terms, f"{one.name}: a term is there twice")
+        require(len(set(one.vocabulary)) == one.n_terms, f"{one.name}: a term occurs twice")
         if one.positions is not None and one.position_starts is not None:
             is_right = positions_are_right(one.position_starts, one.positions, one.counts, one.starts, one.lengths)
             require(is_right, f"{one.name}: positions are out of range")
@@ -200,7 +200,7 @@ def check_content(content: IndexContent) -> None:
 def rows_are_right(
     starts: Ints, terms: Int32s, counts: Int32s, lengths: Int32s, is_live: Bools, frequency: Ints, occurrences: Ints
 ) -> Any:
-    """Return whether terms ascend within rows and counts add up to lengths; count those of live rows."""
+    """Return whether terms ascend within rows and counts add up to lengths; count the terms of live rows."""
     for row in range(len(lengths)):
         before, length = -1, 0
         for entry in range(starts[row], starts[row + 1]):

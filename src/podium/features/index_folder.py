@@ -1,8 +1,8 @@
 """The folder of an index: a manifest, and an `.npy` file for every array.
 
 A file's name ends with its checksum, so a new state of the index never overwrites a file of the old one. The manifest
-is replaced last, and files that it does not name are removed after that: a process that is killed at any moment leaves
-the old index or the new one.
+is replaced last, and then files that it does not name are removed. If the process is killed at any moment, the folder
+contains either the old or the new index.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from podium.features.spool import Spool, StoredFile, load_array
 
 MANIFEST = "podium-index.json"
 FOLDER = FolderFormat(MANIFEST, 1, "an index", "Index.save", "build the index again")
-PIECE = 1 << 22  # numbers that are written at once
-ATTEMPTS = 3  # to open an index that another process replaces at the same moment
+PIECE = 1 << 22  # numbers to write at a time
+ATTEMPTS = 3  # to open an index that another process is replacing
 
 
 def is_index(path: Any) -> bool:
@@ -35,23 +35,23 @@ def is_index(path: Any) -> bool:
 
 
 def require_index_or_new(folder: str | os.PathLike[str]) -> Path:
-    """Return the path of a folder that an index may be saved to, or raise."""
+    """Return the path of a folder; raise if an index must not be saved there."""
     path = to_path(folder)
     if path.exists() and not is_index(path) and not (path.is_dir() and not any(path.iterdir())):
-        raise FileFormatError(path, "exists and is not an index: choose another folder")
+        raise FileFormatError(path, "exists but is not an index: choose another folder")
     return path.resolve()
 
 
 def write_folder(
     folder: Path, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[int, StoredFile]
 ) -> dict[int, StoredFile]:
-    """Write arrays by label, and the manifest; return the file of each array.
+    """Write arrays and the manifest; return the file of each array.
 
     Args:
         folder: a new folder, or that of an index, which is replaced.
         content: the rest of the manifest.
-        arrays: by label.
-        files: the files of arrays that have one, by the identity of the array.
+        arrays: the arrays by label.
+        files: the files of arrays that are already in files, by the identity of the array.
 
     """
     try:
@@ -75,8 +75,8 @@ def write_folder(
 def _write_array(
     folder: Path, label: str, array: NDArray[Any], stored: StoredFile | None, known: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Write an array, unless the folder holds it already; return the name of its file, its size and checksum."""
-    if stored is not None and stored.array is not array:  # another array, with the identity of one that is gone
+    """Write an array unless it is already in the folder; return the name of its file, its size and checksum."""
+    if stored is not None and stored.array is not array:  # another array at the address of one that was freed
         stored = None
     if stored is not None and stored.path.parent == folder and stored.path.name in known:
         return stored.path.name, known[stored.path.name]
@@ -96,17 +96,17 @@ def _write_array(
 
 
 def _remove_others(folder: Path, described: Mapping[str, Any]) -> None:
-    """Remove the files of an earlier state, and those that killed processes left."""
+    """Remove the files of an earlier state, and leftovers of killed processes."""
     for path in folder.iterdir():
         if path.name not in described and (path.suffix == ".npy" or path.name.endswith(".unfinished")):
-            with suppress(OSError):  # a file that is open elsewhere cannot be removed on Windows
+            with suppress(OSError):  # Windows cannot remove a file that is open elsewhere
                 path.unlink()
 
 
 def read_folder(
     folder: str | os.PathLike[str], verify: bool
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[int, StoredFile]]:
-    """Return the manifest of an index, its arrays by label, memory-mapped, and the file of each array."""
+    """Return the manifest of an index, its memory-mapped arrays by label, and the file of each array."""
     path = to_path(folder).resolve()
     for attempt in range(ATTEMPTS):
         manifest = FOLDER.read(path)
@@ -124,7 +124,7 @@ def read_folder(
                 {id(arrays[label]): StoredFile(path / name, False, arrays[label]) for label, name in names.items()},
             )
         except FileFormatError:
-            if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # not replaced meanwhile
+            if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # the error is not due to a replacement
                 raise
     raise AssertionError
 
@@ -135,10 +135,10 @@ def stemmer_version() -> str:
 
 
 def warn_of_stemmer(folder: Path, built_with: Any) -> None:
-    """Warn if another release of Snowball, whose stems may differ, made the terms of an index."""
+    """Warn if an index was built with another version of Snowball, whose stems may differ."""
     if str(built_with).split(".")[:2] != stemmer_version().split(".")[:2]:
         warnings.warn(
-            f"{folder} was built with snowballstemmer {built_with}, and {stemmer_version()} is installed: words whose "
-            "stems differ are not found. Build the index again, or install the other version",
+            f"{folder} was built with snowballstemmer {built_with}, but {stemmer_version()} is installed: searches "
+            "miss words whose stems differ. Build the index again, or install the other version",
             PodiumWarning, stacklevel=4,
         )  # fmt: skip

@@ -37,12 +37,12 @@ class HITS(NamedTuple):
 class Links:
     """A graph of documents that link to each other.
 
-    A link counts once, even if it is listed twice. The results do not depend on the order of the links.
+    Duplicate links count once. The results do not depend on the order of the links.
 
     Args:
-        source: the id of the document that has each link: text or whole numbers.
-        target: the id of the document that it points to.
-        documents: ids of further documents, which may have no link.
+        source: the id of the document that contains each link, text or whole numbers.
+        target: the id of the document that each link points to.
+        documents: ids of further documents, which may have no links.
 
     Attributes:
         ids: the documents in ascending order, as text. All results are in this order.
@@ -74,7 +74,7 @@ class Links:
 
         n = len(ids)
         if not n:
-            raise DataError("there are no links and no documents")
+            raise DataError("pass at least one link or document")
         self.ids = ids
         self.matrix = coo_array((np.ones(len(source)), (source, target)), shape=(n, n)).tocsr()
         self.matrix.sum_duplicates()
@@ -88,7 +88,7 @@ class Links:
             links: a data frame; or a path to a file with a line `source<tab>target` for each link, compressed or not. A
                 first line with these two words is a header, and lines that begin with # are comments.
             source, target: the columns of a frame.
-            documents: ids of further documents, which may have no link.
+            documents: ids of further documents, which may have no links.
 
         """
         if is_frame(links):
@@ -131,11 +131,11 @@ class Links:
         document without links the surfer always jumps.
 
         Args:
-            damping: below 1.
-            personalized: where jumps go, by document id, in proportion to the numbers; by default to all documents
-                alike.
-            tolerance: the iteration ends when the ranks change by less, summed over all documents.
-            max_steps: of the iteration.
+            damping: the probability of following a link, below 1.
+            personalized: the weights of documents as targets of jumps, by document id; by default all documents are
+                equally likely.
+            tolerance: the iteration ends when the sum of the changes of all ranks is smaller.
+            max_steps: the maximum number of iterations.
 
         """
         require_number("damping", damping, least=0, below=1)
@@ -168,9 +168,9 @@ class Links:
         return {name: place for place, name in enumerate(self.ids)}
 
     def hits(self, tolerance: float = TOLERANCE, max_steps: int = MAX_STEPS) -> HITS:
-        """Return hubs and authorities (Kleinberg 1999), by power iteration from equal numbers.
+        """Return hubs and authorities (Kleinberg 1999), computed by power iteration from equal values.
 
-        Both are 0 everywhere if there is no link.
+        Both are 0 everywhere if there are no links.
         """
         _check_iteration(tolerance, max_steps)
         if not self.matrix.nnz:
@@ -183,13 +183,13 @@ class Links:
         return HITS(_scaled(self.matrix @ authorities), authorities)
 
     def site_rank(self, site_of: Callable[[str], str] | None = None, **options: Any) -> Floats:
-        """Return for each document the PageRank of its site, in the graph of sites.
+        """Return the PageRank of each document's site, in the graph of sites.
 
         A site links to another if any of its documents does. Links within a site do not count.
 
         Args:
             site_of: returns the site of a document id; by default the host of a URL.
-            options: of `pagerank`; `personalized` names sites.
+            options: options of `pagerank`; `personalized` names sites.
 
         """
         names = [(site_of or host_of)(name) for name in self.ids]
@@ -202,11 +202,11 @@ class Links:
         return graph.pagerank(**options)[place]
 
     def attributes(self, ids: Iterable[Any], site_of: Callable[[str], str] | None = None) -> dict[str, Floats]:
-        """Return all features of some documents, as attributes of an index: NaN for documents outside the graph.
+        """Return all features of documents, as attributes for an index; NaN for documents outside the graph.
 
         Args:
-            ids: of documents, such as `index.ids`.
-            site_of: returns the site of a document id; without it there is no `site_rank`.
+            ids: document ids, for example `index.ids`.
+            site_of: returns the site of a document id; without it, `site_rank` is omitted.
 
         Example:
             >>> from podium.features import FeatureSet, Index
@@ -230,12 +230,12 @@ class Links:
 
 
 def anchor_texts(ids: Iterable[Any], target: Iterable[Any], text: Iterable[str | None]) -> list[list[str]]:
-    """Return the texts of the links that point to each document, sorted: a field of an index.
+    """Return the sorted texts of the links that point to each document, for a field of an index.
 
     Args:
-        ids: of documents.
-        target: the id of the document that each link points to; documents that are not among `ids` are left out.
-        text: the words of each link; empty and missing ones are left out.
+        ids: document ids.
+        target: the id of the document that each link points to; links to documents not in `ids` are ignored.
+        text: the text of each link; empty and missing texts are ignored.
 
     Example:
         >>> from podium.features import Index
@@ -253,7 +253,7 @@ def anchor_texts(ids: Iterable[Any], target: Iterable[Any], text: Iterable[str |
         if words is None or words == "" or words != words:
             continue
         if not isinstance(words, str):
-            raise DataError(f"text: expected the words of a link in row {row}, but got {words!r:.40}")
+            raise DataError(f"text: expected the text of a link in row {row}, but got {words!r:.40}")
         if str(name) in texts:
             texts[str(name)].append(words)
     return [sorted(words) for words in texts.values()]
@@ -281,7 +281,7 @@ def _check_iteration(tolerance: float, max_steps: int) -> None:
 
 
 def _iterate(step: Callable[[Floats], Floats], start: Floats, tolerance: float, max_steps: int, name: str) -> Floats:
-    """Repeat a step until the values hardly change."""
+    """Repeat a step until the values change by less than the tolerance."""
     values = start
     for _ in range(max_steps):
         new = step(values)
@@ -297,14 +297,14 @@ def _iterate(step: Callable[[Floats], Floats], start: Floats, tolerance: float, 
 
 
 class _Column(NamedTuple):
-    """Ids as codes of distinct names."""
+    """Ids as codes, with the distinct names."""
 
     names: list[str]
     codes: Ints
 
     @classmethod
     def of(cls, name: str, ids: Any) -> _Column:
-        """Code an array of texts or whole numbers, or raise."""
+        """Encode an array of text or whole numbers; raise for other types."""
         if isinstance(ids, _Column):
             return ids
         array = np.asarray(ids)
@@ -345,7 +345,7 @@ def _read_tsv(path: str | os.PathLike[str]) -> list[_Column]:
     try:
         table = csv.read_csv(
             file,
-            csv.ReadOptions(column_names=HEADER, use_threads=False),  # else problems have no line
+            csv.ReadOptions(column_names=HEADER, use_threads=False),  # with threads, errors have no line numbers
             csv.ParseOptions(delimiter="\t", quote_char=False, invalid_row_handler=handle),
             csv.ConvertOptions(column_types=dict.fromkeys(HEADER, pyarrow.string())),
         )

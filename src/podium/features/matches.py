@@ -1,4 +1,9 @@
-"""Where the terms of queries occur: term frequencies of a block of (query, document) pairs, and their statistics."""
+"""Term frequencies and statistics of a block of (query, document) pairs.
+
+One kernel finds the frequency of each query term in each document's sorted list of terms. Every feature is a formula on
+these arrays. Sums run in the order of the query's terms, and logarithms are computed one by one, so that threads,
+blocks and the order of documents do not change a bit.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +30,12 @@ STATISTICS = ("sum", "min", "max", "mean", "variance")
 class PairBlock:
     """A block of (query, document) pairs with all candidates of each of its queries.
 
-    What features share (term frequencies, lengths, idf) is computed once, when a feature first asks for it.
+    Values that features share (term frequencies, lengths, idf) are computed once, on first use.
 
     Args:
         index: the documents.
         texts: the queries.
-        rows: the documents of all pairs, query after query.
+        rows: the rows of the documents of all pairs, query by query.
         pair_starts: where the pairs of each query begin, and the end of the last.
 
     """
@@ -49,21 +54,21 @@ class PairBlock:
         return np.repeat(np.arange(len(self.texts)), np.diff(self.pair_starts))
 
     def layout(self, fields: Sequence[Field]) -> Layout:
-        """Return the terms of the queries as the analyzers of these fields make them."""
+        """Return the terms of the queries according to the analyzers of these fields."""
         analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
         if analyzers not in self._layouts:
             self._layouts[analyzers] = Layout(analyzers, self.texts, self.pair_starts)
         return self._layouts[analyzers]
 
     def matches(self, fields: tuple[str, ...] = ()) -> Matches:
-        """Return where the terms occur in a stream: these fields taken as one, or all fields of the index."""
+        """Return the matches in a stream: these fields combined, or all fields of the index."""
         if fields not in self._matches:
             stream = statistics_of(self.index, fields)
             self._matches[fields] = Matches(self, stream, self.layout(stream.fields))
         return self._matches[fields]
 
     def filled_with_minimum(self, column: Floats) -> Floats:
-        """Return a column in which NaN is replaced by the smallest other value of the same query, if it has one."""
+        """Return a column with NaN replaced by the smallest other value of the same query, if there is one."""
         smallest = np.full(len(self.texts), np.inf)
         np.fmin.at(smallest, self.query, column)
         return np.where(np.isnan(column) & np.isfinite(smallest)[self.query], smallest[self.query], column)
@@ -72,11 +77,11 @@ class PairBlock:
 class Layout:
     """The distinct terms of each query, in the order of first occurrence; an entry for each pair and term.
 
-    Where fields have different analyzers, a term has one form for each of them: the forms of one word are one term.
+    If fields have different analyzers, a term has one form for each of them: all forms of a word are the same term.
 
     Attributes:
-        forms: for each analyzer the forms of the terms of all queries, "" where it drops the word.
-        words: of each query, the number of each of its words' terms in `forms`; repeated words are repeated.
+        forms: the forms of the terms of all queries for each analyzer, "" if it drops the word.
+        words: the number in `forms` of each word's term, for each query; repeated words are repeated.
         starts: where the terms of each query begin, and the end of the last.
         entry_starts: where the entries of each pair begin, and the end of the last.
 
@@ -102,13 +107,13 @@ class Layout:
         self._tf: dict[str, Floats] = {}
 
     def ids(self, field: Field) -> Int32s:
-        """Return the number of each term in a field, −1 where it has none."""
+        """Return the number of each term in a field, −1 if the field lacks it."""
         if field.name not in self._ids:
             self._ids[field.name] = field.term_ids(self.forms[self.analyzers.index(field.analyzer)])
         return self._ids[field.name]
 
     def tf(self, field: Field, rows: Ints) -> Floats:
-        """Return how often the term of each entry occurs in a field of its document; streams share the result."""
+        """Return how often each entry's term occurs in a field of its document; streams share the result."""
         if field.name not in self._tf:
             tf = np.zeros(self.entry_starts[-1])
             fill_counts(
@@ -120,7 +125,7 @@ class Layout:
 
     @cached_property
     def n_terms(self) -> Floats:
-        """T, the distinct terms of each pair's query."""
+        """T, the number of distinct terms of each pair's query."""
         return np.diff(self.entry_starts).astype(np.float64)
 
     @cached_property
@@ -132,7 +137,7 @@ class Layout:
 
 
 def query_words(analyzers: tuple[Analyzer, ...], text: str) -> list[tuple[str, ...]]:
-    """Return the words of a query, each in the form that every analyzer gives it."""
+    """Return the words of a query, each in the forms of all analyzers."""
     if len(analyzers) == 1:
         return [(term,) for term in analyzers[0].terms(text)]
     words: list[tuple[str, ...]] = []
@@ -160,7 +165,7 @@ class Matches:
         return len(self.block)
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return what a function computes; the second time under the same key, what it returned before."""
+        """Return the result of a function, computed once for each key."""
         if key not in self._kept:
             self._kept[key] = compute()
         return self._kept[key]
@@ -192,7 +197,7 @@ class Matches:
 
     @cached_property
     def slots(self) -> Ints:
-        """The place of each entry's term among the terms of the stream's only field, −1 where it does not occur."""
+        """The index of each entry's term among the terms of the stream's only field, −1 if it does not occur."""
         (field,) = self.stream.fields
         slots = np.empty(self.layout.entry_starts[-1], np.int64)
         find_slots(
@@ -203,17 +208,17 @@ class Matches:
 
     @cached_property
     def lengths(self) -> Floats:
-        """L, the words of the stream in each pair's document."""
+        """L, the number of words of the stream in each pair's document."""
         return self.stream.lengths(self.block.rows)
 
     @cached_property
     def distinct_words(self) -> Floats:
-        """U, the distinct words of the stream in each pair's document."""
+        """U, the number of distinct words of the stream in each pair's document."""
         return self.stream.distinct_words(self.block.rows)
 
     @cached_property
     def document_frequency(self) -> Floats:
-        """n, the documents whose stream contains each term, by term."""
+        """n, the number of documents whose stream contains each term, by term."""
         return self.stream.document_frequency(self.ids)
 
     @cached_property
@@ -246,13 +251,13 @@ class Matches:
         return self.once(("idf", kind), compute)  # type: ignore[no-any-return]
 
     def sum(self, values: Floats) -> Floats:
-        """Return the sum of a value per entry for each pair, added in the order of the query's terms."""
+        """Return the sum of a value per entry for each pair, in the order of the query's terms."""
         sums = np.empty(len(self))
         sum_entries(values, self.layout.entry_starts, sums)
         return sums
 
     def statistics(self, key: Any, values: Callable[[], Floats]) -> Floats:
-        """Return a row for each of `STATISTICS` of a value per entry; `key` names the values."""
+        """Return all `STATISTICS` of a value per entry, one row each; `key` identifies the values in the cache."""
 
         def compute() -> Floats:
             rows = np.empty((len(STATISTICS), len(self)))
@@ -263,7 +268,7 @@ class Matches:
 
 
 def logarithm(values: Floats) -> Floats:
-    """Return natural logarithms, one by one: the bits do not depend on the place in the array, as SIMD code's may."""
+    """Return natural logarithms computed one by one: with SIMD, bits may depend on the position in the array."""
     result = np.empty(len(values))
     fill_logarithms(np.ascontiguousarray(values), result)
     return result
@@ -289,7 +294,7 @@ def number_entries(starts: Ints, pair_starts: Ints, pairs: Ints, terms: Ints) ->
 
 @helper
 def find_term(terms: Int32s, first: Int, last: Int, term: Int) -> Int:
-    """Return the place of a term among the terms of a document, which ascend, or −1; without a branch in the loop."""
+    """Return the index of a term among a document's ascending terms, or −1; the loop has no branches."""
     if term < 0 or first == last:
         return -1
     low, size = first, last - first
@@ -305,7 +310,7 @@ def fill_counts(
     starts: Ints, terms: Int32s, counts: Int32s, rows: Ints, pair_starts: Ints, term_starts: Ints, ids: Int32s,
     entry_starts: Ints, tf: Floats,
 ) -> None:  # fmt: skip
-    """Write the frequency of each entry's term in one field, where it occurs."""
+    """Write the frequency of each entry's term in one field, if it occurs."""
     for query in range(len(term_starts) - 1):
         first_term, n_terms = term_starts[query], term_starts[query + 1] - term_starts[query]
         for pair in range(pair_starts[query], pair_starts[query + 1]):
@@ -321,7 +326,7 @@ def find_slots(
     starts: Ints, terms: Int32s, rows: Ints, pair_starts: Ints, term_starts: Ints, ids: Int32s, entry_starts: Ints,
     slots: Ints,
 ) -> None:  # fmt: skip
-    """Find the place of each entry's term among the terms of one field, −1 where the document lacks it."""
+    """Find the index of each entry's term among the terms of one field, −1 if the document lacks it."""
     for query in range(len(term_starts) - 1):
         first_term, n_terms = term_starts[query], term_starts[query + 1] - term_starts[query]
         for pair in range(pair_starts[query], pair_starts[query + 1]):
@@ -342,7 +347,7 @@ def sum_entries(values: Floats, starts: Ints, sums: Floats) -> None:
 
 @kernel
 def entry_statistics(values: Floats, starts: Ints, out: Floats) -> None:
-    """Write sum, minimum, maximum, mean and variance of the entries of each pair; NaN but the sum without entries."""
+    """Write sum, minimum, maximum, mean and variance of each pair's entries; all but the sum are NaN without any."""
     for pair in range(len(starts) - 1):
         first, last = starts[pair], starts[pair + 1]
         if first == last:

@@ -1,7 +1,7 @@
-"""A search pipeline: an index, features and a model that answer queries together, saved as one folder.
+"""Search pipelines: an index, features and a model that answer queries together, saved as one folder.
 
-Candidates are the first documents of the index by BM25. The features of these documents become ranking data as in
-`FeatureSet.compute`, and the model ranks them: training, evaluation and search share one code path.
+The candidates are the first documents of the index by BM25. Their features become ranking data as in
+`FeatureSet.compute`, and the model ranks them. Training, evaluation and search share one code path.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from podium.models import Model, TreesOnBaseScores, load_model
 from podium.models.base import model_of
 
 FOLDER = FolderFormat("podium-pipeline.json", 1, "a search pipeline", "SearchPipeline.save", "save the pipeline again")
-ATTEMPTS = 3  # to open a pipeline that another process replaces at the same moment
+ATTEMPTS = 3  # to open a pipeline that another process is replacing
 
 
 class RankedHits(NamedTuple):
-    """Documents as a pipeline ranks them, best first; equal scores are in the order of the ids.
+    """The ranking of a pipeline, best first; documents with equal scores are in the order of their ids.
 
     Attributes:
-        ids: of the documents.
-        scores: of the model.
-        rows: of the index.
-        retrieval_ranks: the place of each document, from 1, in the search that chose the candidates, such as BM25.
+        ids: the ids of the documents.
+        scores: the model's scores.
+        rows: the rows of the documents in the index.
+        retrieval_ranks: the rank of each document, from 1, in the search that chose the candidates, such as BM25.
         retrieval_scores: the scores of that search.
-        features: a row for each document, if asked for.
+        features: a row for each document, if requested; else None.
 
     Example:
         >>> import numpy as np, podium
@@ -71,17 +71,17 @@ class SearchPipeline:
 
     Args:
         index: the documents.
-        features: what the model was trained on, in any order.
+        features: the features that the model was trained on, in any order.
         model: a Podium model, or a fitted estimator.
-        candidates: how many documents the index retrieves for the model to rank.
-        by: the feature that the index retrieves by, see `Index.search`.
+        candidates: the number of documents to retrieve for the model to rank.
+        by: the feature to retrieve by, see `Index.search`.
         index_digest: the digest of the index that the training data was computed with; that of `index` by default.
-        allow_other_index: whether `index` may have other statistics than that one. The values of features then differ
-            from those that the model was trained on.
+        allow_other_index: whether `index` may have other statistics than that index. Features then have other values
+            than in training.
 
     Attributes:
-        index, features, candidates, by, index_digest: as given.
-        model: the model itself.
+        index, features, candidates, by, index_digest: the arguments.
+        model: the model, extracted from an estimator.
 
     Example:
         >>> import podium
@@ -120,7 +120,7 @@ class SearchPipeline:
         self._normalize = self.model.reading.get("normalize")
         self._needs_all = self._normalize is not None or self.model.sees_lists
         self._scorer = self.model.scorer(n_threads=1)
-        self.search("", 1)  # what cannot work raises here
+        self.search("", 1)  # raises now if the parts do not fit together
 
     def __repr__(self) -> str:
         return (
@@ -145,13 +145,14 @@ class SearchPipeline:
 
         Args:
             index: the documents.
-            queries: the text of each query; what `read_queries` takes.
-            judgements: the grades; what `read_judgements` takes. A retrieved document without a grade has the label 0.
-            model: an estimator, such as `podium.Ranker()`.
-            features: those of `default(index)` if None.
-            candidates: how many documents the index retrieves for the model to rank.
-            by: the feature that the index retrieves by, see `Index.search`.
-            valid: queries and judgements that decide when training stops, for estimators that take validation data.
+            queries: the text of each query, in any form that `read_queries` accepts.
+            judgements: the grades, in any form that `read_judgements` accepts. Retrieved documents without a grade get
+                the label 0.
+            model: an estimator, for example `podium.Ranker()`.
+            features: the features; `default(index)` if None.
+            candidates: the number of documents to retrieve for the model to rank.
+            by: the feature to retrieve by, see `Index.search`.
+            valid: validation queries and judgements for early stopping.
 
         Example:
             >>> import podium
@@ -179,8 +180,8 @@ class SearchPipeline:
 
         Args:
             text: the query.
-            k: how many documents, at most; there are never more than `candidates`.
-            features: whether the answer has the features of the documents.
+            k: the maximum number of documents; there are never more than `candidates`.
+            features: whether to return the features of the documents.
 
         """
         require_whole("k", k, 1)
@@ -195,11 +196,11 @@ class SearchPipeline:
         )  # fmt: skip
 
     def explain(self, text: str, document: Any) -> SearchExplanation:
-        """Return why a document has its score for a query, down to features and terms.
+        """Explain the score of a document for a query by features and terms.
 
         Args:
             text: the query.
-            document: its id; any document of the index, not only a candidate.
+            document: the id of any document of the index, which need not be a candidate.
 
         """
         (row,) = self._rows_of([document])
@@ -212,7 +213,7 @@ class SearchPipeline:
         )  # fmt: skip
 
     def why(self, text: str, a: Any, b: Any) -> Any:
-        """Return why document `a` is above document `b` for a query, feature by feature.
+        """Explain by features why document `a` ranks above document `b` for a query.
 
         Args:
             text: the query.
@@ -234,7 +235,7 @@ class SearchPipeline:
         return rows
 
     def _explanation(self, text: str, rows: list[int]) -> Any:
-        """Attribute the scores of some documents to features; other candidates follow them if their scores matter."""
+        """Explain the scores of documents by features; with a model that sees lists, add the other candidates."""
         if self._needs_all:
             others = self.index.search(text, self.candidates, self.by).rows.tolist()
             rows = [*rows, *(row for row in others if row not in rows)]
@@ -250,11 +251,11 @@ class SearchPipeline:
         scores = self._scorer(self._data(matrix, ids))
         if not np.isfinite(scores).all():
             place = int(np.argmin(np.isfinite(scores)))
-            raise DataError(f"the model gives document {ids[place]!r} the score {scores[place]}")
+            raise DataError(f"scores must be finite, but the score of document {ids[place]!r} is {scores[place]}")
         return scores
 
     def _data(self, matrix: Floats, ids: list[str]) -> RankingData:
-        """Return the candidates of a query as ranking data, as `FeatureSet.compute` makes it."""
+        """Return the candidates of a query as ranking data, as in `FeatureSet.compute`."""
         needs_float64 = bool(self.model.encoding) or not self.model.has_one_schema  # for columns that the model shifts
         data = RankingData(
             matrix if needs_float64 else matrix.astype(np.float32), qid=np.zeros(len(matrix), np.int64),
@@ -263,13 +264,13 @@ class SearchPipeline:
         return data if self._normalize is None else data.normalized(self._normalize)
 
     def _check_index(self) -> None:
-        """Raise if the index has other statistics than the one of the training data; look only after a change."""
+        """Raise if the index has other statistics than that of the training data; checked again after a change."""
         state = [self.index.is_live, *self.index.fields.values()]
         if len(state) == len(self._checked) and all(map(operator.is_, state, self._checked)):
             return
         if not self.allow_other_index and self.index.digest() != self.index_digest:
             raise DataError(
-                "the index has other statistics than the index that the model was trained with, so features would have "
+                "the index has other statistics than the one that the model was trained with, so features would have "
                 "other values: compute the features and train again, or pass allow_other_index=True"
             )
         self._checked = state
@@ -277,11 +278,11 @@ class SearchPipeline:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save index, features and model as one folder, which `SearchPipeline.load` opens.
 
-        A saved pipeline is replaced. A process that is killed while it saves leaves the old pipeline or the new one.
+        An existing pipeline is replaced. If the process is killed, the folder contains either the old or the new one.
         """
         path = to_path(folder)
         if path.exists() and not is_pipeline(path) and not (path.is_dir() and not any(path.iterdir())):
-            raise FileFormatError(path, "exists and is not a search pipeline: choose another folder")
+            raise FileFormatError(path, "exists but is not a search pipeline: choose another folder")
         path = path.resolve()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -291,7 +292,7 @@ class SearchPipeline:
             raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from error
 
     def _write(self, folder: Path) -> None:
-        """Write the parts under names that no other state has, then the manifest; remove the parts of the old state."""
+        """Write the parts under new names, then the manifest, and remove the parts of the old state."""
         index = f"index-{self.index.digest()[:16]}"
         self.index.save(folder / index)
         features, model = folder / ".features.unfinished", folder / ".model.unfinished"
@@ -314,9 +315,9 @@ class SearchPipeline:
         """Open a saved pipeline.
 
         Args:
-            folder: that `save` wrote.
-            index: an index in place of the saved one.
-            allow_other_index: whether the index may have other statistics than the index of the training data.
+            folder: the folder that `save` wrote.
+            index: an index to use instead of the saved one.
+            allow_other_index: whether the index may have other statistics than that of the training data.
 
         """
         path = to_path(folder).resolve()
@@ -325,7 +326,7 @@ class SearchPipeline:
             try:
                 return cls._read(path, manifest, index, allow_other_index)
             except FileFormatError:
-                if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # not replaced meanwhile
+                if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # the error is not due to a replacement
                     raise
         raise AssertionError
 
@@ -354,27 +355,27 @@ def model_file(folder: Path) -> Path:
 
 
 def _plain_name(name: Any) -> str:
-    """Return the name of a file in a folder, or raise if it leads out of the folder."""
+    """Return the name of a file in a folder; raise if it leads out of the folder."""
     if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
         raise DataError(f"{name!r} is not the name of a file in the folder")
     return name
 
 
 def _named_by_content(path: Path, name: str) -> Path:
-    """Rename a file so that its name has its checksum: it then replaces no file of another content."""
+    """Rename a file to include its checksum, so that it never replaces a file with other content."""
     return path.replace(path.with_name(name.format(checksums([path])[0][:16])))
 
 
 def _checked_model(model: Any, features: FeatureSet) -> Model:
-    """Return the model of an estimator, or raise if it cannot rank by these features."""
+    """Return the model of an estimator; raise if it cannot rank by these features."""
     inner = model_of(model)
     if not isinstance(inner, Model):
         fitted = "; fit it first" if hasattr(model, "fit") else ""
-        raise DataError(f"a pipeline takes a Podium model or a fitted estimator, not {type(model).__name__}{fitted}")
+        raise DataError(f"model must be a Podium model or a fitted estimator, but got {type(model).__name__}{fitted}")
     if isinstance(inner, TreesOnBaseScores):
-        raise DataError("this model adds its trees to the scores of another model, which a pipeline does not have")
+        raise DataError("this model adds its trees to the scores of another model, which a pipeline cannot compute")
     if inner.feature_names is None and inner.n_features != len(features):
-        raise DataError(f"the model takes {inner.n_features} features, and the feature set has {len(features)}")
+        raise DataError(f"the model expects {inner.n_features} features, but the feature set has {len(features)}")
     missing = [name for name in inner.feature_names or () if name not in features.names]
     if missing:
         raise DataError(f"the feature set lacks the model's feature {missing[0]!r} ({len(missing)} in all)")

@@ -1,4 +1,4 @@
-"""Inverted arrays: for each term of a field the rows that hold it, by a counting sort of the forward arrays."""
+"""Inverted arrays, which list the rows that contain each term of a field; a counting sort of the forward arrays."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from podium.core.array_types import Int, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.features.spool import Spool
 
-ENTRIES_AT_ONCE = 1 << 26  # that are sorted in memory
+ENTRIES_AT_ONCE = 1 << 26  # entries to sort in memory at a time
 
 
 class Postings(NamedTuple):
-    """The rows that hold each term, and how often.
+    """The rows that contain each term, and how often.
 
     Attributes:
         starts: where each term's postings begin, and the end of the last.
-        rows: ascending within a term.
-        counts: of the term in each of these rows.
+        rows: the rows of each term in ascending order.
+        counts: the number of occurrences of the term in each of these rows.
 
     """
 
@@ -32,7 +32,7 @@ def invert(
     starts: Ints, terms: Int32s, counts: Int32s, n_terms: int, rows_spool: Spool, counts_spool: Spool,
     entries_at_once: int = ENTRIES_AT_ONCE,
 ) -> Postings:  # fmt: skip
-    """Make the inverted arrays of forward arrays, a range of terms at a time."""
+    """Invert forward arrays, a range of terms at a time."""
     posting_starts = np.zeros(n_terms + 1, np.int64)
     count_terms(terms, posting_starts[1:])
     np.cumsum(posting_starts, out=posting_starts)
@@ -61,7 +61,7 @@ def count_terms(terms: Int32s, counts: Ints) -> None:
 def scatter(
     starts: Ints, terms: Int32s, counts: Int32s, first: Int, last: Int, places: Ints, rows: Int32s, out: Int32s
 ) -> None:
-    """Write the row and count of each entry whose term is in `first` … `last` − 1 to the term's next place."""
+    """Write the row and count of each entry whose term is in `first` … `last` − 1 to the term's next position."""
     for row in range(len(starts) - 1):
         for entry in range(starts[row], starts[row + 1]):
             term = terms[entry]

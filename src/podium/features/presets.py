@@ -1,4 +1,4 @@
-"""Sets of features: a small one for any index, and those of MSLR-WEB and LETOR 4.0."""
+"""Feature sets: a small one for any index, and those of MSLR-WEB and LETOR 4.0."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def default(index: Index) -> FeatureSet:
     """Return a good, small set for the fields and attributes of an index.
 
     Args:
-        index: with positions, it gives phrases and spans as well.
+        index: the index; if it has positions, the set includes phrases and spans.
 
     Example:
         >>> from podium.features import Index, default
@@ -77,18 +77,18 @@ def mslr(
 ) -> FeatureSet:  # fmt: skip
     """Return the features of MSLR-WEB in their order, with the formulas and parameters of that data.
 
-    Where no term of the query occurs in a stream, features 111 to 125 have the smallest value among the query's other
-    candidates, as in MSLR-WEB: these values depend on the candidates, so they differ between offline and online
-    ranking if the candidates do.
+    If no query term occurs in a stream, features 111 to 125 have the smallest value among the query's other candidates,
+    as in MSLR-WEB. These values depend on the candidates, so they differ between offline and online ranking if the
+    candidates do.
 
     Args:
-        body, anchor, title, url: the fields of these streams, each a name or several names. Features of a stream that
-            is not given are left out. The stream *whole* consists of all that are given.
+        body, anchor, title, url: the fields of these streams, each one or several names. Features of a stream that is
+            not passed are omitted. The stream *whole* combines all that are passed.
         inlinks, outlinks, pagerank, siterank, quality, quality2, url_clicks, dwell: the attributes of features 128 to
-            133, 135 and 136; left out where not given.
+            133, 135 and 136; a feature is omitted if its attribute is not passed.
 
     Returns:
-        The set; its `left_out` lists the features of the 136 that are missing, with the reasons.
+        The set. Its `left_out` lists which of the 136 features are missing, with the reasons.
 
     Example:
         >>> from podium.features import mslr
@@ -166,7 +166,7 @@ class _Preset:
             raise DataError("pass the field of at least one stream, for example body='body'")
         whole = tuple(field for stream in given.values() for field in stream)
         if len(set(whole)) < len(whole):
-            raise DataError(f"each field belongs to one stream, but the streams are {given}")
+            raise DataError(f"each field must belong to one stream only, but the streams are {given}")
         self.streams = given | ({"whole": whole} if len(given) > 1 else {})
         self.features: list[Feature] = []
         self.left_out: list[str] = []
@@ -187,7 +187,7 @@ class _Preset:
             self.add(f"{title}, {name}", None if stream is None else make(stream), only)
 
     def ranking_functions(self) -> None:
-        """Add BM25 and three language models with the parameters that both sets have."""
+        """Add BM25 and three language models with the parameters of both sets."""
         self.by_stream("BM25", partial(BM25, k1=2.5, b=0.8, idf="robertson", scaled=True))
         self.by_stream("LMIR.ABS", partial(LMAbsolute, delta=0.7, missing="minimum"))
         self.by_stream("LMIR.DIR", partial(LMDirichlet, mu=2000.0, missing="minimum"))

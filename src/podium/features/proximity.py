@@ -36,7 +36,7 @@ class Proximity(Feature):
             )
 
     def slots(self, pairs: PairBlock) -> tuple[Ints, Ints, Ints, Int32s]:
-        """Return for each entry where its positions begin in the field, the starts of positions, and the positions."""
+        """Return where each entry's positions begin in the field, the starts of positions, and the positions."""
         self.check(pairs.index)
         matches = pairs.matches(self.fields)
         (field,) = matches.stream.fields
@@ -48,7 +48,7 @@ class Proximity(Feature):
 @register
 @dataclass(frozen=True, eq=False)
 class MinSpan(Proximity):
-    """Words in the smallest part of the field that contains every query term which the field contains.
+    """Length in words of the smallest part of the field that contains all query terms in the field.
 
     Example:
         >>> from podium.features import FeatureSet, Index
@@ -138,7 +138,7 @@ class Phrase(Proximity):
 
 @kernel
 def smallest_spans(slots: Ints, entry_starts: Ints, position_starts: Ints, positions: Int32s, out: Floats) -> None:
-    """Find the smallest span: the list that is at the smallest position moves on until one list ends."""
+    """Find the smallest span by advancing the list with the smallest position until one list ends."""
     places = np.empty(len(slots), np.int64)
     for pair in range(len(out)):
         first, last = entry_starts[pair], entry_starts[pair + 1]
@@ -176,7 +176,7 @@ def count_bigrams(
         for k in range(bigram_starts[query], bigram_starts[query + 1]):
             left, right = slots[entry + bigrams[k, 0]], slots[entry + bigrams[k, 1]]
             if left >= 0 and right >= 0:
-                goes_back = not is_ordered and left != right  # of a repeated word, each pair counts once
+                goes_back = not is_ordered and left != right  # for a repeated word, each pair counts once
                 first, last = position_starts[right], position_starts[right + 1]
                 for place in range(position_starts[left], position_starts[left + 1]):
                     position = positions[place]
@@ -192,7 +192,7 @@ def count_bigrams(
 
 @helper
 def holds(positions: Int32s, first: Int, last: Int, position: Int) -> bool:
-    """Whether a position is among some ascending ones."""
+    """Return whether a position is among ascending positions."""
     place = first + np.searchsorted(positions[first:last], position)
     return place < last and positions[place] == position  # type: ignore[no-any-return]
 

@@ -18,8 +18,8 @@ from podium.features.feature import Feature, TermSum, _quoted, register, shown_v
 from podium.features.matches import Matches, PairBlock, logarithm
 from podium.features.term_features import IDF, divided
 
-K1 = number("k1", bm25.K1, least=0, help="how late the weight of further occurrences of a term levels off")
-B = number("b", bm25.B, least=0, most=1, help="how much the length of the stream counts, from 0 to 1")
+K1 = number("k1", bm25.K1, least=0, help="the larger, the later the weight of further occurrences of a term saturates")
+B = number("b", bm25.B, least=0, most=1, help="the influence of the stream's length, 0 to 1")
 SCALED = flag("scaled", False, help="multiply by k1 + 1, as Lucene did before version 8, and as MSLR-WEB does")
 
 
@@ -31,10 +31,10 @@ class BM25(TermSum):
     The defaults are Lucene's since version 8. MSLR-WEB has `k1=2.5, b=0.8, idf=robertson, scaled=true`.
 
     Args:
-        k1: how late the weight of further occurrences of a term levels off.
-        b: how much the length of the stream counts, from 0 to 1.
+        k1: the larger, the later the weight of further occurrences of a term saturates.
+        b: the influence of the stream's length, 0 to 1.
         idf: the kind of idf, see `Matches.idf`.
-        scaled: multiply by k1 + 1, which changes no ranking.
+        scaled: whether to multiply by k1 + 1, which does not change rankings.
 
     Example:
         >>> from podium.features import parse
@@ -53,7 +53,7 @@ class BM25(TermSum):
     source: ClassVar[str] = "Robertson and Zaragoza 2009; Lucene 8"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return what each term adds."""
+        """Return the contribution of each term."""
         matches = pairs.matches(self.fields)
         weights = matches.idf(self.idf) * (self.k1 + 1.0 if self.scaled else 1.0)
         result = np.empty(len(matches.tf))
@@ -67,14 +67,14 @@ class BM25(TermSum):
 @register
 @dataclass(frozen=True, eq=False)
 class BM25F(TermSum):
-    """BM25 over several fields with weights: frequencies are weighted before they level off.
+    """BM25 over several weighted fields: frequencies are weighted before they saturate.
 
     Args:
-        weights: of the fields, 1 by default.
-        k1: how late the weight of further occurrences of a term levels off.
-        b: how much the length of each field counts, from 0 to 1.
+        weights: the weights of the fields, 1 by default.
+        k1: the larger, the later the weight of further occurrences of a term saturates.
+        b: the influence of each field's length, 0 to 1.
         idf: the kind of idf, see `Matches.idf`.
-        scaled: multiply by k1 + 1, which changes no ranking.
+        scaled: whether to multiply by k1 + 1, which does not change rankings.
 
     Example:
         >>> from podium.features import parse
@@ -103,7 +103,7 @@ class BM25F(TermSum):
         if len(weights) != len(self.fields):
             raise DataError(f"bm25f has {len(self.fields)} fields, but {len(weights)} weights")
         if not all(0 <= weight < math.inf for weight in weights):
-            raise DataError(f"weights of bm25f must be finite and not negative, but are {weights}")
+            raise DataError(f"weights of bm25f must be finite and non-negative, but are {weights}")
         object.__setattr__(self, "weights", weights)
 
     def _shown_field(self, k: int) -> str:
@@ -111,7 +111,7 @@ class BM25F(TermSum):
         return _quoted(self.fields[k]) + weight
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return what each term adds."""
+        """Return the contribution of each term."""
         matches = pairs.matches(self.fields)
         weighted = np.zeros(len(matches.term))
         weights = self.weights or (1.0,) * len(matches.stream.fields)
@@ -127,7 +127,7 @@ def bm25_entries(
     tf: Floats, pairs: Ints, terms: Ints, lengths: Floats, weights: Floats, mean: Number, k1: Number, b: Number,
     out: Floats,
 ) -> None:  # fmt: skip
-    """Compute what each entry adds to BM25, 0 for a term that does not occur."""
+    """Compute the contribution of each entry to BM25, 0 for a term that does not occur."""
     for k in range(len(tf)):
         norm = bm25_norm(lengths[pairs[k]], mean, k1, b)
         out[k] = bm25_weight(weights[terms[k]], tf[k], norm) if tf[k] > 0 else 0.0
@@ -176,7 +176,7 @@ class LuceneClassic(TermSum):
     undefined: ClassVar[str] = "T = 0"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return what each term adds, all factors included."""
+        """Return the contribution of each term, including all factors."""
         matches = pairs.matches(self.fields)
         idf = matches.idf("classic")
         squares = (idf * idf)[matches.term]
@@ -194,18 +194,18 @@ class LuceneClassic(TermSum):
 class LanguageModel(TermSum):
     """The logarithm of the probability of the query in a smoothed language model of the document.
 
-    Terms that no document of the collection has are left out: with p = 0 they would make every document −∞.
+    Terms that do not occur in the collection are ignored, because p = 0 would make every document −∞.
     """
 
     undefined: ClassVar[str] = "no term of the query occurs"
     left_out: ClassVar[str] = "; terms with p = 0 are left out"
 
     def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        """Return what is subtracted from tf, and the weights of tf and of p by pair."""
+        """Return the discount of tf, and the weights of tf and p by pair."""
         raise NotImplementedError
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return the logarithm of each term's probability, 0 for terms that are left out."""
+        """Return the logarithm of each term's probability, 0 for ignored terms."""
         matches = pairs.matches(self.fields)
         discount, by_tf, by_p = self.mixture(matches)
         p = matches.probabilities[matches.term]
@@ -214,7 +214,7 @@ class LanguageModel(TermSum):
         return logarithm(np.where(p > 0, probabilities, 1.0))
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the sums, NaN where no term occurs."""
+        """Return the sums, NaN if no term occurs."""
         return np.where(pairs.matches(self.fields).covered > 0, super().values(pairs), np.nan)
 
 
@@ -240,7 +240,7 @@ class LMJelinekMercer(LanguageModel):
 class LMDirichlet(LanguageModel):
     """Language model with Dirichlet smoothing."""
 
-    mu: float = number("mu", 2000.0, above=0, help="how many words of the collection are added to a document")()
+    mu: float = number("mu", 2000.0, above=0, help="number of words of the collection to add to a document")()
 
     name: ClassVar[str] = "lm_dirichlet"
     formula: ClassVar[str] = "Σ_t ln((tf + μ·p)/(L + μ)), μ = mu" + LanguageModel.left_out
@@ -256,7 +256,7 @@ class LMDirichlet(LanguageModel):
 class LMAbsolute(LanguageModel):
     """Language model with absolute discounting; U is the number of distinct words of the stream."""
 
-    delta: float = number("delta", 0.7, above=0, below=1, help="δ, what is subtracted from each frequency")()
+    delta: float = number("delta", 0.7, above=0, below=1, help="δ, the discount of each frequency")()
 
     name: ClassVar[str] = "lm_absolute"
     formula: ClassVar[str] = "Σ_t ln(max(tf − δ, 0)/L + δ·(U/L)·p), δ = delta" + LanguageModel.left_out

@@ -38,8 +38,8 @@ ROUNDING = 1.2e-7  # relative, of one float32 operation
 def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threads: int | None) -> list[Top]:
     """Return the rows and scores of the best k documents for each text, by a feature.
 
-    BM25 with an idf that is never negative is searched with pruning. For any other feature, all documents that hold one
-    of the terms are scored; those for which it is not defined are left out.
+    BM25 with a non-negative idf is searched with pruning. For any other feature, all documents that contain one of the
+    terms are scored, except those for which the feature is undefined.
     """
     feature.check(index)
     if isinstance(feature, BM25) and feature.idf == "lucene":
@@ -52,7 +52,7 @@ def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threa
 
 
 def _score_all(index: Index, text: str, k: int, feature: Feature, stream: StreamStatistics) -> Top:
-    """Return the best documents among all that hold a term of the query."""
+    """Return the best documents among all that contain a term of the query."""
     rows, _, begins, ends, _ = stream.posting_lists(term_ids(stream, [text])[0])
     matching = np.unique(np.concatenate([np.empty(0, np.int32), *map(rows.__getitem__, map(slice, begins, ends))]))
     matching = matching[index.is_live[matching]].astype(np.int64)
@@ -63,7 +63,7 @@ def _score_all(index: Index, text: str, k: int, feature: Feature, stream: Stream
 
 
 def term_ids(stream: StreamStatistics, texts: Sequence[str]) -> tuple[TermIds, Ints, Ints]:
-    """Return the distinct terms of some queries by their number in each field; the terms of each query, and starts."""
+    """Return the distinct terms of queries by their number in each field, the terms of each query, and their starts."""
     analyzers = tuple(dict.fromkeys(field.analyzer for field in stream.fields))
     queries = [list(dict.fromkeys(query_words(analyzers, text))) for text in texts]
     place = {term: k for k, term in enumerate(dict.fromkeys(term for query in queries for term in query))}
@@ -91,7 +91,7 @@ class Searcher:
     def __init__(self, index: Index, feature: BM25) -> None:
         self.fields, self.stream = feature.fields, statistics_of(index, feature.fields)
         self.k1, self.b, self.factor = feature.k1, feature.b, feature.k1 + 1.0 if feature.scaled else 1.0
-        self.id_ranks = index.id_ranks  # ties of scores go by ids
+        self.id_ranks = index.id_ranks  # ids break ties between scores
         self._scratch = threading.local()
 
     def is_outdated(self, index: Index) -> bool:
@@ -100,12 +100,12 @@ class Searcher:
 
     @cached_property
     def lengths(self) -> Floats:
-        """The words of each row."""
+        """The number of words of each row."""
         return self.stream.lengths(np.arange(len(self.stream.is_live)))
 
     @cached_property
     def norms(self) -> Float32s:
-        """What the length of each row adds to the denominator; infinite for removed documents, whose weight is 0."""
+        """The term of the denominator that depends on length; infinite for removed documents, so that they score 0."""
         norms = np.empty(len(self.stream.is_live), np.float32)
         fill_norms(self.lengths, self.stream.is_live, self.stream.mean_length, self.k1, self.b, norms)
         return norms
@@ -117,7 +117,7 @@ class Searcher:
             for first in range(0, len(texts), QUERIES_AT_ONCE)
             for begin, end in ranges(min(QUERIES_AT_ONCE, len(texts) - first), n_threads, 16)
         ]
-        _ = self.norms  # made once, before threads ask for it
+        _ = self.norms  # compute them before threads need them
         parts = map_threads(lambda span: self._top_block(texts[slice(*span)], k), spans, n_threads)
         return [result for part in parts for result in part]
 
@@ -134,7 +134,7 @@ class Searcher:
         return [(found[q, :n], scores[q, :n]) for q, n in enumerate(n_found.tolist())]
 
     def _sums(self) -> Float32s:
-        """Return zeros for every row, which the kernel leaves as zeros; each thread keeps its own."""
+        """Return the thread's array of zeros, one for every row, which the kernel resets to zeros."""
         if not hasattr(self._scratch, "sums"):
             self._scratch.sums = np.zeros(len(self.norms), np.float32)
         sums: Float32s = self._scratch.sums
@@ -143,7 +143,7 @@ class Searcher:
 
 @kernel
 def fill_norms(lengths: Floats, is_live: Bools, mean_length: Number, k1: Number, b: Number, norms: Float32s) -> None:
-    """Compute what the length of each row adds to the denominator, infinite for removed rows."""
+    """Compute the term of the denominator that depends on length, infinite for removed rows."""
     for row in range(len(norms)):
         norms[row] = bm25_norm(lengths[row], mean_length, k1, b) if is_live[row] else np.inf
 
@@ -156,7 +156,7 @@ def top_k(
 ) -> None:  # fmt: skip
     """Find the best rows for each query; `begins`, `ends` and `idf` of its terms are at `starts[q]` … `starts[q + 1]`.
 
-    `sums` are zeros before and after.
+    `sums` must be zeros, and are zeros again afterwards.
     """
     touched = np.empty(1024, np.int32)
     k = found_rows.shape[1]
@@ -209,7 +209,7 @@ def top_k(
                     score += bm25_weight(idf[t], counts[entry], norm)
             n = _offer(heap_rows, heap_scores, id_ranks, n, row, score)
         found[q] = n
-        while n > 0:  # the worst comes first
+        while n > 0:  # the worst first
             found_rows[q, n - 1], found_scores[q, n - 1] = heap_rows[0], heap_scores[0]
             n -= 1
             row, score = heap_rows[n], heap_scores[n]
@@ -221,7 +221,7 @@ def _add_list(
     rows: Int32s, counts: Int32s, begin: Int, end: Int, idf: Number, norms: Float32s, sums: Float32s,
     touched: Int32s, n_touched: Int,
 ) -> Int:  # fmt: skip
-    """Add a term's weights to the sums, and note the rows that had none before."""
+    """Add a term's weights to the sums, and record the rows that had none before."""
     weight_of_one = np.float32(idf)
     for entry in range(begin, end):
         row, count = rows[entry], np.float32(counts[entry])
@@ -239,7 +239,7 @@ def _kth_sum(sums: Float32s, touched: Int32s, n_touched: Int, k: Int, heap: Floa
     """Return the k-th largest sum."""
     for j in range(k):
         heap[j] = sums[touched[j]]
-    heap.sort()  # an ascending array is a heap whose least is first
+    heap.sort()  # an ascending array is a heap with the smallest element first
     for j in range(k, n_touched):
         value = sums[touched[j]]
         if value > heap[0]:
@@ -260,7 +260,7 @@ def _kth_sum(sums: Float32s, touched: Int32s, n_touched: Int, k: Int, heap: Floa
 
 @helper
 def _find(rows: Int32s, begin: Int, end: Int, row: Int) -> Int:
-    """Return the place of a row in an ascending list, −1 if it is not there."""
+    """Return the index of a row in an ascending list, or −1."""
     low, high = begin, end
     while low < high:
         middle = (low + high) >> 1
@@ -273,13 +273,13 @@ def _find(rows: Int32s, begin: Int, end: Int, row: Int) -> Int:
 
 @helper
 def _is_worse(score: Number, rank: Int, other: Number, other_rank: Int) -> Any:
-    """Return whether a document comes after another: a lower score, or the same and a later id."""
+    """Return whether a document ranks below another: it has a lower score, or the same score and a later id."""
     return score < other or (score == other and rank > other_rank)
 
 
 @helper
 def _offer(heap_rows: Ints, heap_scores: Floats, id_ranks: Int32s, n: Int, row: Int, score: Number) -> Int:
-    """Put a document into the heap, whose first is the worst; drop the worst if it is full. Return its size."""
+    """Add a document to the heap, whose first element is the worst; drop that if the heap is full. Return its size."""
     if n == len(heap_rows):
         if _is_worse(heap_scores[0], id_ranks[heap_rows[0]], score, id_ranks[row]):
             _sink(heap_rows, heap_scores, id_ranks, n, row, score)
@@ -297,7 +297,7 @@ def _offer(heap_rows: Ints, heap_scores: Floats, id_ranks: Int32s, n: Int, row: 
 
 @helper
 def _sink(heap_rows: Ints, heap_scores: Floats, id_ranks: Int32s, n: Int, row: Int, score: Number) -> None:
-    """Put a document in the place of the first of a heap of n, and restore the order."""
+    """Replace the first element of a heap of n by a document, and restore the order."""
     at = 0
     while True:
         child = 2 * at + 1

@@ -1,4 +1,4 @@
-"""Why a document has its score for a query, down to features and terms."""
+"""Explanations of a document's score for a query by features and terms."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class SearchExplanation:
     Attributes:
         query: the text of the query.
         document: the id of the document.
-        base, score: base + the sum of the contributions is the score.
-        method: how the contributions were found.
-        features: a row for each feature, the largest contribution first: its value and its contribution.
-        feature_terms: what each term of the query adds to the features that are sums over terms.
-        terms: a row for each term of the query and each text field that contains it: how often it occurs in the
-            document, and how many documents contain it in this field.
+        base, score: the score is the base plus the sum of all contributions.
+        method: how the contributions were computed.
+        features: a row for each feature with its value and contribution, the largest contribution first.
+        feature_terms: the contribution of each query term to the features that are sums over terms.
+        terms: a row for each query term and each text field that contains it: how often it occurs in the document, and
+            how many documents contain it in this field.
 
     Example:
         >>> import numpy as np, podium
@@ -68,7 +68,7 @@ class SearchExplanation:
         return {term: None if math.isnan(value) else value for term, value in added.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON has it."""
+        """Return the explanation in JSON types."""
         features = [record | {"terms": self._plain_terms(record["feature"])} for record in self.features.records()]
         return {
             "query": self.query, "document": self.document, "score": self.score, "base": self.base,

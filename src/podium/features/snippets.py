@@ -7,22 +7,22 @@ from collections.abc import Collection
 
 from podium.features.analyzer import Analyzer, _unicode_word
 
-CHARACTERS = 240  # of a snippet, about
-SEARCHED = 20_000  # characters of a text that are looked at: documents may be long
-SEPARATED = str.maketrans("_’ʼ", " ''")  # as the analyzer has it, each character in its place
-PAIR = 2  # characters of a word in scripts that are written without spaces
+CHARACTERS = 240  # approximate length of a snippet
+SEARCHED = 20_000  # characters to search, because documents may be long
+SEPARATED = str.maketrans("_’ʼ", " ''")  # as in the analyzer, without changing positions
+PAIR = 2  # characters of a word in scripts without spaces
 
 Span = tuple[int, int, str]  # begin, end and term of a match
 
 
 def snippet(text: str, analyzer: Analyzer, terms: Collection[str], characters: int = CHARACTERS) -> list[str]:
-    """Return a part of a text as pieces, in turn outside and inside of a match: every second piece matches.
+    """Return a part of a text as pieces that are alternately outside and inside a match: every second piece matches.
 
     Args:
         text: the text.
-        analyzer: of the field that the text belongs to.
-        terms: the terms of the query, as this analyzer gives them.
-        characters: the length of the part, about; it begins and ends between words.
+        analyzer: the analyzer of the field.
+        terms: the terms of the query according to this analyzer.
+        characters: the approximate length of the part, which begins and ends between words.
 
     Example:
         >>> english = Analyzer.parse("english")
@@ -44,7 +44,7 @@ def snippet(text: str, analyzer: Analyzer, terms: Collection[str], characters: i
 
 
 def matches_in(text: str, analyzer: Analyzer, terms: frozenset[str]) -> list[Span]:
-    """Return where words of a text match, in their order and without overlaps."""
+    """Return the matches in a text, in order and without overlaps."""
     spans: list[Span] = []
     if not terms:
         return spans
@@ -64,7 +64,7 @@ def matches_in(text: str, analyzer: Analyzer, terms: frozenset[str]) -> list[Spa
 
 
 def _pairs(word: str, start: int, analyzer: Analyzer, terms: frozenset[str]) -> list[Span]:
-    """Return the matching pairs of characters of a word; those that touch become one."""
+    """Return the matching pairs of characters of a word, joining adjacent ones."""
     spans: list[Span] = []
     for k in range(len(word) - PAIR + 1):
         term = next((one for one in analyzer.terms(word[k : k + PAIR]) if one in terms), None)
@@ -78,7 +78,7 @@ def _pairs(word: str, start: int, analyzer: Analyzer, terms: frozenset[str]) -> 
 
 
 def _window(text: str, spans: list[Span], characters: int) -> tuple[int, int]:
-    """Return begin and end of the part with the most distinct terms, then the most matches, then the earliest."""
+    """Return the start and end of the part with the most distinct terms, then the most matches, then the earliest."""
     if len(text) <= characters:
         return 0, len(text)
     starts = [first for first, _, _ in spans]

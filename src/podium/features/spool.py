@@ -20,8 +20,8 @@ class Spool:
     """An array that is written piece by piece.
 
     Args:
-        dtype: of its numbers.
-        path: the `.npy` file to write; None for memory.
+        dtype: the type of its numbers.
+        path: the `.npy` file to write; None to keep it in memory.
 
     """
 
@@ -48,13 +48,13 @@ class Spool:
         """Return the array, memory-mapped if it is in a file; the same one each time."""
         if self._array is None and self._file is not None and self.path is not None:
             self._file.seek(0)
-            self._write_header()  # NumPy leaves room for any length
+            self._write_header()  # NumPy's header has room for any length
             self._file.close()
             self._array = load_array(self.path)
         elif self._array is None:
             self._array = self._pieces.pop() if len(self._pieces) == 1 else np.empty(self.size, self.dtype)
             end = self.size
-            while self._pieces:  # each is freed as soon as it is copied, so memory never holds all numbers twice
+            while self._pieces:  # free each piece once it is copied, so that not all numbers are in memory twice
                 piece = self._pieces.pop()
                 self._array[end - len(piece) : end] = piece
                 end -= len(piece)
@@ -68,12 +68,12 @@ class Spool:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """The file that holds an array.
+    """The file of an array.
 
     Attributes:
         path: an `.npy` file.
         is_temporary: whether it may be moved to where it is needed.
-        array: what it holds.
+        array: its content.
 
     """
 

@@ -1,4 +1,4 @@
-"""Statistics and postings of a stream: one text field, or several taken together as one."""
+"""Statistics and postings of a stream: one text field, or several combined."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from podium.features.field import Field
     from podium.features.index import Index
 
-MOST_POSTINGS = 1 << 22  # of several fields, merged, that are remembered
-TermIds = list[Int32s]  # the number of each term in each field of a stream, −1 where the field lacks it
+MOST_POSTINGS = 1 << 22  # merged postings of several fields to cache
+TermIds = list[Int32s]  # the number of each term in each field of a stream, −1 if the field lacks it
 
 
 class StreamStatistics:
-    """The statistics of one field, or of several taken as one: lengths and occurrences add up.
+    """The statistics of one field, or of several combined, whose lengths and occurrences add up.
 
     Attributes:
         fields: the fields.
-        n_documents: N, the live documents of the index.
-        n_words: the words of the stream in all live documents.
-        mean_length: words per document, NaN without documents.
+        n_documents: N, the number of live documents of the index.
+        n_words: the number of words of the stream in all live documents.
+        mean_length: the mean number of words per document, NaN without documents.
 
     """
 
@@ -45,7 +45,7 @@ class StreamStatistics:
         self._lock = threading.Lock()
 
     def lengths(self, rows: Ints) -> Floats:
-        """Return the words of the stream in each document."""
+        """Return the number of words of the stream in each document."""
         return np.asarray(sum(field.lengths[rows].astype(np.float64) for field in self.fields))
 
     def occurrences(self, ids: TermIds) -> Floats:
@@ -70,9 +70,9 @@ class StreamStatistics:
         return self._frequencies[key]
 
     def posting_lists(self, ids: TermIds) -> tuple[Int32s, Int32s, Ints, Ints, Ints]:
-        """Return rows and counts, where each term's list begins and ends in them, and its live documents.
+        """Return rows and counts, where each term's list begins and ends, and its number of live documents.
 
-        Rows ascend within a list. Those of removed documents may be among them if the stream is one field.
+        Rows ascend within a list. They may include removed documents if the stream is a single field.
         """
         if len(self.fields) == 1:
             starts, rows, counts = self.fields[0].postings
@@ -93,7 +93,7 @@ class StreamStatistics:
         return rows, np.concatenate([nothing, *(counts for _, counts in merged.values())]), ends - sizes, ends, sizes
 
     def _merged_list(self, key: tuple[int, ...]) -> tuple[Int32s, Int32s]:
-        """Return the live rows that hold a term in any field, and its count in all fields."""
+        """Return the live rows that contain a term in any field, and its count over all fields."""
         known = self._merged.get(key)
         if known is not None:
             return known
@@ -111,7 +111,7 @@ class StreamStatistics:
         return rows, counts
 
     def distinct_words(self, rows: Ints) -> Floats:
-        """Return U, the distinct words of the stream in each document."""
+        """Return U, the number of distinct words of the stream in each document."""
         if len(self.fields) == 1:
             starts = self.fields[0].starts
             return (starts[rows + 1] - starts[rows]).astype(np.float64)
@@ -119,7 +119,7 @@ class StreamStatistics:
 
     @cached_property
     def _distinct_words(self) -> Floats:
-        """The distinct words of each row over all fields; terms of two fields are the same if their texts are."""
+        """The number of distinct words of each row over all fields; terms of fields are equal if their texts are."""
         numbers: dict[str, int] = {}
         terms, starts, before = [], [], 0
         for field in self.fields:
@@ -133,7 +133,7 @@ class StreamStatistics:
 
 
 def _taken(values: Int32s | Ints, ids: Int32s | Ints) -> Int32s | Ints:
-    """Return values by number; anything for −1, also where there are no values."""
+    """Return values by number; −1 gives an arbitrary value, even if there are no values."""
     return values[ids] if len(values) else np.zeros(len(ids), values.dtype)
 
 
@@ -141,7 +141,7 @@ def _taken(values: Int32s | Ints, ids: Int32s | Ints) -> Int32s | Ints:
 def merge_postings(
     rows: Int32s, counts: Int32s, other_rows: Int32s, other_counts: Int32s, is_live: Bools
 ) -> tuple[Int32s, Int32s]:
-    """Merge two ascending lists of rows; counts of a row in both add up, and removed rows of the second are dropped."""
+    """Merge two ascending lists of rows, adding the counts of common rows and dropping removed rows of the second."""
     size = len(rows) + len(other_rows)
     out_rows, out_counts = np.empty(size, np.int32), np.empty(size, np.int32)
     n, at, other = 0, 0, 0
@@ -177,9 +177,9 @@ _STATISTICS: WeakKeyDictionary[Index, dict[tuple[str, ...], StreamStatistics]] =
 
 
 def statistics_of(index: Index, names: tuple[str, ...]) -> StreamStatistics:
-    """Return the stream of some fields of an index, all of them if none is named; it lives as long as the index.
+    """Return the stream of some fields of an index, or of all fields, cached with the index.
 
-    A change of the index makes new arrays, and so a new stream.
+    A change of the index creates new arrays, hence a new stream.
     """
     fields = [index.fields[name] for name in names or index.fields]
     streams = _STATISTICS.setdefault(index, {})

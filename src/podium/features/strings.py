@@ -1,4 +1,4 @@
-"""Many strings as two arrays, in memory or memory-mapped."""
+"""A sequence of strings as two arrays, in memory or memory-mapped."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Ints
 
-LONGEST_SORTED = 64  # bytes of strings that NumPy sorts
+LONGEST_SORTED = 64  # bytes; longer strings are sorted by Python
 
 
 class Strings(Sequence[str]):
-    """Strings as UTF-8 bytes and the place where each begins.
+    """Strings as UTF-8 bytes and the position where each begins.
 
     Attributes:
-        starts: of each string, and the end of the last.
+        starts: where each string begins, and the end of the last.
         text: the bytes of all strings.
 
     """
@@ -29,7 +29,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
-        """Store strings."""
+        """Return a sequence of these strings."""
         encoded = [string.encode() for string in strings]
         starts = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(string) for string in encoded], out=starts[1:])
@@ -69,14 +69,14 @@ class Strings(Sequence[str]):
         """Return the indices of the strings in ascending order of code points, equal ones by index."""
         sizes = np.diff(self.starts)
         width = int(sizes.max()) if len(sizes) else 0
-        if not 0 < width <= LONGEST_SORTED or not self.text.all():  # NumPy drops NUL characters at the end
+        if not 0 < width <= LONGEST_SORTED or not self.text.all():  # NumPy drops trailing NULs
             strings = list(self)
             return np.array(sorted(range(len(strings)), key=strings.__getitem__), np.int64)
         table = np.zeros((len(self), width), np.uint8)
-        table[np.arange(width) < sizes[:, None]] = self.text  # the order of UTF-8 is that of code points
+        table[np.arange(width) < sizes[:, None]] = self.text  # UTF-8 sorts in the order of code points
         return np.argsort(table.view(f"S{width}").ravel(), kind="stable")
 
     @cached_property
     def place_of(self) -> dict[str, int]:
-        """The index of each string; of the last one where it occurs twice."""
+        """The index of each string; the last one if it occurs twice."""
         return {string: k for k, string in enumerate(self)}

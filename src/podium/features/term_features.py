@@ -18,7 +18,9 @@ IDF = choice(
     help="`lucene`: ln(1 + (N − n + ½)/(n + ½)), never negative; `robertson`: ln((N − n + ½)/(n + ½)), as in MSLR-WEB; "
     "`plain`: ln(N/(n + 1)); `classic`: 1 + ln(N/(n + 1))",
 )  # fmt: skip
-STATISTIC = choice("statistic", "sum", STATISTICS, help="over the query's distinct terms; the variance divides by T")
+STATISTIC = choice(
+    "statistic", "sum", STATISTICS, help="the statistic over the query's distinct terms; the variance divides by T"
+)
 
 
 @register
@@ -92,7 +94,7 @@ class StreamLength(Feature):
 @register
 @dataclass(frozen=True, eq=False)
 class QueryLength(Feature):
-    """Number of words in the query, repeated ones included."""
+    """Number of words in the query, including repetitions."""
 
     name: ClassVar[str] = "query_length"
     formula: ClassVar[str] = "words of the query, as the fields' analyzers split it"
@@ -198,6 +200,6 @@ def entry_lengths(matches: Matches) -> Floats:
 
 
 def divided(values: Floats, by: Floats, otherwise: float = np.nan) -> Floats:
-    """Return quotients, or another value where the divisor is 0."""
+    """Return quotients, or another value if the divisor is 0."""
     quotients: Floats = np.divide(values, by, out=np.full(len(values), otherwise), where=by != 0)
     return quotients

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns pairs of a query's text and a document's id into features.
+    """Converts pairs of a query's text and a document's id to features.
 
     Args:
         index: the documents.
-        features: a `FeatureSet`, or texts of features; those of `default` if None.
+        features: a `FeatureSet`, or texts of features; `default(index)` if None.
 
     Attributes:
         features_: the feature set, after `fit`.
@@ -42,7 +42,7 @@ class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.features = features
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the features; nothing is learnt."""
+        """Validate the features; there is nothing to learn."""
         self.features_ = default(self.index) if self.features is None else FeatureSet(self.features)
         self.features_.check(self.index)
         return self
@@ -51,7 +51,7 @@ class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return a row of features for each pair."""
         pairs = np.asarray(X, object)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise DataError(f"X must have two columns, query text and document id, but its shape is {pairs.shape}")
+            raise DataError(f"X must have two columns, query text and document id, but has shape {pairs.shape}")
         rows = self.index.rows(pairs[:, 1])
         if (rows < 0).any():
             raise DataError(f"the index has no document {pairs[rows < 0][0, 1]!r}")

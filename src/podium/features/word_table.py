@@ -1,4 +1,4 @@
-"""The distinct words of much text, numbered by a compiled hash table: what takes most of the time of indexing."""
+"""A compiled hash table that numbers the distinct words of text, which takes most of the time of indexing."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from podium.core.array_types import Bools, Bytes, Int, Int32s, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.features.analyzer import LONGEST_WORD
 
-SEPARATOR = "\x1f"  # between words that an analyzer has split already
+SEPARATOR = "\x1f"  # between words that an analyzer has already split
 _SEPARATOR, _APOSTROPHE, _FULL_STOP, _COMMA = 0x1F, ord("'"), ord("."), ord(",")
 _LETTER, _DIGIT = 1, 2  # kinds of ASCII characters; 0 separates words
 KINDS: Bytes = np.zeros(256, np.uint8)
 KINDS[list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] = _LETTER
 KINDS[list(b"0123456789")] = _DIGIT
 LOWER = np.array([ord(chr(c).lower()) if c < 128 else c for c in range(256)], np.uint8)
-_DOCUMENT, _AT, _N_WORDS, _N_ENTRIES = range(4)  # what `number_words` goes on from
+_DOCUMENT, _AT, _N_WORDS, _N_ENTRIES = range(4)  # the state from which `number_words` resumes
 
 
 class WordTable:
-    """Distinct words, numbered as they are first seen."""
+    """Distinct words, numbered in order of first occurrence."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.seed = int.from_bytes(os.urandom(8))  # hostile text cannot choose words that share slots
+        self.seed = int.from_bytes(os.urandom(8))  # so that hostile text cannot choose words with colliding slots
         self.hashes: UInt64s = np.empty(1 << 14, np.uint64)
         self.starts: Ints = np.zeros((1 << 14) + 1, np.int64)
         self.bytes: Bytes = np.empty(1 << 17, np.uint8)  # of all words
         self.slots: Int32s = np.full(1 << 15, -1, np.int32)
 
     def number(self, documents: Sequence[bytes], is_split: Sequence[bool]) -> tuple[Int32s, Ints]:
-        """Return the number of each word of some documents, and where the words of each document end.
+        """Return the number of each word of documents, and where the words of each document end.
 
         Args:
-            documents: ASCII text, which is split by the rule of `podium.features.analyzer`; or words in UTF-8 with
-                `SEPARATOR` between them.
-            is_split: whether each document is of the second kind.
+            documents: ASCII text, to split by the rule of `podium.features.analyzer`, or words in UTF-8 separated by
+                `SEPARATOR`.
+            is_split: whether each document is already split.
 
         """
-        text = np.frombuffer(bytearray().join(documents), np.uint8)  # writable, as kernels take arrays
+        text = np.frombuffer(bytearray().join(documents), np.uint8)  # writable, the type that kernels are compiled for
         ends = np.cumsum([len(document) for document in documents], dtype=np.int64)
         words, word_ends = np.empty(len(text) // 2 + len(documents) + 1, np.int32), np.empty(len(documents), np.int64)
         state, seed = np.array([0, 0, 0, self.size]), np.uint64(self.seed)
@@ -72,7 +72,7 @@ def number_words(
     text: Bytes, ends: Ints, is_split: Bools, kinds: Bytes, lower: Bytes, seed: Any, state: Ints, words: Int32s,
     word_ends: Ints, hashes: UInt64s, starts: Ints, known: Bytes, slots: Int32s,
 ) -> Any:  # fmt: skip
-    """Number the words of documents; return False where the table is full, to be called again with a larger one."""
+    """Number the words of documents; return False if the table is full, to resume with a larger one."""
     document, at, n_words, n_entries = state[_DOCUMENT], state[_AT], state[_N_WORDS], state[_N_ENTRIES]
     while document < len(ends):
         end, split = ends[document], is_split[document]
@@ -98,7 +98,7 @@ def number_words(
 
 @helper
 def _split_end(text: Bytes, at: Int, end: Int) -> Int:
-    """Return where the word ends that begins at a byte, at a separator."""
+    """Return the end of the word that begins at a byte, up to a separator."""
     while at < end and text[at] != _SEPARATOR:
         at += 1
     return at
@@ -106,7 +106,7 @@ def _split_end(text: Bytes, at: Int, end: Int) -> Int:
 
 @helper
 def _word_end(text: Bytes, at: Int, end: Int, kinds: Bytes) -> Int:
-    """Return where the ASCII word ends that begins at a byte."""
+    """Return the end of the ASCII word that begins at a byte."""
     kind = kinds[text[at]]
     while True:
         at += 1
@@ -132,7 +132,7 @@ def _find_or_add(
     text: Bytes, at: Int, last: Int, split: Any, lower: Bytes, seed: Any, size: Int, hashes: UInt64s, starts: Ints,
     known: Bytes, slots: Int32s,
 ) -> Int:  # fmt: skip
-    """Return the number of a word, the next one if it is new; −1 if there is no room for it."""
+    """Return the number of a word, a new one if necessary; −1 if there is no room for it."""
     value = seed
     for k in range(at, last):
         character = text[k] if split else lower[text[k]]
