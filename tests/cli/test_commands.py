@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import podium
+from podium.estimators import AdaRank, RankBoost
 from podium.estimators.parameters import MODELS
 from tests.commands import PODIUM, run
 
@@ -117,7 +118,7 @@ def test_warnings_go_to_standard_error(tmp_path):
     done = run("describe", tmp_path / "a.txt")
     assert done.returncode == 0
     assert done.stderr.startswith("podium: warning: ")
-    assert "line 3: query '1' comes back" in done.stderr
+    assert "line 3: query '1' returns" in done.stderr
 
 
 def test_a_closed_pipe_is_quiet(sample):
@@ -268,7 +269,7 @@ def test_train_score_and_inspect(sample, tmp_path):
     (tmp_path / "short.txt").write_text("".join(" ".join(line.split()[:4]) + "\n" for line in text))
     short = run("score", model, tmp_path / "short.txt")
     assert short.returncode == 1
-    assert "the model needs the feature '3', which the data lacks" in short.stderr
+    assert "the data lacks the feature '3' of the model" in short.stderr
     assert "most important features" in run("inspect", model).stdout
     assert json.loads(run("inspect", model, "--json").stdout)["digest"] == expected.digest()
     assert run("inspect", model, "--trees").stdout.startswith("tree 0")
@@ -283,7 +284,7 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
         ("train", "lambdamart", sample, "--config", tmp_path / "odd.toml"): "has no parameter 'colour'",
         ("train", "lambdamart", sample, "--config", tmp_path / "read.toml"): "[reading] has no option 'colour'",
         ("train", "lambdamart", sample, "--patience", 3): "patience needs validation data",
-        ("score", sample, sample): "is not a model file",
+        ("score", sample, sample): "is not a Podium model",
         ("train", "lambdamart", sample, "--checkpoint-every", 0): "every must be a whole number",
         ("inspect", tmp_path / "none"): "cannot be opened",
     }
@@ -305,13 +306,22 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
         ("mcrank", ["--expects", "gain"], lambda: podium.McRank(3, expects="gain")),
         ("ordinal-mart", [], lambda: podium.OrdinalMART(3)),
         ("linear", [], lambda: podium.LinearRanker(n_iterations=3)),
+        ("linear", ["--objective", "pairwise(squared_hinge)", "--l2", 0.1],
+         lambda: podium.LinearRanker(n_iterations=3, objective="pairwise(squared_hinge)", l2=0.1)),
+        ("adarank", ["--repeats"], lambda: AdaRank(n_iterations=3, repeats=True)),
+        ("rankboost", [], lambda: RankBoost(3)),
         ("prank", ["--no-averaged"], lambda: podium.PRank(epochs=3, averaged=False)),
         ("additive-groves", ["--n-trees-in-grove", 2, "--alpha", 0.2, "--training", "slow"],
          lambda: podium.AdditiveGroves(3, 2, 0.2, training="slow")),
     ],
 )  # fmt: skip
 def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, options, expected):
-    sizes = {"linear": "--n-iterations", "prank": "--epochs", "additive-groves": "--n-groves"}
+    sizes = {
+        "linear": "--n-iterations",
+        "adarank": "--n-iterations",
+        "prank": "--epochs",
+        "additive-groves": "--n-groves",
+    }
     size = sizes.get(model, "--n-trees")
     done = run("train", model, sample, size, 3, *options, "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -325,16 +335,16 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
     assert np.array_equal([float(line) for line in scores.stdout.split()], fitted.predict(podium.read(sample)))
     assert json.loads(run("inspect", file, "--json").stdout)["digest"] == fitted.digest()
     if model == "linear":
-        assert "has no trees to be cut" in run("score", file, sample, "--n-trees", 2).stderr
+        assert "--n-trees needs a model of trees" in run("score", file, sample, "--n-trees", 2).stderr
         assert "has no trees" in run("inspect", file, "--trees").stderr
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--model", "forest"], "there is no model 'forest'; there are ranker, lambdamart, ranknet-trees"),
-        (["--model", "linear"], "a model is named first: podium train linear DATA…"),
-        (["--model=mcrank"], "a model is named first: podium train mcrank DATA…"),
+        (["--model", "forest"], "there is no model 'forest'; choose from ranker, lambdamart, ranknet-trees"),
+        (["--model", "linear"], "there is no option --model: write podium train linear DATA…"),
+        (["--model=mcrank"], "there is no option --model: write podium train mcrank DATA…"),
         (["lambdamart", "--objective", "lambda(ndgc)"], "ndgc"),
         (["lambdamart", "--objective", "lamda(ndcg)"], "there is no 'lamda' (did you mean 'lambda'?)"),
         (["lambdamart", "--objective", "local()"], "use the step 'gradient'"),
@@ -352,13 +362,13 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
     [
         (
             ["linear", "--n-leaves", 3],
-            "linear has no option --n-leaves; it is one of ranker, lambdamart, ranknet-trees",
+            "linear has no option --n-leaves; these models do: ranker, lambdamart, ranknet-trees",
         ),
-        (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; it is one of ranknet, lambdarank"),
+        (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; these models do: ranknet, lambdarank"),
         (["--hidden", 3], "ranker has no option --hidden"),
         (["linear", "--checkpoint-every", 2], "No such option: --checkpoint-every"),
         (["mcrank", "--num-leaves", 2], "(Possible options: --n-leaves)"),
-        (["lambda-mart"], "there is neither a model nor a file 'lambda-mart' (did you mean 'lambdamart'?)"),
+        (["lambda-mart"], "'lambda-mart' is neither a model nor a file (did you mean 'lambdamart'?)"),
     ],
 )
 def test_options_and_models_that_do_not_go_together(sample, arguments, words):
@@ -411,7 +421,7 @@ def test_groups_of_queries(tmp_path):
     assert [(row["group"], row["mean"]) for row in json.loads(done.stdout)] == [("0", 1.0), ("1", 0.5), ("all", 0.75)]
     done = run("evaluate", tmp_path / "a.csv", "feature:x", "--by", "x")
     assert done.returncode == 1
-    assert "by='x' differ within one query" in done.stderr
+    assert "by='x' must be constant within a query" in done.stderr
 
 
 def test_combine_adapt_and_committee(sample, tmp_path):

@@ -66,7 +66,7 @@ def test_each_question_has_a_picture(run, folder):
 
 
 def test_questions_that_do_not_go_together(run):
-    with pytest.raises(DataError, match="are different questions"):
+    with pytest.raises(DataError, match="exclude each other"):
         run("--document", 1, "--above", 1, 2)
-    with pytest.raises(DataError, match="name it with --query"):
+    with pytest.raises(DataError, match="add --query"):
         run("--model-b", "b.podium")

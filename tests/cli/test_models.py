@@ -88,7 +88,7 @@ def test_models_are_compared_each_with_its_own_reading(text, tmp_path):
     for words in (("combine", first, second, text), ("adapt", first, text, "--other", second)):
         done = run(*words)
         assert done.returncode == 1
-        assert "need data that is read differently (normalize None and zscore)" in done.stderr
+        assert "were trained on data read differently (normalize None and zscore)" in done.stderr
 
 
 def test_features_are_called_as_the_text_numbers_them(text, tmp_path):
@@ -108,7 +108,7 @@ def test_a_narrower_file_is_refused(text, tmp_path):
     (tmp_path / "narrow.txt").write_text("1 qid:1 0:2 1:1\n0 qid:1 0:1 1:1\n")
     refused = run("score", model, tmp_path / "narrow.txt")
     assert refused.returncode == 1
-    assert "the model needs the feature '2', which the data lacks (2 in all)" in refused.stderr
+    assert "the data lacks the feature '2' of the model (2 missing in all)" in refused.stderr
     (tmp_path / "sparse.txt").write_text("1 qid:1 0:2 1:1\n0 qid:1 1:1\n")
     accepted = run("score", model, tmp_path / "sparse.txt")
     assert accepted.returncode == 0

@@ -104,20 +104,20 @@ def test_runs_that_cannot_be_drawn(sample, finished, tmp_path, monkeypatch):
         if content:
             (tmp_path / name / "history.json").write_text(content)
     for name, expected in {
-        "nowhere": "there is no such folder; name the folder of a run",
-        sample: "it is a file; name the folder of a run",
-        "empty": "it is written when a run of podium train ends",
-        "blind": "the run had no validation data, so nothing was measured; train with --valid",
-        "odd": "must hold lists of numbers by name",
-        "texts": "must hold lists of numbers by name",
+        "nowhere": "does not exist: pass the output folder of podium train",
+        sample: "is a file: pass the output folder of podium train",
+        "empty": "podium train writes it when a run finishes",
+        "blind": "nothing was measured because the run had no validation data; train with --valid",
+        "odd": "expected lists of numbers",
+        "texts": "expected lists of numbers",
         "torn": "history.json: cannot be read",
     }.items():
         with pytest.raises(DataError, match=expected):
             run("plot", tmp_path / name)
     (tmp_path / "empty" / "checkpoint.podium").touch()
-    with pytest.raises(DataError, match="the same podium train command goes on with it"):
+    with pytest.raises(DataError, match="run the same podium train command to resume it"):
         run("plot", tmp_path / "empty")
-    with pytest.raises(DataError, match=r"ends in \.svg, \.png, \.html, \.json, not '\.pdf'"):
+    with pytest.raises(DataError, match=r"end in one of \.svg, \.png, \.html, \.json, but got '\.pdf'"):
         run("plot", finished, "-o", tmp_path / "a.pdf")
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(MissingExtraError, match=r"a chart needs altair.*pip install '\.\[report\]'"):
@@ -153,13 +153,13 @@ def test_ctrl_c_while_watching(sample, tmp_path):
     code, shown = in_terminal(*command, "-o", tmp_path / "run", interrupt_at="now 0.")
     assert code == 130, shown
     after = shown.rsplit("\x1b[?25h", 1)[1]
-    assert after.replace("\r\n", "").startswith("podium: stopped; the same command goes on from")
+    assert after.replace("\r\n", "").startswith("podium: stopped; run the same command to resume from")
     assert "Traceback" not in shown
     assert (tmp_path / "run" / "checkpoint.podium").exists()
 
 
 def test_what_can_be_watched(sample, tmp_path, capsys):
-    with pytest.raises(DataError, match="--watch draws what is measured on validation data: give --valid"):
+    with pytest.raises(DataError, match="--watch needs validation data: add --valid"):
         run("train", sample, "--watch", "-o", tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(Exception, match="No such option: --watch"):

@@ -39,7 +39,7 @@ def test_a_run_becomes_a_page(files, capsys):
         shown = next(row["mean"] for row in page.table("Means over") if row["data"] == name)
         assert shown == f"{podium.evaluate(data, model, AP).means[AP]:.4f}"
     assert "valid/ndcg@10" in page.words("learning")
-    facts = {row["fact"]: row["value"] for row in page.table("What the result depends on")}
+    facts = {row["fact"]: row["value"] for row in page.table("Model, data and versions")}
     assert facts["digest of the model"] == model.digest()
     assert facts["Podium (run)"] == podium.__version__
     assert facts["command"] == f"podium train --config {folder}/config.toml --output FOLDER"
@@ -53,9 +53,9 @@ def test_other_systems_and_missing_data_are_named_for_people(files, tmp_path):
         "--timing", "-o", tmp_path / "a.html")  # fmt: skip
     text = (tmp_path / "a.html").read_text()
     assert "_Scored" not in text
-    system = next(row for row in Page(text).table("The systems") if row["system"] == "b")
+    system = next(row for row in Page(text).table("Systems") if row["system"] == "b")
     assert system["what it is"] == "scores"
-    assert "There is no validation data: report(…, valid=…), or podium train … --valid FILE." in text
+    assert "There is no validation data: use report(…, valid=…), or podium train … --valid FILE." in text
 
 
 def test_the_command_that_is_named_repeats_the_run(files, tmp_path):
@@ -74,12 +74,14 @@ def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
     assert {row["data"] for row in page.table("Means over")} == {"valid", "train"}
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace("train.txt", "gone.txt"))
-    with pytest.warns(PodiumWarning, match=r"gone\.txt, which .*does not exist any more: .* without the train data"):
+    with pytest.warns(
+        PodiumWarning, match=r"does not cover the train data: .*gone\.txt, which .*does not exist any more"
+    ):
         run("report", tmp_path / "run", "--queries", 1)
     (tmp_path / "run" / "run.json").write_text("[1]")
-    with pytest.raises(FileFormatError, match="must hold texts by name"), pytest.warns(PodiumWarning):
+    with pytest.raises(FileFormatError, match="expected strings by name"), pytest.warns(PodiumWarning):
         run("report", tmp_path / "run")
-    with pytest.raises(DataError, match="there is no such folder; name the folder of a run"):
+    with pytest.raises(DataError, match="does not exist: pass the output folder of podium train"):
         run("report", tmp_path / "nowhere")
 
 

@@ -54,7 +54,10 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
         ended, err = broken_off(number, random.randint(3, 30), *command)  # the first line says where it goes on from
         assert ended == code, err
-        assert err.splitlines()[-1] == f"podium: stopped; the same command goes on from {folder / 'checkpoint.podium'}"
+        assert (
+            err.splitlines()[-1]
+            == f"podium: stopped; run the same command to resume from {folder / 'checkpoint.podium'}"
+        )
         assert "Traceback" not in err
         assert "Error" not in err
         assert names(folder) == {"checkpoint.podium", "config.toml"}
@@ -64,7 +67,7 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
     (folder / ".checkpoint.podium.abcd1234").write_text("of a killed process")
     ended, err = broken_off(signal.SIGKILL, random.randint(3, 30), *command, "--checkpoint-every", 1)
     assert ended == -signal.SIGKILL
-    assert f"going on from {folder / 'checkpoint.podium'}" in err
+    assert f"resuming from {folder / 'checkpoint.podium'}" in err
     assert podium.load(folder / "checkpoint.podium").n_trees > trees
     assert not (folder / ".checkpoint.podium.abcd1234").exists()
     done = run(*command)
@@ -82,7 +85,7 @@ def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
     for again in (command, [*command, "--n-leaves", 3]):
         refused = run(*again)
         assert refused.returncode == 1
-        assert "the run is finished" in refused.stderr
+        assert "so this run has finished" in refused.stderr
         assert "--overwrite" in refused.stderr
         assert (folder / "model.podium").read_bytes() == before
     (folder / "checkpoint.podium").write_bytes(b"of another run")
@@ -91,7 +94,7 @@ def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
     assert names(folder) == {"model.podium", "history.json", "config.toml", "run.json"}
     assert (folder / "model.podium").read_bytes() != before
     own = run("train", "lambdamart", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
-    assert "cannot be the submodel and be replaced" in own.stderr
+    assert "is the submodel, so it cannot be replaced" in own.stderr
     assert (folder / "model.podium").exists()
 
 
@@ -123,7 +126,7 @@ def test_a_net_is_stopped_and_resumed_to_the_same_model(sample, tmp_path):
 def test_what_has_no_checkpoint_says_so(sample, tmp_path):
     ended, err = broken_off(signal.SIGTERM, 1, "train", "committee", sample, "-o", tmp_path / "run")
     assert ended == 143
-    assert "nothing to keep, the same command begins anew" in err
+    assert "there is no checkpoint yet, so the same command starts over" in err
     assert names(tmp_path / "run") == {"config.toml"}
 
 
@@ -147,9 +150,9 @@ def test_two_runs_do_not_share_a_folder(sample, tmp_path):
     fcntl.flock(held, fcntl.LOCK_EX)
     refused = run("train", "lambdamart", sample, "--n-trees", 2, "-o", folder)
     assert refused.returncode == 1
-    assert "another run is at work there" in refused.stderr
+    assert "is in use by another run" in refused.stderr
     os.close(held)
     assert run("train", "lambdamart", sample, "--n-trees", 2, "-o", folder).returncode == 0
     link.mkdir()
     (link / "model.podium").symlink_to(tmp_path / "nowhere" / "model.podium")
-    assert "the run is finished" in run("train", "lambdamart", sample, "--n-trees", 2, "-o", link).stderr
+    assert "so this run has finished" in run("train", "lambdamart", sample, "--n-trees", 2, "-o", link).stderr

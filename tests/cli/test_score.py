@@ -182,7 +182,7 @@ def test_an_error_in_a_later_block_leaves_nothing_behind(old, folder, tmp_path, 
     with pytest.raises(FileFormatError, match="line 11"):
         score(folder / "trees.podium", tmp_path / "bad.txt")
     assert len(capsys.readouterr().out.splitlines()) == 8  # two blocks came before
-    with pytest.raises(DataError, match="the model needs the feature '5', which the data lacks"):
+    with pytest.raises(DataError, match="the data lacks the feature '5' of the model"):
         score(folder / "trees.podium", folder / "dense.txt", "-o", output)
     assert not old or output.read_text() == old
 
@@ -193,7 +193,7 @@ def test_what_is_wrong_with_the_whole_file_is_told_once(folder, monkeypatch):
         warnings.simplefilter("always")
         score(folder / "trees.podium", folder / "narrow.txt")
         score(folder / "parquet.podium", folder / "g.parquet")  # only some blocks have no category that is known
-    assert ["the data ends with feature 4 of 6" in str(one.message) for one in told] == [True]
+    assert ["the data has 4 of the model's 6 features" in str(one.message) for one in told] == [True]
 
 
 class Terminal(io.StringIO):

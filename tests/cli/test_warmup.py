@@ -35,7 +35,7 @@ for line in sys.stdin.read().splitlines():
             sys.exit(f"podium {line}: {end.code}")
 """
 FEW = {
-    "linear": "", "prank": "--epochs 1", "ranknet": "--epochs 1", "lambdarank": "--epochs 1",
+    "linear": "", "adarank": "", "prank": "--epochs 1", "ranknet": "--epochs 1", "lambdarank": "--epochs 1",
     "additive-groves": "--n-groves 1 --n-trees-in-grove 1",
 }  # fmt: skip
 COMMANDS = """

@@ -106,9 +106,9 @@ def test_probabilities_get_better_with_training():
 def test_what_makes_no_sense_is_refused(data, scores):
     for options, problem in (
         ({"sigma": 0}, "sigma must be positive"), ({"bins": 0}, "bins must be"), ({"bins": 1001}, "bins must be"),
-        ({"labels": "clicks"}, "no labels 'clicks'"), ({"preferences": True}, "preferences: the data has none"),
+        ({"labels": "clicks"}, "no labels 'clicks'"), ({"preferences": True}, "the data has no preferences"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=problem):
             calibration(scores, data, **options)
-    with pytest.raises(DataError, match="no pair of documents"):
+    with pytest.raises(DataError, match="no pairs to compare with"):
         calibration(scores, data.replace(relevance=np.ones(300)))

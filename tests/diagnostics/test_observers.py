@@ -160,7 +160,7 @@ def test_weights_of_a_line_search(data):
     model = LambdaMART(4, 4, step="line-search").fit(data, observers=[watch, lambda r: weights.append(r.weights[0])])
     assert watch.result().weights.tolist() == weights == model.history_["alpha"]
     assert len(set(weights)) > 1
-    with pytest.raises(DataError, match="one tree in each round"):
+    with pytest.raises(DataError, match="one tree per round"):
         LinearRanker(n_iterations=1).fit(data, observers=[WatchLineSearch()])
 
 
@@ -213,19 +213,20 @@ def test_observers_of_ones_own(data):
     assert np.isnan(spread[0])
     assert 0 < spread[1] < spread[2]
     for wrong, problem in (
-        ({"a": "b"}, "numbers by name, not 'a': 'b'"), ({3: 1.0}, "numbers by name"), ({"a": True}, "numbers by name"),
-        ({"valid/ndcg@10": 1.0}, "from elsewhere"),
+        ({"a": "b"}, "numbers by name, but returned 'a': 'b'"), ({3: 1.0}, "numbers by name"),
+        ({"a": True}, "numbers by name"),
+        ({"valid/ndcg@10": 1.0}, "already in the history"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=problem):
             LambdaMART(1).fit(data, valid=data, observers=[lambda r, wrong=wrong: wrong])
-    with pytest.raises(DataError, match="from elsewhere"):
+    with pytest.raises(DataError, match="already in the history"):
         LambdaMART(1).fit(data, observers=[lambda r: {"a": 1}, lambda r: {"a": 1}])
 
 
 def test_what_makes_no_sense_is_refused(data):
     for make, problem in (
         (lambda: WatchTopLabels(0), "k must be"), (lambda: WatchRankChanges(every=0), "every must be"),
-        (lambda: WatchMeasures(()), "measures must name"), (lambda: WatchMeasures("nonsense"), "measure"),
+        (lambda: WatchMeasures(()), "at least one measure"), (lambda: WatchMeasures("nonsense"), "measure"),
         (lambda: WatchLambdaShares(3), "objective must be"), (lambda: WatchAgreement(other=3), "other must be"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=problem):
@@ -233,18 +234,22 @@ def test_what_makes_no_sense_is_refused(data):
     debiased = Debiased(Lambda("ndcg"))
     for observer, problem, ranker in (
         (WatchTopLabels(labels="stars"), "labels: the data has no labels 'stars'", LambdaMART(1)),
-        (WatchLambdaShares(of_labels=[9]), "of_labels: no document has a label 9.0; there are 0, 1", LambdaMART(1)),
+        (
+            WatchLambdaShares(of_labels=[9]),
+            "of_labels: no document has a label 9.0; the labels are 0, 1",
+            LambdaMART(1),
+        ),
         (WatchLambdaShares(), "not a sum over pairs", MART(1)),
         (WatchAgreement("pairwise"), "both objectives have the labels 'relevance'", LambdaMART(1)),
-        (WatchLambdaShares(), "learns while it trains", LambdaMART(1, objective=debiased)),
-        (WatchLambdaShares(), "has no objective: give one", LinearRanker(method="ascent", n_iterations=1)),
+        (WatchLambdaShares(), "learns during training", LambdaMART(1, objective=debiased)),
+        (WatchLambdaShares(), "has no objective: pass one", LinearRanker(method="ascent", n_iterations=1)),
     ):
         train = data.replace(positions=np.ones(len(data))) if "learns" in problem else data
         with pytest.raises(DataError, match=problem):
             ranker.fit(train, observers=[observer])
-    with pytest.raises(DataError, match="WatchTopLabels has seen no training"):
+    with pytest.raises(DataError, match="WatchTopLabels has not observed training"):
         WatchTopLabels().result()
-    with pytest.raises(DataError, match="history has nothing that WatchTopLabels saw"):
+    with pytest.raises(DataError, match="history has no records of WatchTopLabels"):
         WatchTopLabels().result({"valid/ndcg@10": [0.5]})
     many = data.replace(relevance=np.arange(len(data)) / 90)
     with pytest.raises(DataError, match="180 distinct values"):

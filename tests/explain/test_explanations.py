@@ -63,9 +63,9 @@ def test_submodels(data, trees):
     assert explained.names[-1] == "scores of first"
     assert adds_up(explained, on_scores.predict(data))
     np.testing.assert_array_equal(explained.values[:, -1], 0.5 * first(data))
-    with pytest.raises(DataError, match=r"goes on from the scores of first"):
+    with pytest.raises(DataError, match=r"continues from the scores of first"):
         on_scores.model_.explain(data)
-    with pytest.raises(DataError, match="leave base_scores out"):
+    with pytest.raises(DataError, match="omit base_scores"):
         explain(trees, data, base_scores=first(data))
 
 
@@ -107,7 +107,7 @@ def test_nets_have_integrated_gradients(data):
     weights = net.module.layers[0].weight.detach().double().numpy()[0]  # without hidden units all is linear
     np.testing.assert_allclose(net.explain(data).values, weights * net.inputs(data.features), atol=1e-6)
     lists = podium.LambdaRank(net=podium.neural.ListTransformer(5, width=4), epochs=1, n_threads=1).fit(data)
-    with pytest.raises(DataError, match="sees whole lists"):
+    with pytest.raises(DataError, match="scores whole lists"):
         lists.explain(data)
     assert net.explain(data.features[:0]).values.shape == (0, 5)
     assert torch.is_grad_enabled()
@@ -116,7 +116,7 @@ def test_nets_have_integrated_gradients(data):
 def test_models_without_exact_contributions_say_so(data, trees):
     with pytest.raises(DataError, match="is an expected label"):
         podium.McRank(n_trees=2).fit(data).explain(data)
-    with pytest.raises(DataError, match="there is nothing to see inside a function"):
+    with pytest.raises(DataError, match="supports Podium's models and estimators, but got a function"):
         explain(lambda given: given.feature(0), data)
 
 
@@ -135,9 +135,9 @@ def test_a_pair_adds_up_to_the_gap(found, data):
 
 def test_documents_are_found(found, data):
     assert found.row_of("D17") == found.row_of(17) == found.row_of("17") == 17
-    with pytest.raises(DataError, match="no row has it as its id; name it by the number"):
+    with pytest.raises(DataError, match="no row has this id; pass its row number"):
         found.row_of("nobody")
-    with pytest.raises(DataError, match="there is no row 240; they are numbered 0 to 239"):
+    with pytest.raises(DataError, match="there is no row 240; rows are numbered 0 to 239"):
         found.of_document(240)
     with pytest.raises(DataError, match="there is no query 'none'"):
         found.query("none")
@@ -148,7 +148,7 @@ def test_documents_are_found(found, data):
 def test_ids_that_several_queries_have(trees, data):
     repeated = data.replace(document_ids=[f"D{k % 12}" for k in range(len(data))])
     explained = trees.explain(repeated)
-    with pytest.raises(DataError, match="20 rows have the document id 'D3': name its query"):
+    with pytest.raises(DataError, match="20 rows have the document id 'D3': pass its query"):
         explained.of_document("D3")
     query = data.query_ids[4]
     assert explained.row_of("D3", query) in explained.rows_of(query)
@@ -166,7 +166,7 @@ def test_tables_of_a_query_and_of_all(found, data):
     assert means["b"] == pytest.approx(np.abs(found.values[:, 1]).mean(), abs=1e-12)
     assert found.table().columns == ["document", "query", "score", *found.names]
     assert len(found.table().rows) == len(data)
-    with pytest.raises(DataError, match="features alone have no queries"):
+    with pytest.raises(DataError, match="the explained data has no queries"):
         explain(podium.models.LinearModel(np.ones(2), np.zeros(2)), [[1.0, 2.0]]).query(1)
 
 

@@ -162,7 +162,7 @@ def test_sparse_features(trained):
 def test_trees_without_counts_need_a_background(trained):
     data, model = trained
     unknown = replace(model, arrays=model.arrays | {"count": np.zeros_like(model.arrays["count"])})
-    with pytest.raises(DataError, match=r"do not say how many documents .* give a background, explain\(data, backg"):
+    with pytest.raises(DataError, match=r"do not store the number of documents .* pass a background"):
         unknown.explain(data)
     found = unknown.explain(data, data.features[:30])
     assert found.residual < 1e-9

@@ -47,7 +47,7 @@ def test_ones_own_module_is_asked_for(parts, tmp_path):
     model = RankNet(net=Own(), epochs=2).fit(parts[0])
     path = tmp_path / "own.podium"
     model.save(path)
-    with pytest.raises(DataError, match=r"a net of your own, Own; give the net as well"):
+    with pytest.raises(DataError, match=r"a custom net, Own: pass the net as well"):
         load(path)
     fresh = Own()
     assert np.array_equal(podium.load(path, module=fresh).predict(parts[0].features), model.predict(parts[0]))
@@ -85,16 +85,16 @@ def rewritten(path, change, weights=None):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda h: h["net"].update(hidden=[1 << 40]), "not described"),
-        (lambda h: h["net"].update(hidden=[60000]), "larger or smaller"),
-        (lambda h: h["net"].update(hidden=[10] * 200), "not described"),
-        (lambda h: h["net"].update(hidden="10"), "not described"),
+        (lambda h: h["net"].update(hidden=[1 << 40]), "description of its net"),
+        (lambda h: h["net"].update(hidden=[60000]), "does not match the number of weights"),
+        (lambda h: h["net"].update(hidden=[10] * 200), "description of its net"),
+        (lambda h: h["net"].update(hidden="10"), "description of its net"),
         (lambda h: h["net"].update(activation="os.system"), "activation must be"),
-        (lambda h: h["net"].update(net="pickle"), "not described"),
-        (lambda h: h["net"].update(n_features=7), "not described"),
-        (lambda h: h["net"].update(more=1), "not described"),
-        (lambda h: h.update(net=None), "not described"),
-        (lambda h: h["net"].update(net=[]), "not described"),
+        (lambda h: h["net"].update(net="pickle"), "description of its net"),
+        (lambda h: h["net"].update(n_features=7), "description of its net"),
+        (lambda h: h["net"].update(more=1), "description of its net"),
+        (lambda h: h.update(net=None), "description of its net"),
+        (lambda h: h["net"].update(net=[]), "description of its net"),
         (lambda h: h.update(inputs="minmax"), "scales of its inputs"),
         (lambda h: h.update(inputs="quantile"), "scales of its inputs"),
         (lambda h: h.update(n_features=3), "scales of its inputs"),

@@ -108,11 +108,11 @@ def test_rows_are_plain_and_not_counted():
 
 
 def test_errors(chart, tmp_path, monkeypatch):
-    with pytest.raises(DataError, match=r"ends in \.svg, \.png, \.html, \.json, not '\.pdf'"):
+    with pytest.raises(DataError, match=r"end in one of \.svg, \.png, \.html, \.json, but got '\.pdf'"):
         save_chart(chart, tmp_path / "a.pdf")
     with pytest.raises(DataError, match="scale must be positive"):
         save_chart(chart, tmp_path / "a.png", scale=0)
-    with pytest.raises(DataError, match="chart must be a chart by Altair, such as plot"):
+    with pytest.raises(DataError, match="chart must be an Altair chart, for example from plot"):
         save_chart({"mark": "line"}, tmp_path / "a.png")
     with pytest.raises(DataError, match=r"nowhere.*cannot be written"):
         save_chart(chart, tmp_path / "nowhere" / "a.svg")

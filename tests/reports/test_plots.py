@@ -85,7 +85,7 @@ class TestHistory:
         assert max(row["value"] for row in line) == max(values)
 
     def test_without_validation_data(self, parts):
-        with pytest.raises(DataError, match=r"no history to plot.*valid=…"):
+        with pytest.raises(DataError, match=r"cannot plot the history.*valid=…"):
             LambdaMART(2).fit(parts[0]).plot_history()
         ascent = LinearRanker("ndcg@5", method="ascent", n_iterations=2).fit(parts[0])
         assert ascent.plot_history().to_dict()["title"]["text"].startswith("train/ndcg@5")
@@ -128,7 +128,7 @@ def test_queries_without_a_value():
     data = podium.RankingData([[1.0], [2.0]], [0, 0], qid=[1, 1])
     with pytest.warns(podium.PodiumWarning):
         evaluation = podium.evaluate(data, data.feature(0), "ndcg(empty=skip)")
-    with pytest.raises(DataError, match="every query was skipped"):
+    with pytest.raises(DataError, match="every measure skipped every query"):
         evaluation.plot()
     one = podium.RankingData([[1.0], [2.0]], [0, 1], qid=[1, 1])
     assert podium.evaluate(one, one.feature(0)).plot().to_dict()["title"]["text"] == "ndcg@10: mean 1.0000, 1 query"

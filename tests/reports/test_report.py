@@ -196,10 +196,10 @@ class TestWhatCannotBeTold:
         test = parts[2]
         page = Page(podium.report(test.feature(0), test, tmp_path / "a.html").read_text())
         assert [name for name in page.ids if name in SECTIONS] == SECTIONS
-        assert "scores alone" in page.words("importance")
+        assert "given scores only" in page.words("importance")
         assert "fit(…, valid=…)" in page.words("learning")
         assert "observers=[WatchLambdaShares()" in page.words("ranking")
-        assert "not a sum of trees" in page.words("cost")
+        assert "Only a sum of trees" in page.words("cost")
         assert "others=" in page.words("comparison")
         assert len(page.content["arrows"]["queries-0"]["steps"]) == 1
 
@@ -207,11 +207,11 @@ class TestWhatCannotBeTold:
         test = parts[2]
         bare = podium.RankingData(test.features, qid=test.qid)
         page = Page(podium.report(fitted, bare, tmp_path / "a.html", others={"b": bare.feature(0)}).read_text())
-        assert "no labels" in page.words("measures")
-        assert "λ need labels" in page.words("queries")
+        assert "require labels" in page.words("measures")
+        assert "λ require labels" in page.words("queries")
         assert "first queries" in page.words("queries")
         assert not page.content["arrows"]
-        assert page.table("Whether scores rise")
+        assert page.table("How scores change")
 
     def test_one_query(self, parts, fitted, tmp_path):
         page = Page(podium.report(fitted, parts[2].select([3]), tmp_path / "a.html").read_text())
@@ -221,7 +221,7 @@ class TestWhatCannotBeTold:
         data = podium.RankingData(np.ones((6, 2)), np.ones(6), qid=[1, 1, 1, 2, 2, 2])
         page = Page(podium.report(lambda data: np.arange(len(data)), data, tmp_path / "a.html").read_text())
         assert "No query has documents with different labels" in page.words("queries")
-        assert "Podium's models only" in page.words("importance")
+        assert "Only Podium's own models" in page.words("importance")
 
     @pytest.mark.parametrize(
         "name", ["McRank", "LinearRanker", "Combined", "imported", "sparse", "submodel", "foreign"]
@@ -237,7 +237,7 @@ class TestWhatCannotBeTold:
         assert page.table("Means over")[0]["mean"] == f"{podium.evaluate(test, model, AP).means[AP]:.4f}"
         if name == "McRank":
             assert "not a sum over its trees" in page.words("contributions")
-            assert "no deciding features" in page.words("queries")
+            assert "Deciding features cannot be shown" in page.words("queries")
         if name == "sparse":
             assert "dense features" in page.words("importance")
         if name == "imported":
@@ -263,7 +263,7 @@ class TestWhatCannotBeTold:
         )
         text = (tmp_path / "a.html").read_text()
         assert "ties between documents with different labels" in text
-        assert "have the features of another one" in page.words("data")
+        assert "have the same features as another document" in page.words("data")
 
 
 def _other_model(name, train, fitted, linear, folder):
@@ -288,13 +288,13 @@ def _other_model(name, train, fitted, linear, folder):
 class TestMistakes:
     def test_what_is_refused(self, parts, fitted, tmp_path, monkeypatch):
         test = parts[2]
-        with pytest.raises(DataError, match=r"ends in \.html, not '\.pdf'"):
+        with pytest.raises(DataError, match=r"must end in \.html, but got '\.pdf'"):
             podium.report(fitted, test, tmp_path / "a.pdf")
-        with pytest.raises(DataError, match="'model' is the name of the model itself"):
+        with pytest.raises(DataError, match="'model' is already the name of the model"):
             podium.report(fitted, test, tmp_path / "a.html", others={"model": test.feature(0)})
         with pytest.raises(DataError, match="queries must be a whole number from 1"):
             podium.report(fitted, test, tmp_path / "a.html", queries=0)
-        with pytest.raises(DataError, match="no documents to report on"):
+        with pytest.raises(DataError, match="the data has no documents"):
             podium.report(fitted, test.take(np.arange(0)), tmp_path / "a.html")
         with pytest.raises(DataError, match="at least two systems"):
             comparison_report({"a": test.feature(0)}, test, tmp_path / "a.html")

@@ -144,7 +144,7 @@ def test_it_draws_on_terminals_alone(monkeypatch):
 
 
 def test_nothing_to_watch():
-    with pytest.raises(DataError, match=r"nothing to watch.*valid=…"):
+    with pytest.raises(DataError, match=r"Watch needs validation data: pass valid=…"):
         LambdaMART(2).fit(podium.artificial(20, features=4), observers=[Watch()])
     with pytest.raises(DataError, match="total must be"):
         Watch(0)

@@ -70,7 +70,7 @@ def test_wrong_paths_and_methods(client):
     assert client("GET", "/nowhere").status_code == 404
     wrong = client("GET", "/rank")
     assert (wrong.status_code, "POST" in wrong.headers["allow"]) == (405, True)
-    assert wrong.json() == {"error": "this path does not take this method"}
+    assert wrong.json() == {"error": "this path does not support this method"}
 
 
 @pytest.fixture(scope="module")

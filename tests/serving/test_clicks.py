@@ -85,13 +85,13 @@ def test_logged_features_and_scores_equal_the_replay_of_the_log(model, tmp_path)
 def test_bad_events_are_named(model, tmp_path):
     client = client_of(model, tmp_path, limits=Limits(documents=5))
     for events, status, message in [
-        (b"{", 400, "not JSON"),
+        (b"{", 400, "not valid JSON"),
         ([{"event": "clicks"}], 400, "events[0]"),
         ([{"event": "interaction", "type": "click"}], 400, "missing required field item - at $.events[0]"),
         ([{"event": "interaction", "type": "click", "item": 3}], 400, "$.events[0].item"),
         ([{"event": "ranking", "id": "r", "items": [{"id": ""}]}], 400, "$.events[0].items[0].id"),
-        ([{"event": "interaction", "type": "dwell", "item": "a"}], 422, "event 0: the type 'dwell' is taken"),
-        ([{"event": "item", "item": "a"}] * 6, 413, "6 events, and the limit is 5"),
+        ([{"event": "interaction", "type": "dwell", "item": "a"}], 422, "event 0: the type 'dwell' is reserved"),
+        ([{"event": "item", "item": "a"}] * 6, 413, "6 events, but the limit is 5"),
     ]:
         answer = send(client, events)
         assert answer.status_code == status, answer.text
@@ -103,9 +103,9 @@ def test_bad_events_are_named(model, tmp_path):
 def test_bad_queries_are_named(model, tmp_path):
     client, rng = client_of(model, tmp_path), random.Random(0)
     for change, message in [
-        ({"ids": None}, "give ids: the service logs what it shows"),
-        ({"ids": ["a"] * 5}, "ids must not be empty, and must differ"),
-        ({"documents": [[0.5, 1, 1, 1]] * 5}, "document 0: give values by name"),
+        ({"ids": None}, "ids are missing"),
+        ({"ids": ["a"] * 5}, "ids must be distinct and not empty"),
+        ({"documents": [[0.5, 1, 1, 1]] * 5}, "document 0: send values by name"),
         ({"documents": [{"text_score": 1, FEATURES[0]: 0.5}] * 5}, "which the service computes"),
     ]:
         answer = client.rank(query(rng) | change)
@@ -146,5 +146,5 @@ def test_the_document_describes_events_and_leaves_computed_features_out(model, t
 
 
 def test_one_worker_only(model, tmp_path):
-    with pytest.raises(DataError, match="serve a click log with one worker"):
+    with pytest.raises(DataError, match="a click log needs a single worker"):
         run_service(Settings({"clicks": model}, clicks=tmp_path), "127.0.0.1", 0, 2)

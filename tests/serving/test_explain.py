@@ -42,10 +42,10 @@ def test_why_one_stands_above_another(client, documents):
 def test_bad_requests_to_explain(models, documents):
     client = Client(Settings({"web": models["web"]}, limits=Limits(explained=3), log_requests=False))
     for content, status, words in (
-        ({"documents": documents[:2], "pair": [0, 2]}, 422, "the pair names document 2, and there are 2"),
+        ({"documents": documents[:2], "pair": [0, 2]}, 422, "the pair has index 2, but there are 2 documents"),
         ({"documents": documents[:2], "pair": [0]}, 400, "pair"),
-        ({"documents": documents[:4]}, 413, "4 documents to explain, and the limit is 3"),
-        ({"documents": [["a", 1, 2, 3]]}, 422, "holds numbers"),
+        ({"documents": documents[:4]}, 413, "4 documents to explain, but the limit is 3"),
+        ({"documents": [["a", 1, 2, 3]]}, 422, "must be a number, but got text"),
         ({"queries": []}, 400, "queries"),
     ):
         response = post(client, content)

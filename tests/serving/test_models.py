@@ -67,7 +67,7 @@ def test_a_shadow_model_must_read_documents_alike(models, data, tmp_path):
     )
     podium.LambdaMART(n_trees=1, n_leaves=2).fit(kinds).save(tmp_path / "kinds.podium")
     two = {"web": models["web"], "kinds": tmp_path / "kinds.podium"}
-    with pytest.raises(podium.DataError, match="encode their features in different ways"):
+    with pytest.raises(podium.DataError, match="encode their features differently"):
         Client(Settings(two, shadow="kinds"))
     Client(Settings(two, split={"web": 1, "kinds": 1}, **QUIET))
 
@@ -242,7 +242,7 @@ def test_settings_that_cannot_be(models, tmp_path, monkeypatch):
     ):
         with pytest.raises(podium.DataError, match=words):
             Settings(**bad)
-    with pytest.raises(podium.DataError, match="two models are called 'web'"):
+    with pytest.raises(podium.DataError, match="two models are named 'web'"):
         model_files([str(models["web"]), "web=other.podium"])
     with pytest.raises(podium.DataError, match="is a folder"):
         model_files([f"x={tmp_path}"])

@@ -121,7 +121,7 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
     browser.until("!document.getElementById('pair').hidden")
     best = (-podium.load(models["web"]).predict(few)).argsort(kind="stable").tolist()
     title = browser.js("document.getElementById('pair-title').innerText")
-    assert title == f"Why doc-{best[0]} is above doc-{best[1]}"
+    assert title == f"Why doc-{best[0]} ranks above doc-{best[1]}"
     assert browser.js("document.querySelectorAll('#pair-table tbody tr').length") >= 1
     assert {request.partition(address)[1] or request for request in browser.requests} <= {address, "data:,"}
     assert not browser.problems
@@ -166,9 +166,9 @@ def test_other_texts_and_mistakes(browser, address, documents):
     assert submit(letor).startswith("3 documents ranked")
     assert set(column(browser, 0, 2)) == {"d0", "d1", "d2"}
     assert "no documents" in submit("")
-    assert "has 2 values, but the model takes 4" in submit("[[1, 2]]")
-    assert "does not know" in submit("bm25,age,clicks,length,<b>x</b>\n1,2,3,4,5")
-    assert "queries: paste one" in submit(f"1 qid:1 {rows[0]}\n1 qid:2 {rows[1]}")
+    assert "has 2 values, but the model expects 4" in submit("[[1, 2]]")
+    assert "the model has no such feature" in submit("bm25,age,clicks,length,<b>x</b>\n1,2,3,4,5")
+    assert "queries: paste only one" in submit(f"1 qid:1 {rows[0]}\n1 qid:2 {rows[1]}")
 
 
 @needs_browser

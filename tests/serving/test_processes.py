@@ -226,7 +226,7 @@ def test_a_damaged_model_does_not_keep_others_from_being_served(models, tmp_path
 
 def test_workers_that_die_as_they_start_end_the_service(models, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, podium.models\npodium.models.load = lambda path: os.kill(os.getpid(), 9)\n"
+        "import os, podium.models\npodium.models.load_model = lambda path: os.kill(os.getpid(), 9)\n"
     )
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(
@@ -234,7 +234,7 @@ def test_workers_that_die_as_they_start_end_the_service(models, tmp_path):
         env=environment, timeout=120,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "workers died while they started" in done.stderr
+    assert "workers died during their start" in done.stderr
     assert lines_of(done)[-1]["event"] == "cannot serve"
 
 

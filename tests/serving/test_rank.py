@@ -45,6 +45,18 @@ def test_null_is_a_missing_value(client, models, documents):
     assert ranking(client.rank({"documents": holes})) == expected(models["web"], with_nan)
 
 
+@pytest.mark.parametrize(("absent", "hint"), [("zero", "send 0"), ("missing", "send null")])
+def test_a_feature_is_absent_as_in_the_training_data(tmp_path, absent, hint):
+    text = "".join(f"{k % 3} qid:{k // 6} 1:{k} 2:{k % 5}\n" for k in range(60))
+    (tmp_path / "train.txt").write_text(text)
+    train = podium.read(tmp_path / "train.txt", absent=absent)
+    podium.LambdaMART(n_trees=2, n_leaves=4).fit(train).save(tmp_path / "web.podium")
+    client = Client(Settings({"web": tmp_path / "web.podium"}, log_requests=False))
+    response = client.rank({"documents": [{"1": 3}]})
+    assert response.status_code == 422
+    assert hint in response.text
+
+
 def test_ids_and_k(client, models, documents):
     ids = [f"d{k}" if k % 2 else k for k in range(len(documents))]
     answer = client.rank({"documents": documents, "ids": ids, "k": 3, "query": "shoes"}).json()
@@ -104,32 +116,32 @@ def test_categories_shifts_and_normalised_features(data, tmp_path):
     for model, row in (("plain", [1, "2", 3, 4]), ("kinds", ["1", "hats", 1.7e9])):
         response = client.rank({"documents": [row], "model": model})
         assert response.status_code == 422
-        assert "holds numbers, and text was given" in response.json()["error"]
+        assert "must be a number, but got text" in response.json()["error"]
 
 
 ROW = [1, 2, 3, 4]
 BAD = [
-    (b"", 400, "is not JSON"),
+    (b"", 400, "is not valid JSON"),
     (b"[1]", 400, "Expected object"),
     (b"{}", 400, "neither documents nor queries"),
-    (b'{"documents": [[NaN, 1, 2, 3]]}', 400, "no NaN"),
-    (b'{"documents": [[Infinity, 1, 2, 3]]}', 400, "no Infinity"),
+    (b'{"documents": [[NaN, 1, 2, 3]]}', 400, "NaN and Infinity are not allowed"),
+    (b'{"documents": [[Infinity, 1, 2, 3]]}', 400, "NaN and Infinity are not allowed"),
     (b'{"documents": [[1e999, 1, 2, 3]]}', 400, "out of range"),
     (b'{"documents": [[1e200, 1, 2, 3]]}', 422, "the feature 'bm25' is too large"),
     (b'{"documents": ' + b"[" * 100_000, 400, "Expected"),
     (b'{"x": ' + b"[" * 100_000, 400, ""),
     (b'{"documents": [{"a\xff": 1}]}', 400, "not UTF-8"),
     ({"documents": [["a", 2, 3, 4]]}, 400, "Expected bool | float | null, got str"),
-    ({"documents": [[1, 2, 3]]}, 422, "document 0 has 3 values, but the model takes 4"),
+    ({"documents": [[1, 2, 3]]}, 422, "document 0 has 3 values, but the model expects 4"),
     ({"documents": [ROW, {"bm25": 1, "age": 2, "clicks": 3}]}, 422, "document 1 lacks the feature 'length'"),
-    ({"documents": [dict.fromkeys([*NAMES, "lenght"], 1)]}, 422, "'lenght', which the model does not know (did you"),
-    ({"documents": [ROW], "ids": []}, 422, "1 documents and 0 ids"),
+    ({"documents": [dict.fromkeys([*NAMES, "lenght"], 1)]}, 422, "'lenght', but the model has no such feature (did"),
+    ({"documents": [ROW], "ids": []}, 422, "1 documents but 0 ids"),
     ({"documents": [ROW], "k": 0}, 400, "k"),
     ({"documents": [ROW], "k": 1.5}, 400, "k"),
     ({"documents": [ROW], "nonsense": 1}, 400, "nonsense"),
     ({"documents": [ROW], "model": "none"}, 404, "no model 'none'"),
     ({"documents": [ROW], "queries": []}, 400, "both"),
-    ({"queries": [], "k": 3}, 400, "k beside queries"),
+    ({"queries": [], "k": 3}, 400, "k next to queries"),
     ({"queries": [{"documents": [ROW]}, {"documents": [[1]]}]}, 422, "query 1: document 0"),
 ]
 
@@ -174,7 +186,7 @@ def test_limits(models, documents):
     client = Client(Settings({"web": models["web"]}, limits=limits, log_requests=False))
     assert client.rank({"documents": [ROW] * 5}).status_code == 200
     many = client.rank({"queries": [{"documents": [ROW] * 3}] * 2})
-    assert (many.status_code, many.json()["error"]) == (413, "the request has 6 documents, and the limit is 5")
+    assert (many.status_code, many.json()["error"]) == (413, "the request has 6 documents, but the limit is 5")
     large = client.rank(b" " * 2_001)
     assert (large.status_code, large.json()["error"]) == (413, "the body is larger than the limit of 2000 bytes")
     with pytest.raises(podium.DataError, match="no model could be loaded"):
@@ -195,7 +207,7 @@ def test_an_error_of_the_service_tells_nothing(client, monkeypatch):
     with json_log() as lines:
         response = client.rank({"documents": [ROW]})
     assert response.status_code == 500
-    assert response.json() == {"error": "the service failed to answer; its log says more"}
+    assert response.json() == {"error": "the service failed to answer; see its log for details"}
     logged = lines[0]
     assert (logged["event"], logged["kind"]) == ("failure", "RuntimeError")
     assert "secret" not in str(logged)

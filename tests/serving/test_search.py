@@ -185,7 +185,7 @@ def test_bad_bodies(client, content, status, words):
     ("parameters", "status", "words"),
     [
         ("", 400, "'q', the query, is missing"),
-        ("q=a&q=b", 400, "'q' is given twice"),
+        ("q=a&q=b", 400, "'q' occurs twice"),
         ("q=a&colour=red", 400, "'colour' is not one of q, k, pipeline, features, compare"),
         ("q=a&k=many", 400, "k"),
         ("q=a&k=0", 400, "k"),
@@ -246,7 +246,9 @@ def test_a_pipeline_that_is_saved_again_is_reloaded(model, tmp_path):
 
 def test_an_index_alone_is_refused_with_what_to_do(tmp_path):
     Index.build(HOSTILE, fields={"title": "english"}).save(tmp_path / "index")
-    with pytest.raises(DataError, match="is an index without a model: train a search pipeline with podium pipeline"):
+    with pytest.raises(
+        DataError, match="is an index, which has no model: train a search pipeline with podium pipeline"
+    ):
         model_files([str(tmp_path / "index")])
 
 
@@ -259,7 +261,7 @@ def test_a_damaged_pipeline_is_not_served(folder, tmp_path):
 
 def test_models_that_cannot_be_explained_still_search(monkeypatch):
     def explain(*_, **__):
-        raise DataError("Podium does not know how it is made up")
+        raise DataError("it cannot be explained")
 
     monkeypatch.setattr(podium.models.LinearModel, "explain", explain)
     rows = [{"id": f"d{k}", "t": "red " * (k + 1)} for k in range(4)]
@@ -268,7 +270,7 @@ def test_models_that_cannot_be_explained_still_search(monkeypatch):
     served_pipeline = ServedPipeline("plain", pipeline)
     answer = served_pipeline.answer(SearchBody("red"))
     assert [hit.text for hit in answer.hits] == [{}] * 4  # the index stores no text
-    with pytest.raises(Refused, match="does not know how"):
+    with pytest.raises(Refused, match="cannot be explained"):
         served_pipeline.answer(SearchBody("red", pair=["d0", "d1"]))
 
 
@@ -324,7 +326,7 @@ def test_the_search_box_in_a_browser(browser, folder, width, scheme):
         )
         browser.until("!document.getElementById('why').hidden")
         title = browser.js("document.getElementById('why-title').textContent")
-        assert title == f"Why {expected[0]} is above {expected[1]}"
+        assert title == f"Why {expected[0]} ranks above {expected[1]}"
         assert browser.js("document.querySelectorAll('#why-features tbody tr').length") >= 1
         assert browser.js("document.querySelectorAll('script, img').length") == 1  # the page's own script
         assert browser.js("window.hacked === undefined")

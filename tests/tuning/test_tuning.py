@@ -88,7 +88,7 @@ def test_a_search_goes_on_where_it_was_broken_off(tuning, data, valid, tmp_path,
     with pytest.raises(DataError, match=r"trials of another search; data differ"):
         tuned(valid, valid, path=path)
     path.write_text("no trials\n")
-    with pytest.raises(DataError, match="does not hold the trials"):
+    with pytest.raises(DataError, match="is not a file of trials"):
         tuned(data, valid, path=path)
 
 
@@ -159,7 +159,7 @@ def test_what_is_shown(tuning, data, valid):
     ("options", "message"),
     [
         ({"space": {}}, "space is empty"), ({"space": {"leaves": (2, 3)}}, "has no parameter 'leaves'"),
-        ({"space": {"n_leaves": (0, 3)}}, "space: n_leaves must be"), ({"space": {"n_leaves": 3}}, "needs Between"),
+        ({"space": {"n_leaves": (0, 3)}}, "space: n_leaves must be"), ({"space": {"n_leaves": 3}}, "must be Between"),
         ({"space": {"objective": [object()]}}, "choices of objective"), ({"n_trials": 0}, "n_trials must be"),
         ({"folds": 2, "valid": 1}, "not both"), ({"folds": 1}, "folds must be"), ({"timeout": 0}, "timeout must be"),
     ],
@@ -188,7 +188,7 @@ def test_the_command(data, valid, tmp_path):
     assert podium.load(tmp_path / "again" / "model.podium").digest() == model.digest()
     wrong = run(*words, "--search", "n_leaves:3", cwd=tmp_path)
     assert wrong.returncode == 2
-    assert "--search takes name=low..high" in wrong.stderr
+    assert "--search must be name=low..high" in wrong.stderr
 
 
 def test_the_command_with_a_ranker_that_chooses_its_own_rounds(data, tmp_path):

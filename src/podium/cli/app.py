@@ -23,42 +23,43 @@ from podium import __version__
 from podium.core.interrupts import Stopped
 from podium.errors import DataError, PodiumError, PodiumWarning
 
-# Every command, with the first sentence of its help. The module that defines it has a function, or a group of commands,
-# of this name; it is loaded when the command is called, so that `podium --help` stays quick.
+# Every command with the first sentence of its help. Each name is a function or a Typer group in its module, which is
+# imported only when the command runs, so that `podium --help` stays fast.
 COMMANDS = {
-    "generate": "Make artificial ranking data: the same seed gives the same data everywhere.",
-    "describe": "Say what is in ranking data, and what looks like a mistake.",
-    "convert": "Convert ranking data from one format to another; several files become one.",
+    "generate": "Generate artificial ranking data; the same seed gives the same data on every machine.",
+    "describe": "Summarize ranking data and point out likely mistakes.",
+    "convert": "Convert ranking data from one format to another, merging several files into one.",
     "clicks": "Turn click logs into labels and features: generate, check, labels, features, bias.",
-    "bin": "Bin files that are larger than memory into a folder, which podium train takes in place of them.",
-    "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for ranker.",
-    "tune": "Search the parameters of a model for a measure.",
-    "score": "Score documents: one number per line in the order of the rows, or a TREC run.",
-    "inspect": "Say what is in a model file: its parameters, its most important features, its trees.",
-    "explain": "Say why: what each feature adds to scores, why A is above B, what moves between two models.",
-    "plot": "Draw what was measured after each round of a training run, with the best round.",
-    "report": "Write all that is known of a run as one HTML page, which works without a network.",
-    "evaluate": "Measure a ranking: means with 95% intervals, or a value for each query.",
+    "bin": "Bin files that do not fit in memory into a folder that podium train accepts in their place.",
+    "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for the default, ranker.",
+    "tune": "Search for the parameters of a model that maximize a measure.",
+    "score": "Score documents: write one score per line in the order of the rows, or a TREC run.",
+    "inspect": "Show what a model file contains: its parameters, most important features and trees.",
+    "explain": "Explain scores: what each feature contributes, why A ranks above B, how two models differ.",
+    "plot": "Plot the measures of a training run by round, and mark the best round.",
+    "report": "Write a report on a training run as a single HTML page that works offline.",
+    "evaluate": "Evaluate a ranking: means with 95% confidence intervals, or a value for each query.",
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
-    "combine": "Find the α for which (1 − α) a + α b is best, of all α there are; or fuse TREC runs.",
-    "adapt": "Adapt a model to a domain; compare with the background, an in-domain and an interpolated model.",
-    "committee": "Just give me the best model: several objectives, bagged and weighed, in one ensemble of trees.",
-    "import": "Read a model of another tool, and write it as one of Podium's.",
-    "export": "Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
-    "formats": "List the formats of models, and what each can carry.",
-    "index": "Build an index of documents for search and features, and change it.",
-    "search": "Search an index by BM25, or a pipeline by its model: the best documents with their scores.",
-    "features": "Compute features of queries and documents, list them, explain and export them.",
+    "combine": "Find the exact α for which (1 − α) a + α b ranks best, or fuse TREC runs.",
+    "adapt": "Adapt a model to a new domain.",
+    "refit": "Recompute the leaf values of a model on other data; the splits stay.",
+    "committee": "Train the best model without tuning: bagged, weighted trees of several objectives in one ensemble.",
+    "import": "Convert another tool's model to a Podium model.",
+    "export": "Export a model to another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
+    "formats": "List the model formats and what each one cannot store.",
+    "index": "Build, change and describe an index of documents for search and features.",
+    "search": "Search an index with BM25, or a search pipeline with its model.",
+    "features": "Compute, list, explain and export features of queries and documents.",
     "pipeline": "Train a search pipeline: an index, features and a model in one folder.",
     "serve": "Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.",
-    "info": "Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept.",
-    "warmup": "Compile all kernels into the cache: for container images, or once after installation.",
+    "info": "Show versions, processor, extras and the kernel cache, for bug reports.",
+    "warmup": "Compile all kernels into the cache, for container images or right after installation.",
 }
 
-# The commands of each module of several; every other command has a module of its name.
+# Modules that define several commands; every other command is defined in the module of the same name.
 _SHARED_MODULES = {
     "data_commands": ("generate", "describe", "convert", "bin"),
-    "training_commands": ("tune", "combine", "adapt", "committee"),
+    "training_commands": ("tune", "combine", "adapt", "refit", "committee"),
     "model_commands": ("inspect", "import", "export", "formats"),
     "evaluation_commands": ("evaluate", "compare"),
     "explaining_commands": ("explain", "plot", "report"),
@@ -68,29 +69,29 @@ _MODULES = {name: module for module, names in _SHARED_MODULES.items() for name i
 
 
 class Commands(TyperGroup):
-    """List all commands by name and help, and load the one that is called."""
+    """The group of all commands: listed from `COMMANDS`, imported only when called."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = {name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order of the table."""
+        """Return the names of the commands in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Return the command that was called, with its options."""
+        """Return the called command with its options, importing its module."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if listed is not None and name else listed, rest
 
 
 def load_command(name: str) -> Any:
-    """Load a command with its options."""
+    """Import a command's module and return the command with its options and examples."""
     from podium.cli.examples import EXAMPLES, as_epilog
     from podium.cli.options import Command
 
-    taken = iskeyword(name) or hasattr(builtins, name)
-    python_name = f"{name}_" if taken else name  # podium import is the function import_
+    is_reserved = iskeyword(name) or hasattr(builtins, name)
+    python_name = f"{name}_" if is_reserved else name  # `podium import` is the function `import_`
     command = getattr(import_module(f"podium.cli.{_MODULES.get(name, python_name)}"), python_name)
     if isinstance(command, typer.Typer):
         loaded: Any = typer.main.get_group(command)
@@ -105,26 +106,26 @@ def load_command(name: str) -> Any:
 app = typer.Typer(
     name="podium",
     cls=Commands,
-    help="Learning to rank. Give --help after a command to see what it takes, and examples.",
+    help="Learning to rank. Use podium COMMAND --help for a command's options and examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"podium {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Learning to rank. Give --help after a command to see what it takes, and examples."""
+    """Learning to rank. Use podium COMMAND --help for a command's options and examples."""
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
@@ -133,13 +134,13 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def main() -> None:
-    """Run a command; the exit code is 0 if it went well, 1 for an error, 2 for wrong usage, 128 + n for signal n."""
+    """Run a command, and exit with 0 on success, 1 for an error, 2 for wrong usage, 128 + n after signal n."""
     warnings.showwarning = _show_warning
     debug = "--debug" in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # also after a command
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # accepted after a command as well
     _repair_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores signals: leave it that way
             signal.signal(number, _stop)
     try:
         try:
@@ -149,7 +150,7 @@ def main() -> None:
                 sys.stdout.flush()  # raises if the disk is full
     except Stopped as stop:
         sys.exit(128 + stop.number)
-    except BrokenPipeError:  # the reader of the output, such as head, is done
+    except BrokenPipeError:  # the reader of our output, such as head, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
     except Exception as error:
@@ -157,11 +158,11 @@ def main() -> None:
 
 
 _STOPS: list[float] = []  # times of signals
-CALM = 5.0  # seconds after a signal in which another one does not interrupt the writing of results
+CALM = 5.0  # seconds after a signal during which further signals are ignored, so that results can be written
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    """Handle a signal: end the work."""
+    """Stop the command, unless an earlier signal is already stopping it."""
     now = time.monotonic()
     if not _STOPS or now - _STOPS[-1] > CALM:
         _STOPS.append(now)
@@ -169,19 +170,19 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 class _ClosedInput(io.StringIO):
-    """Replaces a closed standard input; raises when it is read."""
+    """Stand-in for a closed standard input, which raises when it is read."""
 
     @property
     def buffer(self) -> Any:
-        raise DataError("standard input is closed: there is nothing to read from -")
+        raise DataError("cannot read from -: standard input is closed")
 
 
 def _repair_streams() -> None:
-    """Replace standard streams that are closed, and let them escape what their encoding cannot show."""
+    """Replace closed standard streams, and escape characters that the streams' encoding lacks."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # else the next file that is opened would get this descriptor
+        except OSError:  # otherwise the next file we open would get this descriptor
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
@@ -199,7 +200,7 @@ def _complain(error: BaseException, debug: bool) -> None:
         traceback.print_exception(error)
     message = str(error) or type(error).__name__
     if not isinstance(error, PodiumError | OSError | MemoryError):
-        hint = "" if debug else "; --debug shows where, and please report it"
+        hint = "" if debug else "; please report it with the traceback that --debug shows"
         message = f"unexpected {type(error).__name__}: {message}{hint}"
     print(f"podium: error: {message}", file=sys.stderr)
     sys.exit(1)

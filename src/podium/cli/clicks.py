@@ -1,4 +1,4 @@
-"""`podium clicks`: check a click log, and make labels and features of it."""
+"""`podium clicks`: check click logs, and turn them into labels and features."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ clicks = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
 )
-Logs = Annotated[list[Path], typer.Argument(help="Files that are one log: JSONL, CSV, TSV or Parquet.")]
-Form = Annotated[str, typer.Option("--format", help="metarank, ubi, or flat: a row for each shown document.")]
-Unit = Annotated[str | None, typer.Option(help="Unit of times that are numbers: s, ms, us or ns.")]
-Column = Annotated[list[str] | None, typer.Option(help="ROLE=NAME of a flat table's column. Repeatable.")]
-Least = Annotated[int, typer.Option(help="Impressions that a pair of query and document needs for a label.", min=1)]
-Smoothing = Annotated[float, typer.Option(help="Impressions at the overall rate that are added to each pair.", min=0)]
+Logs = Annotated[list[Path], typer.Argument(help="Files of one log: JSONL, CSV, TSV or Parquet.")]
+Form = Annotated[str, typer.Option("--format", help="metarank, ubi, or flat (one row per document shown).")]
+Unit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us or ns.")]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(help="ROLE=NAME: the column of a flat table for a role, such as query=search_text. Repeatable."),
+]
+Least = Annotated[
+    int, typer.Option(help="Minimum number of impressions of a (query, document) pair to get a label.", min=1)
+]
+Smoothing = Annotated[
+    float, typer.Option(help="Pseudo-impressions at the overall click rate to add to each pair.", min=0)
+]
 
 
 def _read(logs: list[Path], form: str, unit: str | None, columns: list[str] | None) -> Any:
@@ -27,15 +34,15 @@ def _read(logs: list[Path], form: str, unit: str | None, columns: list[str] | No
     for text in columns or []:
         role, equals, name = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"--column takes ROLE=NAME, such as query=search_text, not {text!r}")
+            raise typer.BadParameter(f"--column must be ROLE=NAME, for example query=search_text, but got {text!r}")
         options[role] = name
     return ClickLog.read(logs[0] if len(logs) == 1 else logs, form, **options)
 
 
 @clicks.command()
 def generate(
-    output: Annotated[Path, typer.Argument(help="A JSONL file to write.")],
-    rankings: Annotated[int, typer.Option(help="How many rankings are shown.", min=1)] = 2000,
+    output: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
+    rankings: Annotated[int, typer.Option(help="Number of rankings shown to users.", min=1)] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same log.", min=0)] = 0,
 ) -> None:
     """Write a log of simulated users in Metarank's format."""
@@ -46,7 +53,7 @@ def generate(
 
 @clicks.command()
 def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Column = None) -> None:
-    """Say what is in a log, and what is wrong with it."""
+    """Summarize a click log and report likely mistakes in it."""
     log = _read(logs, form, time_unit, column)
     typer.echo(log)
     for finding in log.check():
@@ -57,15 +64,15 @@ def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Colum
 def labels(
     logs: Logs,
     form: Form = "flat",
-    kind: Annotated[str, typer.Option(help="ctr, last_click, coec, dwell or skip_above.")] = "ctr",
+    kind: Annotated[str, typer.Option(help="Kind of label: ctr, last_click, coec, dwell or skip_above.")] = "ctr",
     min_impressions: Least = 5,
     smoothing: Smoothing = 0.0,
-    similar: Annotated[bool, typer.Option("--similar", help="Count queries with the same words together.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A CSV file; else standard output.")] = None,
+    similar: Annotated[bool, typer.Option("--similar", help="Treat queries with the same words as one query.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The CSV file to write.")] = None,
     time_unit: Unit = None,
     column: Column = None,
 ) -> None:
-    """Write a label for each pair of query and document, with its interval, as CSV."""
+    """Write a label and its confidence interval for each (query, document) pair, as CSV."""
     table = _read(logs, form, time_unit, column).labels(
         kind, min_impressions=min_impressions, smoothing=smoothing, queries="similar" if similar else "equal"
     )
@@ -79,16 +86,16 @@ def labels(
 @clicks.command()
 def features(
     logs: Logs,
-    feature: Annotated[list[str], typer.Option("--feature", "-f", help="Such as 'rate(click, by=document)'.")],
+    feature: Annotated[list[str], typer.Option("--feature", "-f", help="Example: 'rate(click, by=document)'.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the ranking data.")],
     form: Form = "flat",
-    label: Annotated[list[str] | None, typer.Option(help="clicked, or a kind of labels. Repeatable.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="clicked, or a kind of label. Repeatable.")] = None,
     min_impressions: Least = 5,
     smoothing: Smoothing = 0.0,
     time_unit: Unit = None,
     column: Column = None,
 ) -> None:
-    """Write ranking data: for each shown document, features of the past and labels."""
+    """Write ranking data: for each document shown, its features at that time and its labels."""
     from podium.data import write
 
     log = _read(logs, form, time_unit, column)
@@ -101,11 +108,13 @@ def features(
 def bias(
     logs: Logs,
     form: Form = "flat",
-    by: Annotated[str, typer.Option(help="em, or intervention: pairs that were shown at several positions.")] = "em",
+    by: Annotated[
+        str, typer.Option(help="em, or intervention (uses pairs that were shown at several positions).")
+    ] = "em",
     time_unit: Unit = None,
     column: Column = None,
 ) -> None:
-    """Estimate how likely users look at each position, relative to the first, with the position-based model."""
+    """Estimate how likely users are to look at each position, relative to the first (position-based model)."""
     import numpy as np
 
     from podium.clicks import PositionBased

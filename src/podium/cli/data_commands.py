@@ -14,7 +14,7 @@ from podium.errors import DataError, FileFormatError
 
 
 class Part(StrEnum):
-    """Parts of artificial data."""
+    """The parts of artificial data."""
 
     train = "train"
     valid = "valid"
@@ -22,40 +22,43 @@ class Part(StrEnum):
 
 
 def generate(
-    output: Annotated[Path, typer.Argument(help="Where to write: LETOR text or .parquet, by suffix.")],
+    output: Annotated[Path, typer.Argument(help="The file to write: Parquet if it ends in .parquet, else LETOR text.")],
     queries: Annotated[
         int | None, typer.Option(help="Number of queries.  [default: 10000, with --web 6000]", show_default=False)
     ] = None,
     documents: Annotated[
         str | None,
         typer.Option(
-            help="Documents per query: a number, or FEWEST-MOST.  [default: 50, with --web 40-200]", show_default=False
+            help="Documents per query: a number or a range MIN-MAX.  [default: 50, with --web 40-200]",
+            show_default=False,
         ),
     ] = None,
     features: Annotated[
         int | None, typer.Option(help="Number of features.  [default: 50, with --web 136]", show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Chooses the polynomial behind the labels.")] = 0,
-    part: Annotated[Part, typer.Option(help="Different documents, the same polynomial.")] = Part.train,
-    label_noise: Annotated[float, typer.Option(help="Noise on the score before it is cut into labels.")] = 0,
-    feature_noise: Annotated[float, typer.Option(help="Noise on the features.")] = 0,
-    shift: Annotated[float, typer.Option(help="0 to 1: move the polynomial, for another domain.")] = 0,
-    clicks: Annotated[bool, typer.Option("--clicks", help="Simulate clicks too (Parquet only).")] = False,
-    web: Annotated[bool, typer.Option("--web", help="Web-like data in the shape of MSLR-WEB.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the polynomial that determines the labels.")] = 0,
+    part: Annotated[
+        Part, typer.Option(help="Which part: the documents differ, the polynomial is the same.")
+    ] = Part.train,
+    label_noise: Annotated[float, typer.Option(help="Noise added to the score before it is cut into labels.")] = 0,
+    feature_noise: Annotated[float, typer.Option(help="Noise added to the features.")] = 0,
+    shift: Annotated[float, typer.Option(help="0 to 1: change the polynomial, to simulate another domain.")] = 0,
+    clicks: Annotated[bool, typer.Option("--clicks", help="Also simulate clicks (Parquet only).")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Generate data like MSLR-WEB.")] = False,
 ) -> None:
-    """Make artificial ranking data: the same seed gives the same data everywhere."""
+    """Generate artificial ranking data; the same seed gives the same data on every machine."""
     from podium.data.datasets.artificial import artificial, artificial_web
 
     chosen: dict[str, Any] = {"queries": queries, "features": features}
     if documents is not None:
         low, dash, high = documents.partition("-")
         if not low.isdecimal() or (dash and not high.isdecimal()):
-            raise typer.BadParameter(f"--documents takes a number or FEWEST-MOST, not {documents!r}")
+            raise typer.BadParameter(f"--documents must be a number or a range MIN-MAX, but got {documents!r}")
         chosen["documents"] = (int(low), int(high)) if dash else int(low)
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if web:
         if label_noise or feature_noise or shift or clicks:
-            raise DataError("--web makes data of one kind: no noise, shift or clicks")
+            raise DataError("--web does not support --label-noise, --feature-noise, --shift or --clicks")
         data = artificial_web(**chosen, seed=seed, part=part.value)
     else:
         data = artificial(
@@ -70,9 +73,9 @@ def generate(
 def describe(
     sources: Sources,
     reader: Reader,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is in ranking data, and what looks like a mistake."""
+    """Summarize ranking data and point out likely mistakes."""
     summary = reader(sources).summary()
     typer.echo(json.dumps(summary.to_dict(), indent=2) if as_json else str(summary))
 
@@ -80,19 +83,19 @@ def describe(
 @reads_data
 def convert(
     sources: Sources,
-    output: Annotated[Path, typer.Argument(help="Where to write: LETOR text or .parquet, by suffix.")],
+    output: Annotated[Path, typer.Argument(help="The file to write: Parquet if it ends in .parquet, else LETOR text.")],
     reader: Reader,
     leave_out: Annotated[
-        Absent, typer.Option(help="LETOR text: which features to leave out of a line, zero or missing ones.")
+        Absent, typer.Option(help="LETOR text: which values to omit from a line, those that are 0 or missing ones.")
     ] = Absent.zero,
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Leave out what LETOR text cannot hold, such as weights.")
+        bool, typer.Option("--lossy", help="Write LETOR text even if it cannot hold everything, such as weights.")
     ] = False,
     feature_names: Annotated[
-        Path | None, typer.Option(help="A text file with the name of each feature, one a line, for .parquet.")
+        Path | None, typer.Option(help="A text file with one feature name per line, for Parquet output.")
     ] = None,
 ) -> None:
-    """Convert ranking data from one format to another; several files become one."""
+    """Convert ranking data from one format to another, merging several files into one."""
     data = reader(sources)
     if feature_names is not None:
         data = data.replace(feature_names=_lines(feature_names))
@@ -101,7 +104,6 @@ def convert(
 
 
 def _lines(file: Path) -> list[str]:
-    """Return the lines of a text file."""
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -110,7 +112,7 @@ def _lines(file: Path) -> list[str]:
         raise FileFormatError(file, f"is not UTF-8: {error}") from error
 
 
-Files = Annotated[list[str], typer.Argument(help="Files to bin as one; rows of a query need not be adjacent.")]
+Files = Annotated[list[str], typer.Argument(help="Files to bin as one data set; a query's rows need not be adjacent.")]
 
 
 @reads_data
@@ -118,16 +120,20 @@ def bin_(
     sources: Files,
     folder: Annotated[Path, typer.Argument(help="The folder to write.")],
     reader: Reader,
-    max_bins: Annotated[int, typer.Option(help="Bins of a feature; training must ask for the same.")] = 255,
+    max_bins: Annotated[int, typer.Option(help="Maximum number of bins per feature; train with the same value.")] = 255,
     like: Annotated[
-        Path | None, typer.Option(help="For validation data: the folder of the training data, whose bins are used.")
+        Path | None, typer.Option(help="For validation data: the folder of binned training data whose bins to use.")
     ] = None,
     keep_values: Annotated[
-        bool, typer.Option("--keep-values", help="Keep features as well, for scores, nets and linear rankers.")
+        bool,
+        typer.Option(
+            "--keep-values",
+            help="Also keep the values of features, to score documents or train nets and linear rankers.",
+        ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder of binned data.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder.")] = False,
 ) -> None:
-    """Bin files that are larger than memory into a folder, which podium train takes in place of them."""
+    """Bin files that do not fit in memory into a folder that podium train accepts in their place."""
     data = bin_sources(
         reader, sources, folder, max_bins=max_bins, like=like, keep_values=keep_values, overwrite=overwrite
     )

@@ -1,4 +1,4 @@
-"""`podium evaluate` and `podium compare`, and how they read labelled data and the rankings of systems."""
+"""`podium evaluate` and `podium compare`, and the functions that read labelled data and rankings for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shape(StrEnum):
-    """Formats of tables."""
+    """Output formats of tables."""
 
     text = "text"
     markdown = "markdown"
@@ -36,22 +36,22 @@ class Preset(StrEnum):
     letor4 = "letor4"
 
 
-Data = Annotated[str, typer.Argument(help="Ranking data with labels, or with --qrels TREC judgements.")]
+Data = Annotated[str, typer.Argument(help="Ranking data with labels; with --qrels, TREC judgements.")]
 MeasureOption = Annotated[
-    list[str] | None, typer.Option("--measure", "-m", help="Such as ndcg@10, err, 'ndcg(empty=skip)@5'; repeatable.")
+    list[str] | None, typer.Option("--measure", "-m", help="Examples: ndcg@10, err, 'ndcg(empty=skip)@5'. Repeatable.")
 ]
 PresetOption = Annotated[Preset | None, typer.Option(help="Compute as LETOR's evaluation scripts do.")]
-QrelsOption = Annotated[bool, typer.Option("--qrels", help="The data are TREC judgements, the scores TREC runs.")]
+QrelsOption = Annotated[bool, typer.Option("--qrels", help="Read TREC judgements and TREC runs.")]
 DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out queries whose labels are all equal.")]
 JudgedOption = Annotated[
-    bool, typer.Option("--judged-only", help="Take documents without a label out of the rankings first.")
+    bool, typer.Option("--judged-only", help="Remove documents without a label from the rankings first.")
 ]
-ShapeOption = Annotated[Shape, typer.Option("--as", help="How to show tables.")]
+ShapeOption = Annotated[Shape, typer.Option("--as", help="Output format.")]
 
 
 @dataclass(frozen=True)
 class _Scored:
-    """Scores by a model, as an array, with what the model knows of its training, such as the highest label."""
+    """A model's scores as an array, with facts about its training, such as the highest label."""
 
     scores: Any
     info: dict[str, Any]
@@ -61,7 +61,7 @@ class _Scored:
 
 
 def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:
-    """Return the measures that were asked for, by the conventions of a preset."""
+    """Return the named measures, with the conventions of a preset."""
     from podium.measures import letor, parse
     from podium.measures.presets import DEFAULT
 
@@ -70,7 +70,7 @@ def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:
 
 
 def models_of(systems: Iterable[str]) -> dict[str, Any]:
-    """Load the systems that are model files."""
+    """Load those systems that are model files."""
     from podium.models import load
     from podium.models.archive import is_archive
 
@@ -78,18 +78,18 @@ def models_of(systems: Iterable[str]) -> dict[str, Any]:
 
 
 def named_systems(entries: list[str]) -> dict[str, str]:
-    """Return where the scores of systems are, by name, from arguments NAME=SCORES."""
+    """Parse arguments NAME=SCORES into a mapping from name to source of scores."""
     named: dict[str, str] = {}
     for entry in entries:
         name, equals, where = entry.partition("=")
         if not (name and equals and where) or name in named:
-            raise typer.BadParameter(f"systems are given as NAME=SCORES with different names, not {entry!r}")
+            raise typer.BadParameter(f"systems must be NAME=SCORES with distinct names, but got {entry!r}")
         named[name] = where
     return named
 
 
 def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader:
-    """Return how to read the labelled data: as the models do, else with the columns that they know."""
+    """Return a reader for the labelled data: the models' own if they agree, else with the columns that they know."""
     readers = [for_model(reader, model, where) for where, model in models.items()]
     if len(models) == n_systems and all(one.keywords == readers[0].keywords for one in readers):
         return readers[0]
@@ -101,20 +101,20 @@ def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader
 def scores_by(
     where: str, data: Any, files: list[str], reader: Reader, data_reader: Reader, models: dict[str, Any]
 ) -> Any:
-    """Return scores from a file, by a model file, or of `feature:NAME`, a feature as the file names it."""
+    """Return scores from a file of scores, a model file, or `feature:NAME`."""
     from podium.evaluation.trec import read_scores
 
     kind, colon, name = where.partition(":")
     if kind == "feature" and colon:
         if not hasattr(data, "feature_names"):
-            raise DataError(f"{where!r}: TREC judgements have no features; give a run")
+            raise DataError(f"{where!r}: TREC judgements have no features; pass a TREC run")
         if data.feature_names is None:
-            raise DataError(f"{where!r}: the features of this data have no names")
+            raise DataError(f"{where!r}: the features of the data have no names")
         return data.feature(name)
     if where not in models:
         return read_scores(where)
     if not hasattr(data, "feature_names"):
-        raise DataError(f"{where}: TREC judgements have no features for a model to score; give a run")
+        raise DataError(f"{where}: TREC judgements have no features for a model to score; pass a TREC run")
     model = models[where]
     model_reader = for_model(reader, model, where)
     documents = data if model_reader.keywords == data_reader.keywords else model_reader(files)
@@ -122,7 +122,7 @@ def scores_by(
 
 
 def show(table: Table, shape: Shape) -> None:
-    """Print a table."""
+    """Print a table in the chosen format, in colour on a terminal."""
     if shape is Shape.text and sys.stdout.isatty():
         from rich.console import Console
 
@@ -132,7 +132,7 @@ def show(table: Table, shape: Shape) -> None:
 
 
 def read_ranked(data: str, systems: Mapping[str, str], is_qrels: bool, reader: Reader) -> tuple[Any, dict[str, Any]]:
-    """Read labelled data, and the scores of the systems by name, each as its model needs it."""
+    """Read labelled data and the scores of each system by name."""
     from podium.evaluation import read_qrels
 
     models = models_of(systems.values())
@@ -151,9 +151,10 @@ def evaluate(
     ],
     reader: Reader,
     by: Annotated[
-        str | None, typer.Option(help="Also apart by the values of this feature, constant within a query.")
+        str | None,
+        typer.Option(help="Also evaluate each value of this feature, which must be constant within a query."),
     ] = None,
-    per_query: Annotated[bool, typer.Option("--per-query", help="A row for each query.")] = False,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Show one row per query.")] = False,
     shape: ShapeOption = Shape.text,
     measure: MeasureOption = None,
     preset: PresetOption = None,
@@ -161,7 +162,7 @@ def evaluate(
     drop_uniform: DropOption = False,
     judged_only: JudgedOption = False,
 ) -> None:
-    """Measure a ranking: means with 95% intervals, or a value for each query."""
+    """Evaluate a ranking: means with 95% confidence intervals, or a value for each query."""
     import podium.evaluation
 
     documents, ranked = read_ranked(data, {"system": scores}, qrels, reader)
@@ -175,15 +176,19 @@ def evaluate(
 @reads_data
 def compare(
     data: Data,
-    systems: Annotated[list[str], typer.Argument(help="NAME=SCORES for each system, scores as for evaluate.")],
+    systems: Annotated[
+        list[str], typer.Argument(help="NAME=SCORES for each system, with scores as in podium evaluate.")
+    ],
     reader: Reader,
-    baseline: Annotated[str | None, typer.Option(help="Compare the others with this system only.")] = None,
-    margin: Annotated[float | None, typer.Option(help="Also test whether means differ by less than this.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="Compare each system with this one only.")] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Also test for equivalence: whether means differ by less than this.")
+    ] = None,
     moved: Annotated[
-        int, typer.Option(help="Show this number of queries that changed most between the first two.")
+        int, typer.Option(help="Show this many queries that differ most between the first two systems.")
     ] = 0,
     html: Annotated[
-        Path | None, typer.Option(help="Also write a page with all of it, single queries included, as HTML.")
+        Path | None, typer.Option(help="Also write the comparison, including single queries, to this HTML file.")
     ] = None,
     shape: ShapeOption = Shape.text,
     measure: MeasureOption = None,

@@ -1,4 +1,4 @@
-"""Examples at the end of each command's `--help`; they run one after the other in one folder."""
+"""Examples at the end of each command's `--help`; they run in this order in one folder."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ EXAMPLES = {
         "podium combine mine.run mine.run --by rrf -o fused.run",
     ),
     "adapt": ("podium adapt run/model.podium valid.txt -o adapted.podium",),
+    "refit": ("podium refit run/model.podium valid.txt -o newer.podium",),
     "committee": ("podium committee train.txt --valid valid.txt -o committee.podium",),
     "export": (
         "podium export run/model.podium model.txt --format lightgbm --check valid.txt",
@@ -75,5 +76,5 @@ def of_model(name: str) -> tuple[str, ...]:
 
 
 def as_epilog(examples: tuple[str, ...]) -> str:
-    """Return examples as the last lines of a help text."""
+    """Return examples as the epilog of a help text."""
     return "\n\n".join(["Example:" if len(examples) == 1 else "Examples:", *examples])

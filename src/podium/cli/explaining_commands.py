@@ -1,4 +1,4 @@
-"""Commands that show what a model does: `explain`, `plot`, `report`."""
+"""`podium explain`, `podium plot` and `podium report`."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ from podium.errors import DataError, PodiumWarning
 @reads_data
 def explain(
     model: Annotated[Path, typer.Argument(help="A model file.")],
-    data: Annotated[list[str], typer.Argument(help="Files of documents, read as one.")],
+    data: Annotated[list[str], typer.Argument(help="Files of documents, read as one data set.")],
     reader: Reader,
-    query: Annotated[str | None, typer.Option(help="The documents of this query, in their order.")] = None,
-    document: Annotated[str | None, typer.Option(help="One document, by its id or by the number of its row.")] = None,
+    query: Annotated[str | None, typer.Option(help="Explain the ranking of this query's documents.")] = None,
+    document: Annotated[str | None, typer.Option(help="Explain one document, given by its id or row number.")] = None,
     above: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="A B", help="Why document A is above document B.")
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Explain why document A ranks above document B.")
     ] = None,
     model_b: Annotated[
-        Path | None, typer.Option(help="A second model: what moves in the query, and through which features.")
+        Path | None, typer.Option(help="A second model: show which documents move, and which features move them.")
     ] = None,
     background: Annotated[
-        Path | None, typer.Option(help="Documents to compare with; else the training documents that the model keeps.")
+        Path | None,
+        typer.Option(help="Documents to compare with; by default the training documents that the model keeps."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Show as many features, or documents of a query, at most.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Write all of it as JSON.")] = False,
+    top: Annotated[int, typer.Option(min=1, help="Show at most this many features, or documents of a query.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole explanation as JSON.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Draw it: a file in .svg, .png, .html or .json.")
+        Path | None, typer.Option("--output", "-o", help="Also save a chart to this .svg, .png, .html or .json file.")
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
 ) -> None:
-    """Say why: what each feature adds to scores, why A is above B, what moves between two models."""
+    """Explain scores: what each feature contributes, why A ranks above B, how two models differ."""
     from podium.explain import compare_explanations
     from podium.models import load
 
     if sum(one is not None for one in (document, above, model_b)) > 1:
-        raise DataError("--document, --above and --model-b are different questions: give one of them")
+        raise DataError("--document, --above and --model-b exclude each other: use only one of them")
     if model_b is not None and query is None:
-        raise DataError("two models are compared on one query: name it with --query")
+        raise DataError("--model-b compares two models on one query: add --query")
     loaded = load(model)
     read = for_model(reader, loaded, str(model))
     documents = read(data)
@@ -68,7 +69,7 @@ def explain(
 
 
 def _answer(explanation: Any, query: str | None, document: str | None, above: tuple[str, str] | None) -> Any:
-    """Return the explanation of all documents, of a query, of a document, or of two."""
+    """Return the explanation of two documents, one document, one query, or all documents."""
     if above is not None:
         return explanation.why(*above, query)
     if document is not None:
@@ -77,7 +78,7 @@ def _answer(explanation: Any, query: str | None, document: str | None, above: tu
 
 
 def _show(answer: Any, top: int) -> None:
-    """Print the first rows of the table, and their sum."""
+    """Print the first rows of the table and what they add up to."""
     from podium.evaluation.tables import Table
     from podium.explain import DocumentExplanation, PairExplanation
 
@@ -94,14 +95,16 @@ def _show(answer: Any, top: int) -> None:
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(help="The folder of a run of podium train.")],
+    run: Annotated[Path, typer.Argument(help="The output folder of podium train.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A file in .svg, .png, .html or .json; by default RUN/history.svg."),
+        typer.Option(
+            "--output", "-o", help="The .svg, .png, .html or .json file to write; by default RUN/history.svg."
+        ),
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
 ) -> None:
-    """Draw what was measured after each round of a training run, with the best round."""
+    """Plot the measures of a training run by round, and mark the best round."""
     from podium.models import load
     from podium.reports import save_chart
     from podium.reports.training_charts import history_chart
@@ -109,7 +112,7 @@ def plot(
     folder = RunFolder(run)
     history = folder.read_history()
     if not any(history.values()):
-        raise DataError(f"{run}: the run had no validation data, so nothing was measured; train with --valid FILE")
+        raise DataError(f"{run}: nothing was measured because the run had no validation data; train with --valid FILE")
     info: dict[str, Any] = load(folder.model).info if folder.model.exists() else {}
     chart = history_chart(history, info.get("best_iteration"), info.get("submodel_means"))
     save_chart(chart, output or folder.picture, dark=dark)
@@ -118,23 +121,24 @@ def plot(
 
 @reads_data
 def report(
-    run: Annotated[Path, typer.Argument(help="The folder of a run of podium train.")],
+    run: Annotated[Path, typer.Argument(help="The output folder of podium train.")],
     reader: Reader,
     test: Annotated[
         list[str] | None,
-        typer.Option(help="Test files, read as one; without, the run's validation data, or else its training data."),
+        typer.Option(help="Test files, read as one data set; by default the run's validation or training data."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The HTML file to write; by default RUN/report.html.")
     ] = None,
     other: Annotated[
-        list[str] | None, typer.Option(help="NAME=SCORES to compare with, scores as for evaluate; repeatable.")
+        list[str] | None,
+        typer.Option(help="NAME=SCORES to compare with, with scores as in podium evaluate. Repeatable."),
     ] = None,
     measure: MeasureOption = None,
-    queries: Annotated[int, typer.Option(help="How many of the best, worst and most changed queries to show.")] = 5,
-    timing: Annotated[bool, typer.Option("--timing", help="Measure how long scoring takes.")] = False,
+    queries: Annotated[int, typer.Option(help="Number of best, worst and most changed queries to show.")] = 5,
+    timing: Annotated[bool, typer.Option("--timing", help="Also measure the speed of scoring.")] = False,
 ) -> None:
-    """Write all that is known of a run as one HTML page, which works without a network."""
+    """Write a report on a training run as a single HTML page that works offline."""
     from podium.models import load
     from podium.reports.page import report as write_report
 
@@ -149,7 +153,7 @@ def report(
     }
     sets = {name: reader(named) for name, named in files.items() if _are_there(name, named, folder)}
     if not sets:
-        raise typer.BadParameter("none of the run's data files is there: name test data with --test")
+        raise typer.BadParameter("none of the run's data files exists any more: pass test data with --test")
     tested_on, data = next(iter(sets.items()))
     others = {}
     if other:
@@ -165,12 +169,12 @@ def report(
 
 
 def _are_there(name: str, files: list[str], folder: RunFolder) -> bool:
-    """Return whether all files of a data set can be read; warn about files of the run that are gone."""
+    """Return whether all files of a data set exist; warn about files of the run that do not."""
     gone = [file for file in files if name != "test" and not Path(file).is_file()]
     if gone:
-        what = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "does not exist any more"
+        problem = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "does not exist any more"
         warnings.warn(
-            f"{gone[0]}, which {folder.config} names, {what}: the report does without the {name} data",
+            f"the report does not cover the {name} data: {gone[0]}, which {folder.config} names, {problem}",
             PodiumWarning,
             stacklevel=2,
         )
@@ -178,13 +182,13 @@ def _are_there(name: str, files: list[str], folder: RunFolder) -> bool:
 
 
 def _system(where: str, data: Any, files: list[str], reader: Reader, models: dict[str, Any]) -> Any:
-    """Return another system: the model itself if it reads data as the run's model does, else its scores."""
+    """Return another system: the model if it reads data in the same way as the run's model, else its scores."""
     if where in models and for_model(reader, models[where], where).keywords == reader.keywords:
         return models[where]
     return scores_by(where, data, files, reader, reader, models)
 
 
 def _facts(folder: RunFolder, files: dict[str, list[str]]) -> dict[str, str]:
-    """Return what is needed to repeat the run."""
+    """Return the facts that are needed to repeat the run."""
     named = {f"{name} files": ", ".join(one) for name, one in files.items() if one}
     return {"command": f"podium train --config {folder.config} --output FOLDER", **named, **folder.read_facts()}

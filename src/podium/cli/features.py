@@ -1,4 +1,4 @@
-"""`podium features`: compute features of (query, document) pairs, list them, explain and export them."""
+"""`podium features`: compute, list, explain and export features of (query, document) pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from podium.features import FeatureSet, Index
 
 features = typer.Typer(
-    help="Compute features of queries and documents, list them, explain and export them.", no_args_is_help=True
+    help="Compute, list, explain and export features of queries and documents.", no_args_is_help=True
 )
 
 
@@ -33,20 +33,20 @@ class EngineName(StrEnum):
 
 Folder = Annotated[Path, typer.Argument(help="The folder of an index.")]
 Texts = Annotated[
-    list[str] | None, typer.Option("--feature", "-f", help="A feature, as 'bm25(title, k1=0.9)'. Repeatable.")
+    list[str] | None, typer.Option("--feature", "-f", help="A feature, for example 'bm25(title, k1=0.9)'. Repeatable.")
 ]
-Saved = Annotated[Path | None, typer.Option("--set", help="A file of features, as --save-set writes it.")]
+Saved = Annotated[Path | None, typer.Option("--set", help="A feature set that --save-set wrote.")]
 
 
 def chosen_features(texts: list[str] | None, saved: Path | None, index: Index | None = None) -> FeatureSet:
-    """Return the features that the options name; those of `default` if they name none."""
+    """Return the features that the options name, or a default set for the index if they name none."""
     from podium.features import FeatureSet, default
 
     chosen = [*(FeatureSet.load(saved) if saved is not None else ()), *(texts or ())]
     if chosen:
         return FeatureSet(chosen)
     if index is None:
-        raise DataError("name features with --feature or --set")
+        raise DataError("no features: name them with --feature or --set")
     return default(index)
 
 
@@ -58,19 +58,23 @@ def compute(
         Path | None, typer.Argument(help="Judgements: TREC qrels, or JSONL or CSV with query, document and grade.")
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write: .parquet keeps all, else LETOR text.")
+        Path, typer.Option("--output", "-o", help="The file to write: Parquet if it ends in .parquet, else LETOR text.")
     ] = Path("features.parquet"),
     feature: Texts = None,
     saved: Saved = None,
     candidates: Annotated[
-        str | None, typer.Option(help="'judged' (default), or the first documents by BM25, as 'bm25 top 100'.")
+        str | None,
+        typer.Option(help="'judged' (default), or the top documents by a feature, for example 'bm25 top 100'."),
     ] = None,
-    save_set: Annotated[Path | None, typer.Option(help="Also write the set of features, as JSON.")] = None,
+    save_set: Annotated[Path | None, typer.Option(help="Also write the feature set to this JSON file.")] = None,
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Leave out what LETOR text cannot hold, such as names.")
+        bool, typer.Option("--lossy", help="Write LETOR text even if it cannot hold everything, such as names.")
     ] = False,
 ) -> None:
-    """Compute features of all candidates of queries; without --feature and --set, a default set for the index."""
+    """Compute features of the candidate documents of queries.
+
+    Without --feature and --set, compute a default set of features for the index.
+    """
     from podium.features import Index
 
     index = Index.load(folder)
@@ -83,19 +87,19 @@ def compute(
 
 
 @features.command("list", cls=Command)
-def list_(as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False) -> None:
-    """List all features with their formulas, sources, and the pairs for which each is not defined."""
+def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List all features with their formulas, their sources, and when they are undefined."""
     from podium.evaluation.tables import Table
     from podium.features.feature import definitions
 
-    columns = ["feature", "what it is", "formula", "source", "not defined"]
+    columns = ["feature", "what it is", "formula", "source", "not defined"]  # keys of --json: other programs read them
     rows = definitions()
     if as_json:
         typer.echo(Table(columns, [list(row) for row in rows]).render("json"))
         return
     for call, meaning, formula, source, undefined in rows:
         typer.echo(f"{call}\n    {meaning}: {formula}")
-        typer.echo("    " + (f"source: {source}; " if source else "") + f"not defined: {undefined}")
+        typer.echo("    " + (f"source: {source}; " if source else "") + f"undefined: {undefined}")
 
 
 @features.command(cls=Command)
@@ -105,9 +109,9 @@ def explain(
     document: Annotated[str, typer.Argument(help="The id of a document.")],
     feature: Texts = None,
     saved: Saved = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the features of a query and a document, with what each term of the query adds."""
+    """Show the features of a query and a document, and what each query term contributes."""
     from podium.evaluation.tables import Table
     from podium.features import Index
 
@@ -127,9 +131,9 @@ def export(
     output: Annotated[Path, typer.Argument(help="The file to write.")],
     feature: Texts = None,
     saved: Saved = None,
-    name: Annotated[str, typer.Option(help="Of the feature set, store or rank profile.")] = "podium",
+    name: Annotated[str, typer.Option(help="Name of the feature set, store or rank profile.")] = "podium",
 ) -> None:
-    """Write features for a search engine, where it has the same formula; say which it has not."""
+    """Export the features that a search engine computes by the same formula, and list the others."""
     from podium.core.files import write_text
     from podium.features import export_features
 

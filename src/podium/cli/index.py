@@ -1,4 +1,4 @@
-"""`podium index`: build an index of documents, and change it."""
+"""`podium index`: build, change and describe an index of documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import typer
 from podium.cli.options import Command
 from podium.errors import DataError
 
-index = typer.Typer(help="Build an index of documents for search and features, and change it.", no_args_is_help=True)
+index = typer.Typer(
+    help="Build, change and describe an index of documents for search and features.", no_args_is_help=True
+)
 Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
 Documents = Annotated[list[Path], typer.Argument(help="JSONL, CSV, TSV (also .gz, .bz2 or .xz) or Parquet files.")]
 
@@ -22,22 +24,27 @@ def build(
     documents: Documents,
     folder: Annotated[Path, typer.Argument(help="The folder to write.")],
     field: Annotated[
-        list[str], typer.Option(help="A text field and its analyzer, as title=german; english by default. Repeatable.")
+        list[str],
+        typer.Option(help="A text field and its analyzer, for example title=german; english by default. Repeatable."),
     ],
-    id_column: Annotated[str, typer.Option("--id", help="The column with the ids of documents.")] = "id",
+    id_column: Annotated[str, typer.Option("--id", help="The column of document ids.")] = "id",
     attribute: Annotated[
-        list[str] | None, typer.Option(help="A numeric column to keep; all of them if none is named. Repeatable.")
+        list[str] | None, typer.Option(help="A numeric column to keep; by default all of them. Repeatable.")
     ] = None,
-    positions: Annotated[bool, typer.Option("--positions", help="Store positions, for proximity and phrases.")] = False,
-    no_text: Annotated[bool, typer.Option("--no-text", help="Do not store the text, which snippets need.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index.")] = False,
-) -> None:  # fmt: skip
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Store positions, for proximity and phrase features.")
+    ] = False,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Do not store the text; there will be no snippets.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing index.")] = False,
+) -> None:
     """Index documents into a folder; the collection may be larger than memory."""
     from podium.features import Index
     from podium.features.index_folder import is_index
 
     if is_index(folder) and not overwrite:
-        raise DataError(f"{folder} is an index already: choose another folder, or replace it with --overwrite")
+        raise DataError(f"{folder} is already an index: choose another folder, or replace it with --overwrite")
     fields = {name: analyzer or "english" for name, _, analyzer in (text.partition("=") for text in field)}
     started = time.perf_counter()
     built = Index.build(
@@ -61,27 +68,25 @@ def add(folder: Folder, documents: Documents) -> None:
 @index.command(cls=Command)
 def remove(
     folder: Folder,
-    ids: Annotated[list[str] | None, typer.Argument(help="The ids of documents.")] = None,
-    file: Annotated[Path | None, typer.Option("--from", help="A file with an id on each line.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Document ids.")] = None,
+    file: Annotated[Path | None, typer.Option("--from", help="A file with one id per line.")] = None,
 ) -> None:
     """Remove documents from an index."""
     from podium.evaluation.trec import text_lines
     from podium.features import Index
 
-    wanted = [*(ids or []), *filter(None, text_lines(file) if file is not None else [])]
-    if not wanted:
-        raise DataError("name at least one document id, or a file of them with --from")
+    removed = [*(ids or []), *filter(None, text_lines(file) if file is not None else [])]
+    if not removed:
+        raise DataError("no document ids: pass at least one, or a file of ids with --from")
     opened = Index.load(folder)
-    opened.remove(wanted)
+    opened.remove(removed)
     opened.save(folder)
-    typer.echo(f"{folder}: {len(wanted):,} documents removed, {len(opened):,} left")
+    typer.echo(f"{folder}: {len(removed):,} documents removed, {len(opened):,} left")
 
 
 @index.command(cls=Command)
-def describe(
-    folder: Folder, as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False
-) -> None:
-    """Show the figures of an index: documents, fields, attributes."""
+def describe(folder: Folder, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show statistics of an index: documents, fields, attributes."""
     from podium.features import Index
 
     facts = Index.load(folder).describe()
@@ -94,7 +99,7 @@ def _table(facts: dict[str, Any]) -> str:
     for name, one in facts["fields"].items():
         extras = ", positions" if one["positions"] else ""
         lines.append(
-            f"field {name} ({one['analyzer']}{extras}): {one['words']:,} words, {one['mean_length']:.1f} a document, "
+            f"field {name} ({one['analyzer']}{extras}): {one['words']:,} words, {one['mean_length']:.1f} per document, "
             f"{one['terms']:,} terms, empty in {one['empty_documents']:,} documents"
         )
     lines += [f"attribute {name}: missing in {one['missing']:,} documents" for name, one in facts["attributes"].items()]

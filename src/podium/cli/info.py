@@ -15,9 +15,9 @@ import typer
 
 
 def info(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is installed here, for bug reports: versions, processor, extras, where kernels are kept."""
+    """Show versions, processor, extras and the kernel cache, for bug reports."""
     facts = _facts()
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
@@ -48,7 +48,7 @@ def _facts() -> dict[str, Any]:
 
 
 def _packages() -> list[str]:
-    """Return the packages that Podium needs, and optional ones that it works with."""
+    """Return the packages that Podium requires, and optional ones that it supports."""
     of_extras = {name for extra in _extras() for name in _required(extra)}
     return list(dict.fromkeys([*_required(""), "llvmlite", *sorted(of_extras | {"pandas", "polars"})]))
 
@@ -71,7 +71,7 @@ def _shown(value: Any) -> str:
     if not isinstance(value, dict):
         return str(value)
     parts = [
-        f"{name} ({'installed' if not entry else 'lacks ' + ', '.join(entry)})" if isinstance(entry, list)
+        f"{name} ({'installed' if not entry else 'missing ' + ', '.join(entry)})" if isinstance(entry, list)
         else f"{name} {entry}"
         for name, entry in value.items()
     ]  # fmt: skip
@@ -97,7 +97,7 @@ def _requirements() -> list[str]:
 
 
 def _required(extra: str) -> list[str]:
-    """Return the packages that an extra needs; those of Podium itself for ""."""
+    """Return the packages that an extra requires; "" stands for Podium itself."""
     names = []
     for line in _requirements():
         name, _, condition = line.partition(";")
@@ -108,7 +108,7 @@ def _required(extra: str) -> list[str]:
 
 
 def _extras() -> list[str]:
-    """Return the extras that users install."""
+    """Return the extras meant for users."""
     extras = {line.partition("extra ==")[2].strip(" '\"") for line in _requirements() if "extra ==" in line}
     return sorted(extras - {"dev", "docs", "bench", "all"})
 

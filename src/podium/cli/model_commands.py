@@ -1,4 +1,4 @@
-"""Commands about model files: `inspect`, `import`, `export`, `formats`."""
+"""Commands for model files: `inspect`, `import`, `export`, `formats`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from podium.errors import DataError
 def inspect(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     trees: Annotated[bool, typer.Option("--trees", help="Show the trees.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is in a model file: its parameters, its most important features, its trees."""
+    """Show what a model file contains: its parameters, most important features and trees."""
     from podium.models import ClassEnsemble, Ensemble, load
     from podium.models.over_trees import OverTrees
 
@@ -49,17 +49,19 @@ def inspect(
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(help="A model file of another tool.")],
-    output: Annotated[Path, typer.Argument(help="Where to write Podium's model.")],
+    source: Annotated[Path, typer.Argument(help="Another tool's model file.")],
+    output: Annotated[Path, typer.Argument(help="The Podium model file to write.")],
     format_name: Annotated[
-        str | None, typer.Option("--format", help="One of `podium formats`; by default it is seen from the file.")
+        str | None, typer.Option("--format", help="A format that podium formats lists; detected by default.")
     ] = None,
     n_features: Annotated[
         int | None,
-        typer.Option(help="Columns of the data, where the file does not state them; by default what the model needs."),
+        typer.Option(
+            help="Number of features of the data, if the file does not state it; by default as many as the model uses."
+        ),
     ] = None,
 ) -> None:
-    """Read a model of another tool, and write it as one of Podium's."""
+    """Convert another tool's model to a Podium model."""
     from podium.formats import import_model
 
     model = import_model(source, format_name, n_features=n_features)
@@ -69,24 +71,38 @@ def import_(
 
 def export(
     model: Annotated[Path, typer.Argument(help="A model file.")],
-    output: Annotated[Path, typer.Argument(help="Where to write.")],
-    format_name: Annotated[str | None, typer.Option("--format", help="One of `podium formats`.")] = None,
-    name: Annotated[str | None, typer.Option(help="Of the model in the search engine.")] = None,
-    store: Annotated[str | None, typer.Option(help="Solr: the feature store.")] = None,
-    missing: Annotated[str | None, typer.Option(help="keep, or zero: no value will be missing, or only for 0.")] = None,
-    objective: Annotated[str | None, typer.Option(help="LightGBM, XGBoost: the objective that the file names.")] = None,
-    version: Annotated[int | None, typer.Option(help="ONNX: 5, in double, or 3, in float32.")] = None,
+    output: Annotated[Path, typer.Argument(help="The file to write.")],
+    format_name: Annotated[str | None, typer.Option("--format", help="A format that podium formats lists.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model in the search engine.")] = None,
+    store: Annotated[str | None, typer.Option(help="Solr: name of the feature store.")] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="For systems that cannot distinguish missing values from 0. keep: refuse to export a model that "
+            "treats them differently. zero: export it anyway; missing values are then scored as 0."
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="LightGBM, XGBoost: name of the objective to write into the file.")
+    ] = None,
+    definition: Annotated[
+        str | None, typer.Option(help="Search plugins: type of the model, xgboost+json, xgboost+json+raw or ranklib.")
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option(help="ONNX: operator version, 5 (double precision) or 3 (single precision).")
+    ] = None,
     check: Annotated[
         list[str] | None,
-        typer.Option(help="Score these files with the model and as the other system does; report differences."),
+        typer.Option(help="Score this file with the model and as the other system would, and compare. Repeatable."),
     ] = None,
 ) -> None:
-    """Write a model for another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …"""
+    """Export a model to another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …"""
     from podium.formats import check_export
     from podium.models import load
 
     chosen: dict[str, Any] = {
-        "name": name, "store": store, "missing": missing, "objective": objective, "version": version,
+        "name": name, "store": store, "missing": missing, "objective": objective,
+        "definition": definition, "version": version,
     }  # fmt: skip
     loaded = load(model)
     written = loaded.export(output, format_name, **{key: value for key, value in chosen.items() if value is not None})
@@ -99,7 +115,7 @@ def export(
 
 
 def _read_as_trained(files: list[str], reading: dict[str, Any]) -> Any:
-    """Read data with the options with which the model's training data was read."""
+    """Read data with the options that the model's training data was read with."""
     from podium.data import read
 
     options = {key: reading[key] for key in ("absent", "first_index") if reading.get(key) is not None}
@@ -108,13 +124,13 @@ def _read_as_trained(files: list[str], reading: dict[str, Any]) -> Any:
 
 
 def formats() -> None:
-    """List the formats of models, and what each can carry."""
+    """List the model formats and what each one cannot store."""
     from rich.console import Console
     from rich.table import Table
 
     from podium.formats import formats as all_formats
 
-    table = Table("format", "in", "out", "what it is", "does not carry")
+    table = Table("format", "import", "export", "description", "cannot store")
     for name, one in all_formats().items():
         lacks = ", ".join(content for content, carries in one.carries.items() if carries == "no")
         table.add_row(name, "yes" if one.can_read() or one.reads_objects() else "", "yes" if one.can_write() else "",

@@ -1,8 +1,9 @@
-"""Command-line options that derive from the declarations of parameters (`podium.core.hyperparameters`)."""
+"""Command-line options derived from the parameters that `podium.core.hyperparameters` declares."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -13,18 +14,19 @@ from podium.core.hyperparameters import translated_name
 from podium.core.parameters import Parameter, parameters
 
 SHORT = {"measure": "-m", "verbose": "-v"}
-PREFIX = "parameter_"  # before names of a command's arguments: reading data has a `normalize` as well
+PREFIX = "parameter_"  # of the arguments of a command: avoids a clash with `normalize`, an option of reading data
 
 
-def _option(parameter: Parameter[Any], default: str | bool) -> Any:
-    """Return the option of a parameter, with its help and the text of its default."""
+def _option(parameter: Parameter[Any], default: str | bool, flags: dict[str, str | None]) -> Any:
+    """Return the option of a parameter; its help names other parameters by their `flags`."""
     flag = parameter.flag
     assert flag is not None, parameter.name
     names = [f"{flag}/--no-{flag[2:]}" if parameter.kind is bool else flag]
     names += [flag[:-1]] if parameter.kind is list else []  # --metric as well as --metrics
     names += [SHORT[parameter.name]] if parameter.name in SHORT else []
     words = f" One of {', '.join(parameter.choices)}." if parameter.choices else ""
-    text = parameter.summary.replace("`", "").replace('"', "") + words
+    summary = re.sub(r"`(\w+)`", lambda name: flags.get(name[1]) or name[1], parameter.summary)
+    text = summary.replace("`", "").replace('"', "") + words
     text += " Repeatable." if parameter.kind is list else ""
     return typer.Option(*names, help=text, show_default=default, rich_help_panel="Parameters")
 
@@ -32,7 +34,7 @@ def _option(parameter: Parameter[Any], default: str | bool) -> Any:
 def as_command(
     wrapped: Callable[..., None], command: Callable[..., None], argument: str, options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Return a function that typer sees as a command with further options instead of one argument."""
+    """Return `wrapped` with the signature of `command`, with `options` in place of one `argument`."""
     signature = inspect.signature(command, eval_str=True)
     arguments = [p for p in signature.parameters.values() if p.name != argument] + options
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -45,7 +47,7 @@ def as_command(
 
 
 def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a class's parameters; its argument `chosen` then holds those that were set."""
+    """Add the options of a class's parameters to a command; its argument `chosen` holds those that the user sets."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def wrapped(**values: Any) -> None:
@@ -58,21 +60,22 @@ def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Calla
 
 
 def _options_of(cls: type) -> list[inspect.Parameter]:
-    """Return an argument of a command for each parameter of a class that has an option; None if it is not set."""
+    """Return an argument of a command for each parameter of a class that has an option; its default is None."""
     options = []
+    flags = {name: parameter.flag for name, parameter in parameters(cls).items()}
     for name, parameter in parameters(cls).items():
         if parameter.flag is None:
             continue
         kind: Any = list[str] if parameter.kind is list else str if parameter.read else parameter.kind
         default = False if parameter.default is None or parameter.default == () else str(parameter.default)
-        annotation = Annotated[kind | None, _option(parameter, default)]
+        annotation = Annotated[kind | None, _option(parameter, default, flags)]
         keyword = inspect.Parameter.KEYWORD_ONLY
         options.append(inspect.Parameter(PREFIX + name, keyword, default=None, annotation=annotation))
     return options
 
 
 def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the parameters that were set on the command line from a command's arguments, and return them."""
+    """Pop the parameters that the user set from a command's arguments, and return them."""
     chosen = {}
     for name, parameter in parameters(cls).items():
         value = values.pop(PREFIX + name, None)
@@ -82,10 +85,10 @@ def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
 
 
 class Command(TyperCommand):
-    """A command that suggests the right option for a wrong one."""
+    """A command that suggests the right option if the user mistypes one or uses another tool's name for it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; the error for another tool's option names Podium's."""
+        """Parse the arguments; the error for another tool's option suggests Podium's."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -97,4 +100,4 @@ class Command(TyperCommand):
             raise
 
     def explain(self, error: Any, flag: str) -> None:
-        """Add to the error for an option that does not exist."""
+        """Add a hint to the error for an option that does not exist."""

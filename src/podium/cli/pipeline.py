@@ -1,4 +1,4 @@
-"""`podium pipeline`: from an index and judged queries to a folder that `podium search` and `podium serve` take."""
+"""`podium pipeline`: train a search pipeline for `podium search` and `podium serve`."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ def pipeline(
     config: Annotated[Path | None, typer.Option(help="TOML with parameters of the model, as in podium train.")] = None,
     feature: Texts = None,
     saved: Saved = None,
-    candidates: Annotated[int, typer.Option(help="How many documents are retrieved for the model to rank.")] = 100,
-    by: Annotated[str, typer.Option(help="The feature that retrieves them, such as 'bm25f(title:3, body)'.")] = "bm25",
+    candidates: Annotated[int, typer.Option(help="Number of documents to retrieve for the model to rank.")] = 100,
+    by: Annotated[
+        str, typer.Option(help="The feature to retrieve them by, for example 'bm25f(title:3, body)'.")
+    ] = "bm25",
     valid: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="QUERIES JUDGEMENTS", help="Files of validation queries, to stop training in time."),
+        typer.Option(metavar="QUERIES JUDGEMENTS", help="Validation queries, for early stopping."),
     ] = None,
     test: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="QUERIES JUDGEMENTS", help="Files of test queries, to compare with the ranking by --by."),
+        typer.Option(metavar="QUERIES JUDGEMENTS", help="Test queries, to compare the model with the ranking by --by."),
     ] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure of that comparison.")] = "ndcg@10",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a pipeline.")] = False,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")] = "ndcg@10",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing pipeline.")] = False,
 ) -> None:
     """Train a search pipeline: an index, features and a model in one folder.
 
-    podium search and podium serve take the folder. Without --feature and --set, the features are a default set for the
-    index.
+    Pass the folder to podium search or podium serve. Without --feature and --set, the pipeline uses a default set of
+    features for the index.
     """
     import podium
     from podium.features import FeatureSet, Index, SearchPipeline
@@ -49,7 +51,7 @@ def pipeline(
 
     require_model(model)
     if is_pipeline(output) and not overwrite:
-        raise DataError(f"{output} is a pipeline already: choose another folder, or replace it with --overwrite")
+        raise DataError(f"{output} is already a pipeline: choose another folder, or replace it with --overwrite")
     parameters = {name: value for name, value in read_config(config).items() if name not in ("data", "valid", "model")}
     parameters.pop("reading", None)
     estimator = getattr(podium.estimators, MODELS[model].estimator)(**parameters)

@@ -1,4 +1,4 @@
-"""The options with which commands read ranking data."""
+"""The options that commands read ranking data with."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from podium.data import RankingData
     from podium.models import Model
 
-Reader: TypeAlias = Any  # a partial `_read`: takes the files; its keywords are the chosen options
-Sources = Annotated[list[str], typer.Argument(help="Files to read as one; - is standard input.")]
+Reader: TypeAlias = Any  # a partial of `_read`, called with files; its keywords are the chosen options
+Sources = Annotated[list[str], typer.Argument(help="Files, read as one data set; - is standard input.")]
 
 
 class DataFormat(StrEnum):
@@ -35,7 +35,7 @@ class DataFormat(StrEnum):
 
 
 class Absent(StrEnum):
-    """The value of a feature that a line of LETOR text does not name."""
+    """The value of a feature that a line of LETOR text omits."""
 
     zero = "zero"
     missing = "missing"
@@ -45,32 +45,33 @@ def _read(
     sources: list[str],
     *,
     input_format: Annotated[
-        DataFormat | None, typer.Option("--format", help="Format of the input; by default what the suffix says.")
+        DataFormat | None, typer.Option("--format", help="Format of the input; by default determined by the suffix.")
     ] = None,
     absent: Annotated[
-        Absent | None, typer.Option(help="LETOR: what a feature that a line does not name is; zero by default.")
+        Absent | None, typer.Option(help="LETOR: value of features that a line omits; zero by default.")
     ] = None,
     first_index: Annotated[
-        int | None, typer.Option(help="LETOR: what the file calls its first feature, 1 (the default) or 0.")
+        int | None, typer.Option(help="LETOR: number of the first feature in the file, 1 (the default) or 0.")
     ] = None,
     qid: Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of query ids.")] = None,
     label: Annotated[str | None, typer.Option(help="CSV, TSV, Parquet: the column of relevance labels.")] = None,
     labels: Annotated[
-        list[str] | None, typer.Option(help="CSV, TSV, Parquet: a further label source, as NAME=COLUMN.")
+        list[str] | None,
+        typer.Option(help="CSV, TSV, Parquet: an additional source of labels, NAME=COLUMN. Repeatable."),
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="CSV, TSV, Parquet: the columns of features, separated by commas.")
+        str | None, typer.Option(help="CSV, TSV, Parquet: the feature columns, separated by commas.")
     ] = None,
     categorical: Annotated[
-        str | None, typer.Option(help="CSV, TSV, Parquet: features that hold categories, separated by commas.")
+        str | None, typer.Option(help="CSV, TSV, Parquet: the categorical features, separated by commas.")
     ] = None,
-    unlabelled: Annotated[float | None, typer.Option(help="The label that means 'not labelled'.")] = None,
+    unlabelled: Annotated[float | None, typer.Option(help="The label value that means 'not labelled'.")] = None,
     normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
     max_bytes: Annotated[
-        int | None, typer.Option(help="Hold at most this much in memory; by default half of what is free.")
+        int | None, typer.Option(help="Maximum memory for the data in bytes; by default half of the free memory.")
     ] = None,
 ) -> RankingData:
-    """Read files with the options of the command line; the data knows which columns they named."""
+    """Read files with the options of the command line, and record which columns they named."""
     chosen = {name: value for name, value in locals().items() if name != "sources"}
 
     from podium.binned import is_binned
@@ -88,7 +89,7 @@ _DEFAULTS = {p.name: p.default for p in _READING}
 
 
 def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) -> BinnedFiles:
-    """Bin the files that a reader would read; `how` are arguments of `podium.bin_files`."""
+    """Bin files with the options of a reader; `how` are arguments of `podium.bin_files`."""
     from podium.binned import bin_files
 
     named = {name: reader.keywords[name] for name in _COLUMNS if reader.keywords[name] is not None}
@@ -96,25 +97,25 @@ def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) ->
 
 
 def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
-    """Open a folder of binned data; raise if options differ from those with which it was binned."""
+    """Open a folder of binned data; raise if the options differ from those that it was binned with."""
     from podium.binned import open_binned
 
     if len(sources) > 1:
-        raise DataError("a folder of binned data must be the only source: bin all files into one folder")
+        raise DataError("a folder of binned data must be the only input: bin all files into one folder")
     data = open_binned(sources[0])
     before = {**data.reading, **data.reading.get("columns", {})}
     for name in ("absent", "first_index", "normalize", *_COLUMNS):
         value = chosen[name].value if isinstance(chosen[name], StrEnum) else chosen[name]
         if value is not None and value != before.get(name):
             raise DataError(
-                f"--{name.replace('_', '-')} {value} is not how {sources[0]} was binned: leave the option out, or bin "
-                "the files again"
+                f"{sources[0]} was not binned with --{name.replace('_', '-')} {value}: omit the option, or bin the "
+                "files again"
             )
     return data
 
 
 def read_in_blocks(reader: Reader, sources: str | list[str], **how: Any) -> Iterator[RankingData]:
-    """Yield the files that a reader would read, in blocks; `how` are arguments of `podium.read_blocks`."""
+    """Yield the documents of files in blocks, read with a reader's options and `how` for `podium.read_blocks`."""
     from podium.data import read_blocks
 
     files = _files([sources] if isinstance(sources, str) else sources)
@@ -122,12 +123,12 @@ def read_in_blocks(reader: Reader, sources: str | list[str], **how: Any) -> Iter
 
 
 def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `podium.read` for options of the command line."""
+    """Translate options of the command line into arguments of `podium.read`."""
     named: dict[str, str] = {}
     for entry in chosen["labels"] or ():
         name, equals, column = entry.partition("=")
         if not (name and equals and column):
-            raise typer.BadParameter(f"--labels takes NAME=COLUMN, not {entry!r}")
+            raise typer.BadParameter(f"--labels must be NAME=COLUMN, but got {entry!r}")
         named[name] = column
     categorical, features, first_index = chosen["categorical"], chosen["features"], chosen["first_index"]
     return {
@@ -151,11 +152,11 @@ def _files(sources: list[str]) -> list[Any]:
 
 def _standard_input() -> Any:
     if sys.stdin is None or sys.stdin.closed:
-        raise DataError("standard input is closed: there is nothing to read from '-'")
+        raise DataError("cannot read from -: standard input is closed")
     return sys.stdin.buffer
 
 
-# Options of reading that a model file may hold, with a check of the value.
+# Options of reading that a model file may contain, with a check of their values: the file is untrusted input.
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "absent": lambda value: value in list(Absent),
     "first_index": lambda value: type(value) is int,
@@ -171,15 +172,15 @@ _COLUMNS: dict[str, Callable[[Any], bool]] = {
 
 
 def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -> dict[str, Any]:
-    """Return the options in a model file that commands know; raise for values that no command writes."""
+    """Return the known options of a model file; raise for values that no command writes."""
     options = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
     if not isinstance(options, dict) or not all(checks[option](value) for option, value in options.items()):
-        raise FileFormatError(name, f"how its training data was read is not valid: {options!r:.60}")
+        raise FileFormatError(name, f"the stored options for reading data are invalid: {options!r:.60}")
     return options
 
 
 def for_model(reader: Reader, model: Model, name: str) -> Reader:
-    """Return the reader with the options with which the model's training data was read; raise for others."""
+    """Return a reader that reads data as the model's training data was read; raise if options contradict that."""
     stored, options = _checked(model.reading, _OPTIONS, name), dict(reader.keywords)
     for option in ("absent", "first_index", "normalize"):
         value = options[option].value if isinstance(options[option], StrEnum) else options[option]
@@ -188,8 +189,7 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
             flag = f"--{option.replace('_', '-')}"
             trained = f"with {flag} {stored[option]}" if stored.get(option) is not None else f"without {flag}"
             raise DataError(
-                f"{flag} {value} contradicts the model {name}, whose training data was read {trained}: leave the "
-                "option out"
+                f"{flag} {value} contradicts the model {name}, whose training data was read {trained}: omit the option"
             )
         options[option] = stored.get(option, value)
     options["absent"] = Absent(options["absent"]) if options["absent"] is not None else None
@@ -197,20 +197,20 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
 
 
 def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
-    """Raise if two models need the same file to be read in different ways."""
+    """Raise if two models need the same file read in different ways."""
     if "reading" not in first.info or "reading" not in second.info:
         return
     for option in ("absent", "first_index", "normalize"):
         ways = first.reading.get(option), second.reading.get(option)
         if ways[0] != ways[1] and (option == "normalize" or None not in ways):
             raise DataError(
-                f"{names[0]} and {names[1]} need data that is read differently ({option.replace('_', '-')} {ways[0]} "
-                f"and {ways[1]}): train them on data that is read in the same way"
+                f"{names[0]} and {names[1]} were trained on data read differently ({option.replace('_', '-')} "
+                f"{ways[0]} and {ways[1]}): train both with the same reading options"
             )
 
 
 def with_columns(reader: Reader, model: Model, name: str) -> Reader:
-    """Return the reader with a model's columns, categories and first index, unless the command line gives them."""
+    """Return a reader with a model's columns, categories and first index, unless the command line sets them."""
     options = dict(reader.keywords)
     if options["first_index"] is None:
         options["first_index"] = _checked(model.reading, _OPTIONS, name).get("first_index")
@@ -224,15 +224,15 @@ def with_columns(reader: Reader, model: Model, name: str) -> Reader:
 
 
 def configured(reader: Reader, table: Any) -> Reader:
-    """Return the reader with the options of the table [reading] of a config, unless the command line sets them."""
+    """Return a reader with the options of a config's table [reading], unless the command line sets them."""
     if not isinstance(table, dict):
-        raise DataError(f"[reading] must be a table of options, not {table!r}")
+        raise DataError(f"[reading] must be a table of options, but got {table!r}")
     labels = table.get("labels", [])
     if not isinstance(labels, list) or not all(isinstance(entry, str) for entry in labels):
-        raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], not {labels!r}")
+        raise DataError(f"[reading]: labels must be a list such as ['clicks=clicked'], but got {labels!r}")
     unknown = set(table) - set(_DEFAULTS)
     if unknown:
-        raise DataError(f"[reading] has no option {min(unknown)!r}; there are {', '.join(sorted(_DEFAULTS))}")
+        raise DataError(f"[reading] has no option {min(unknown)!r}; choose from {', '.join(sorted(_DEFAULTS))}")
     kinds: dict[str, Any] = {"absent": Absent, "input_format": DataFormat}
     try:
         values = {name: kinds[name](value) if name in kinds else value for name, value in table.items()}
@@ -243,7 +243,7 @@ def configured(reader: Reader, table: Any) -> Reader:
 
 
 def chosen_options(reader: Reader) -> dict[str, Any]:
-    """Return the options that are not the default, as values of a config."""
+    """Return the options that differ from their defaults, as values of a config."""
     return {
         name: value.value if isinstance(value, StrEnum) else value
         for name, value in reader.keywords.items()
@@ -252,7 +252,7 @@ def chosen_options(reader: Reader) -> dict[str, Any]:
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading; its argument `reader` reads with the chosen ones."""
+    """Add the options of reading to a command; its argument `reader` reads with the chosen ones."""
 
     def wrapped(**values: Any) -> None:
         chosen = {name: values.pop(name) for name in _DEFAULTS}

@@ -1,4 +1,4 @@
-"""The folder of a training run, and the config files that `--config` reads and a run's folder keeps."""
+"""The output folder of a training run, and the config files that `--config` reads and the folder keeps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from podium.errors import DataError, FileFormatError
 
 
 class RunFolder:
-    """A folder with `model.podium` once the run is finished, and `checkpoint.podium` until then.
+    """The output folder of a run: `checkpoint.podium` while it trains, `model.podium` once it has finished.
 
-    It also has `history.json`, `config.toml` and `run.json` (when, how long, which versions), and `history.svg` and
-    `report.html` if they were asked for. All files appear whole or not at all.
+    It also holds `history.json`, `config.toml` and `run.json` (when, how long, which versions), and `history.svg` and
+    `report.html` if the user asks for them. Each file is written atomically.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,15 +33,15 @@ class RunFolder:
         self.picture, self.report = folder / "history.svg", folder / "report.html"
 
     def require_unfinished(self, overwrite: bool) -> None:
-        """Raise if the run of this folder is finished."""
+        """Raise if the folder holds a finished run that may not be overwritten."""
         if (self.model.exists() or self.model.is_symlink()) and not overwrite:
             raise DataError(
-                f"{self.model} is there: the run is finished. Name another folder with --output, or replace it with "
-                "--overwrite"
+                f"{self.model} exists, so this run has finished: choose another folder with --output, or replace it "
+                "with --overwrite"
             )
 
     def begin(self, overwrite: bool) -> None:
-        """Make the folder; remove what an earlier run left, except for the checkpoint that this one resumes from."""
+        """Create the folder, and remove leftovers of an earlier run but not the checkpoint to resume from."""
         files = (
             self.model, self.history, self.config, self.facts, self.checkpoint, self.picture, self.report,
         )  # fmt: skip
@@ -54,12 +54,12 @@ class RunFolder:
                     file.unlink(missing_ok=True)
         except (OSError, RuntimeError) as error:  # RuntimeError: circular links
             reason = getattr(error, "strerror", None) or error
-            raise FileFormatError(self.folder, f"cannot hold a run: {reason}") from error
+            raise FileFormatError(self.folder, f"cannot be used for a run: {reason}") from error
         if self.checkpoint.exists():
-            typer.echo(f"going on from {self.checkpoint}", err=True)
+            typer.echo(f"resuming from {self.checkpoint}", err=True)
 
     def _lock(self) -> None:
-        """Keep other runs out of the folder until this process ends, if the system has locks."""
+        """Lock the folder against other runs until this process ends, if the system has file locks."""
         try:
             import fcntl
         except ImportError:
@@ -68,19 +68,19 @@ class RunFolder:
         try:
             fcntl.flock(self.locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DataError(f"{self.folder}: another run is at work there; name another folder with --output") from None
+            raise DataError(f"{self.folder} is in use by another run: choose another folder with --output") from None
 
     @contextmanager
     def at_work(self, config: str) -> Iterator[None]:
-        """Write the config of a run; say how to resume a run that a signal stops."""
+        """Write the config of a run; if a signal stops the run, tell the user how to resume it."""
         before = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
         write_text(self.config, config)
         try:
             yield
         except Stopped:
-            resumed = f"the same command goes on from {self.checkpoint}"
-            anew = "there was nothing to keep, the same command begins anew"
-            typer.echo(f"podium: stopped; {resumed if self.checkpoint.exists() else anew}", err=True)
+            resume = f"run the same command to resume from {self.checkpoint}"
+            restart = "there is no checkpoint yet, so the same command starts over"
+            typer.echo(f"podium: stopped; {resume if self.checkpoint.exists() else restart}", err=True)
             raise
         except DataError:  # for example, settings differ from those of the checkpoint, which must stay
             if before is not None:
@@ -88,21 +88,21 @@ class RunFolder:
             raise
 
     def read_history(self) -> dict[str, list[float]]:
-        """Return the history of a run; raise with the reason if there is none."""
+        """Return the history of a run; raise if there is none."""
         if not self.folder.is_dir():
-            what = "it is a file" if self.folder.exists() else "there is no such folder"
-            raise DataError(f"{self.folder}: {what}; name the folder of a run, as podium train --output writes it")
+            problem = "is a file" if self.folder.exists() else "does not exist"
+            raise DataError(f"{self.folder} {problem}: pass the output folder of podium train")
         if not self.history.exists():
-            going_on = "the run is not finished, and the same podium train command goes on with it"
-            why = going_on if self.checkpoint.exists() else "it is written when a run of podium train ends"
-            raise DataError(f"{self.history} is not there: {why}")
+            unfinished = "the run has not finished; run the same podium train command to resume it"
+            reason = unfinished if self.checkpoint.exists() else "podium train writes it when a run finishes"
+            raise DataError(f"{self.history} does not exist: {reason}")
         history = _read_json(self.history)
         if not _is_history(history):
-            raise FileFormatError(self.history, "must hold lists of numbers by name, as podium train writes it")
+            raise FileFormatError(self.history, "is not a history that podium train wrote: expected lists of numbers")
         return dict(history)
 
     def write_facts(self, started: datetime, seconds: float) -> None:
-        """Record when a run was, how long it took, and with which versions."""
+        """Record when a run started, how long it took, and the versions it used."""
         from podium.core.versions import versions
 
         facts = {"started": started.isoformat(timespec="seconds"), "seconds": f"{seconds:.1f}", **versions()}
@@ -114,11 +114,11 @@ class RunFolder:
             return {}
         facts = _read_json(self.facts)
         if not isinstance(facts, dict) or not all(isinstance(text, str) for text in facts.values()):
-            raise FileFormatError(self.facts, "must hold texts by name, as podium train writes it")
+            raise FileFormatError(self.facts, "is not a file that podium train wrote: expected strings by name")
         return {f"{name} (run)": text for name, text in facts.items()}
 
     def finish(self) -> None:
-        """Remove the checkpoint: the model is complete."""
+        """Remove the checkpoint, because the model is complete."""
         self.checkpoint.unlink(missing_ok=True)
 
 
@@ -147,28 +147,28 @@ def read_config(path: Path | None) -> dict[str, Any]:
         with path.open("rb") as file:
             content = file.read(LARGEST_CONFIG + 1)
         if len(content) > LARGEST_CONFIG:  # possibly an endless stream
-            raise FileFormatError(path, f"is not a TOML file: it has over {LARGEST_CONFIG >> 20} MB")
+            raise FileFormatError(path, f"is not a TOML file: it is larger than {LARGEST_CONFIG >> 20} MB")
         return tomllib.loads(content.decode())
     except OSError as error:
         raise FileFormatError(path, f"cannot be opened: {error.strerror}") from error
     except RecursionError as error:
         raise FileFormatError(path, "is nested too deeply") from error
-    except ValueError as error:  # errors of TOML, bytes that are not text, numbers of thousands of digits
+    except ValueError as error:  # invalid TOML, bytes that are not UTF-8, integers with thousands of digits
         raise FileFormatError(path, f"is not a TOML file: {error}") from error
 
 
 def files_of(configured: Any, named: list[str] | None) -> list[str]:
-    """Return the files named on the command line, else those of the config, which has one name or a list."""
+    """Return the files named on the command line, else those of the config, which gives one name or a list."""
     if named:
         return named
     names = [configured] if isinstance(configured, str) else configured or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise typer.BadParameter(f"files in --config are given by name, not as {configured!r}")
+        raise typer.BadParameter(f"files in --config must be a name or a list of names, but got {configured!r}")
     return names
 
 
 def to_toml(parameters: dict[str, Any], reading: dict[str, Any]) -> str:
-    """Return parameters, and a table of reading options if there are some, as TOML; leave out what is not set."""
+    """Return the parameters that are set, and a table of reading options if any, as TOML."""
     table = f"\n[reading]\n{_toml_lines(reading)}" if reading else ""
     return _toml_lines(parameters) + table
 
@@ -188,7 +188,7 @@ def _toml_lines(parameters: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a parameter as text that can be read back: objectives by their grammar, measures by their names."""
+    """Return a parameter as text that can be parsed again, such as the expression of an objective."""
     from podium.objectives import Objective, describe
 
     return describe(value) if isinstance(value, Objective) else str(value)

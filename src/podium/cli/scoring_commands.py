@@ -15,31 +15,34 @@ from podium.core.files import replacing
 from podium.errors import DataError, PodiumError
 from podium.serving.settings import HOST, PORT, Limits, Settings, model_files, read_token, shares
 
-NUMBERS_AT_ONCE = 1 << 25  # features of the documents that are in memory: 128 MiB
+NUMBERS_AT_ONCE = 1 << 25  # feature values to hold in memory at a time: 128 MiB
 
 
 @reads_data
 def score(
     model: Annotated[Path, typer.Argument(help="A model file.")],
-    data: Annotated[list[str], typer.Argument(help="Files to score, read as one.")],
+    data: Annotated[list[str], typer.Argument(help="Files to score, read as one data set.")],
     reader: Reader,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output else.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; by default standard output.")
+    ] = None,
     trec: Annotated[str | None, typer.Option(help="Write a TREC run of this name instead of plain scores.")] = None,
-    n_trees: Annotated[int | None, typer.Option(help="Only the first trees.")] = None,
+    n_trees: Annotated[int | None, typer.Option(help="Use only the first N trees.")] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Score on a Dask cluster, tcp://… or local:N; --output is a folder, with a file of scores for each."
+            help="Score on a Dask cluster: tcp://… or local:N. --output is then a folder with one file of scores per "
+            "input file."
         ),
     ] = None,
 ) -> None:
-    """Score documents: one number per line in the order of the rows, or a TREC run."""
+    """Score documents: write one score per line in the order of the rows, or a TREC run."""
     from podium.data.io.reading import ROWS
     from podium.models import ClassEnsemble, Ensemble, load
 
     loaded = load(model)
     if n_trees is not None and not isinstance(loaded, Ensemble | ClassEnsemble):
-        raise DataError(f"{model}: {loaded!r} has no trees to be cut")
+        raise DataError(f"{model}: --n-trees needs a model of trees, but this is {loaded!r}")
     options: dict[str, Any] = {} if n_trees is None else {"n_trees": n_trees}
     if trec is not None and output is None:
         raise DataError("--trec writes a file: name it with --output")
@@ -77,19 +80,21 @@ def _score_on_cluster(
     n_trees: int | None,
 ) -> None:
     from podium.distributed import score_files
-    from podium.distributed.dask_engine import connected
+    from podium.distributed.clusters import cluster_at, connected
 
     if output is None or trec is not None:
-        raise DataError("with --cluster, name the folder of the scores with --output, and leave out --trec")
+        raise DataError("with --cluster, name a folder for the scores with --output, and omit --trec")
+    if cluster_at(cluster) != "dask":
+        raise DataError(f"podium score runs on a Dask cluster, tcp://HOST:PORT or local:N, not {cluster!r:.60}")
     scored = model if n_trees is None else model.truncate(n_trees)
-    with connected(cluster) as client:
-        written = score_files(scored, data, output, client=client, blocks=partial(read_in_blocks, reader))
+    with connected(cluster) as connection:
+        written = score_files(scored, data, output, blocks=partial(read_in_blocks, reader), **connection)
     typer.echo(f"{output}: {len(written)} files of scores")
 
 
 @contextmanager
 def _writer(output: Path | None) -> Iterator[Callable[[str], Any]]:
-    """Yield a function that writes text to standard output, or to a file that appears when all is written."""
+    """Yield a function that writes text to standard output, or to a file that appears once it is complete."""
     if output is None:
         yield lambda text: typer.echo(text, nl=False)
     else:
@@ -103,44 +108,48 @@ DEFAULT = Limits()
 def serve(
     models: Annotated[
         list[str],
-        typer.Argument(metavar="MODEL…", help="Model files, NAME=FILE, folders with model files, or search pipelines."),
+        typer.Argument(metavar="MODEL…", help="Model files, NAME=FILE, folders of model files, or search pipelines."),
     ],
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = HOST,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all interfaces.")] = HOST,
     port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = PORT,
-    workers: Annotated[int, typer.Option(help="Number of processes that answer.", min=1, max=256)] = 1,
+    workers: Annotated[int, typer.Option(help="Number of worker processes.", min=1, max=256)] = 1,
     split: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=SHARE: a model's share of queries, by a hash of their id. Repeatable."),
+        typer.Option(help="NAME=SHARE: the share of queries that a model answers, chosen by query id. Repeatable."),
     ] = None,
     shadow: Annotated[
-        str | None, typer.Option(help="A model to compare with; /metrics counts how often the top k differ.")
+        str | None,
+        typer.Option(help="A model to compare in the background; /metrics counts how often the top k differ."),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="A file with the bearer token; else the variable PODIUM_TOKEN, else none.")
+        Path | None,
+        typer.Option(help="File with the bearer token; by default the variable PODIUM_TOKEN, if it is set."),
     ] = None,
-    watch: Annotated[float, typer.Option(help="Seconds between looks for new model files; 0: only on SIGHUP.")] = 1.0,
-    max_bytes: Annotated[int, typer.Option(help="Bytes of a request's body, at most.")] = DEFAULT.body_bytes,
-    max_documents: Annotated[int, typer.Option(help="Documents of a request, at most.")] = DEFAULT.documents,
-    max_features: Annotated[int, typer.Option(help="Features of a model, at most.")] = DEFAULT.features,
-    max_seconds: Annotated[float, typer.Option(help="Seconds of a request, at most.")] = DEFAULT.seconds,
+    watch: Annotated[
+        float, typer.Option(help="Seconds between checks for new model files; 0 reloads only on SIGHUP.")
+    ] = 1.0,
+    max_bytes: Annotated[int, typer.Option(help="Maximum size of a request's body in bytes.")] = DEFAULT.body_bytes,
+    max_documents: Annotated[int, typer.Option(help="Maximum number of documents per request.")] = DEFAULT.documents,
+    max_features: Annotated[int, typer.Option(help="Maximum number of features of a model.")] = DEFAULT.features,
+    max_seconds: Annotated[float, typer.Option(help="Maximum duration of a request in seconds.")] = DEFAULT.seconds,
     clicks: Annotated[
         Path | None,
         typer.Option(
             "--log-requests",
             metavar="FOLDER",
-            help="Log what is shown, with features and scores, take POST /events, and compute click features.",
+            help="Log rankings with features and scores, accept POST /events, and compute click features.",
         ),
     ] = None,
     log_requests: Annotated[
         bool,
         typer.Option(
-            "--access-log/--no-access-log", " /--no-log-requests", help="Log the path, status and time of each request."
+            "--access-log/--no-access-log", " /--no-log-requests", help="Log path, status and duration of each request."
         ),
     ] = True,
 ) -> None:
     """Serve models over HTTP: POST /rank, GET /models, /health, /ready, /metrics and /openapi.json.
 
-    A folder that podium pipeline wrote adds /search, and a page with a search box at /.
+    A folder that podium pipeline wrote adds /search and a search page at /.
     """
     from podium.serving.running import require_extra, run_service
 
@@ -156,6 +165,6 @@ def serve(
             clicks=clicks,
         )  # fmt: skip
         run_service(settings, host, port, workers)
-    except (PodiumError, OSError) as error:  # logged as JSON, like everything that a service reports
+    except (PodiumError, OSError) as error:  # as JSON, like everything else the service logs
         log("cannot serve", level="error", reason=str(error))
         raise typer.Exit(1) from None

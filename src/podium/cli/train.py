@@ -1,4 +1,4 @@
-"""`podium train`: a subcommand for each model, with options for its parameters."""
+"""`podium train`: a subcommand for each model, with an option for each of its parameters."""
 
 from __future__ import annotations
 
@@ -21,38 +21,35 @@ from podium.cli.runs import RunFolder, files_of, read_config, to_toml
 from podium.core.files import write_text
 from podium.core.parameters import parameters, unknown_parameter
 from podium.core.validation import did_you_mean
+from podium.distributed.clusters import CLUSTERS, ESTIMATORS, cluster_at, connected
 from podium.errors import DataError
 from podium.estimators.parameters import MODELS
 
 DEFAULT_MODEL = "ranker"
-LINES = 50  # trees or epochs from one line to the next, if there is no terminal for a bar
-ON_CLUSTER = {
-    "ranker": "DaskRanker", "lambdamart": "DaskLambdaMART", "mart": "DaskMART", "mcrank": "DaskMcRank",
-    "ordinal-mart": "DaskOrdinalMART", "ranknet-trees": "DaskRankNetTrees",
-}  # fmt: skip
+LINES = 50  # trees or epochs per line of progress if there is no terminal for a progress bar
 FEW_ROUNDS = (
     "additive-groves",
     "committee",
-)  # a line after each round: one takes as long as many rounds of other models
+)  # log every round: each takes as long as many rounds of other models
 
 
 class ModelCommand(Command):
-    """The command of one model."""
+    """The command that trains one kind of model."""
 
     def explain(self, error: Any, flag: str) -> None:
-        """Name the models that have an option which this one lacks."""
+        """Name the models that do have the option."""
         flags = {name: {one.flag for one in parameters(model.parameters).values()} for name, model in MODELS.items()}
         others = [name for name in MODELS if flag in flags[name]]
         if others and self.name not in others:
-            error.message = f"{self.name} has no option {flag}; it is one of {', '.join(others)}"
+            error.message = f"{self.name} has no option {flag}; these models do: {', '.join(others)}"
             error.possibilities = ()
 
 
 class Models(TyperGroup):
-    """The models; without a name the model is that of the config, or LambdaMART."""
+    """The group of models; without a name, the model is that of the config or the default."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the model before the other arguments if it is missing."""
+        """Insert the name of the model before the other arguments if it is missing."""
         if ctx.resilient_parsing and not args:
             return list(super().parse_args(ctx, args))
         if not (args and args[0] in ("--help", *MODELS)):
@@ -60,14 +57,14 @@ class Models(TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def _unnamed_model(self, ctx: Any, args: list[str]) -> str:
-        """Return the model of the config, or LambdaMART; the context keeps the config, which is read once."""
+        """Return the model of the config or the default; keep the config in the context to read it only once."""
         if (name := _value_of("--model", args)) is not None:
             require_model(name)
-            raise DataError(f"a model is named first: podium train {name} DATA…")
+            raise DataError(f"there is no option --model: write podium train {name} DATA…")
         first = args[0] if args else "-"
         near = "" if first.startswith("-") else did_you_mean(first, MODELS)
         if near and not Path(first).exists():
-            raise DataError(f"there is neither a model nor a file {first!r}{near}")
+            raise DataError(f"{first!r} is neither a model nor a file{near}")
         config = _value_of("--config", args)
         ctx.obj = read_config(Path(config)) if config else None
         name = (ctx.obj or {}).get("model", DEFAULT_MODEL)
@@ -75,20 +72,20 @@ class Models(TyperGroup):
         return str(name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the models, in the order of their table."""
+        """Return the names of the models in the order of `MODELS`."""
         return list(MODELS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a model as `--help` lists it; its options are made when it is called."""
+        """Return a model as `--help` lists it, without its options."""
         return TyperCommand(cmd_name, help=summary_of(cmd_name)) if cmd_name in MODELS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
-        """Return the command of the model that is called."""
+        """Return the command of the called model with its options."""
         return args[0], command_of(args[0]), args[1:]
 
 
 def _value_of(flag: str, args: list[str]) -> str | None:
-    """Return the last value of an option among arguments, given as `--flag value` or `--flag=value`."""
+    """Return the last value of an option, written as `--flag value` or `--flag=value`."""
     values = [word.partition("=")[2] for word in args if word.startswith(f"{flag}=")]
     values += ["".join(args[k + 1 : k + 2]) for k, word in enumerate(args) if word == flag]
     return values[-1] if values else None
@@ -96,26 +93,26 @@ def _value_of(flag: str, args: list[str]) -> str | None:
 
 train = typer.Typer(
     cls=Models,
-    help="Train a model: podium train MODEL DATA…, or podium train DATA… for ranker. Give --help after a model to "
-    "see its options. The same command goes on with a run that was stopped or killed.",
+    help="Train a model: podium train MODEL DATA…, or podium train DATA… for the default, ranker. Use podium train "
+    "MODEL --help for a model's options. To resume a run that was stopped, run the same command again.",
     subcommand_metavar="[MODEL] DATA...",
 )
 
 
 def require_model(name: object) -> None:
-    """Raise if there is no model of this name."""
+    """Raise if there is no model with this name."""
     if not isinstance(name, str) or name not in MODELS:
         near = did_you_mean(name, MODELS) if isinstance(name, str) else ""
-        raise DataError(f"there is no model {name!r}{near}; there are {', '.join(MODELS)}")
+        raise DataError(f"there is no model {name!r}{near}; choose from {', '.join(MODELS)}")
 
 
 def summary_of(name: str) -> str:
-    """Return a description of a model in one line."""
+    """Return a one-line description of a model."""
     return (MODELS[name].parameters.__doc__ or "").partition("\n")[0]
 
 
 def command_of(name: str) -> Any:
-    """Return the command that trains one model."""
+    """Return the command that trains a model."""
     model = MODELS[name]
 
     def run(
@@ -123,30 +120,31 @@ def command_of(name: str) -> Any:
         reader: Reader,
         chosen: dict[str, Any],
         data: Annotated[
-            list[str] | None, typer.Argument(help="Training files, read as one; or named in --config.")
+            list[str] | None, typer.Argument(help="Training files, read as one data set, unless --config names them.")
         ] = None,
         output: Annotated[
-            Path, typer.Option("--output", "-o", help="The run's folder: model, history, config.")
+            Path, typer.Option("--output", "-o", help="The folder to write: model, history, config.")
         ] = Path("run"),
-        valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one.")] = None,
+        valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one data set.")] = None,
         config: Annotated[
             Path | None,
             typer.Option(
-                help="TOML: data, valid, model, its parameters, a table of reading options; flags override it."
+                help="TOML file with data, valid, model, parameters, and a table of reading options; flags override it."
             ),
         ] = None,
-        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run, be it finished or not.")] = False,
+        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
         checkpoint_every: Annotated[
-            int | None, typer.Option(help="Rounds between checkpoints; by default about 30 seconds.")
+            int | None, typer.Option(help="Rounds between checkpoints; by default one about every 30 seconds.")
         ] = None,
         cluster: Annotated[
             str | None,
             typer.Option(
-                help="Train on a Dask cluster: the address of its scheduler, tcp://…, or local:N for N workers."
+                help="Train on a cluster: tcp://… or local:N for Dask, ray or ray://… for Ray, spark://… or local[N] "
+                "for Spark."
             ),
         ] = None,
         watch: Annotated[
-            bool, typer.Option("--watch", help="Draw the curve of the validation data in the terminal.")
+            bool, typer.Option("--watch", help="Plot the validation measure in the terminal during training.")
         ] = False,
     ) -> None:
         chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen
@@ -154,15 +152,17 @@ def command_of(name: str) -> Any:
         reader = configured(reader, chosen.pop("reading", {}))
         files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
         if not files:
-            raise typer.BadParameter("name the training files, on the command line or as data = [...] in --config")
+            raise typer.BadParameter("no training files: name them on the command line, or as data = [...] in --config")
         training = Training(name, chosen, RunFolder(output), checkpoint_every, cluster)
         if watch:
             training.watch(has_validation=bool(valid_files))
         training.run(reader, files, valid_files, overwrite)
 
     absent = {
-        "checkpoint_every": not model.has_checkpoints, "watch": not model.has_rounds, "cluster": name not in ON_CLUSTER,
-    }  # fmt: skip
+        "checkpoint_every": not model.has_checkpoints,
+        "watch": not model.has_rounds,
+        "cluster": model.estimator not in ESTIMATORS,
+    }
     if any(absent.values()):
         signature = inspect.signature(run, eval_str=True)
         arguments = [p for p in signature.parameters.values() if not absent.get(p.name, False)]
@@ -191,25 +191,26 @@ class Training:
         if cluster is None:
             self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
         else:
-            from podium import distributed
+            from podium.distributed import estimators
 
-            self.ranker = getattr(distributed, ON_CLUSTER[name])(**chosen)
+            prefix = CLUSTERS[cluster_at(cluster)].prefix
+            self.ranker = getattr(estimators, f"{prefix}{MODELS[name].estimator}")(**chosen)
         self.parameters = self.ranker.get_params()
         if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
             self.ranker.set_params(verbose=1 if name in FEW_ROUNDS else LINES)
 
     def watch(self, has_validation: bool) -> None:
-        """Draw the curve while the model is trained, if there is a terminal."""
+        """Plot the validation measure during training, if there is a terminal."""
         from podium.reports.watching import Watch, can_draw
 
         if not has_validation and not self.ranker.measures_training_data:
-            raise DataError("--watch draws what is measured on validation data: give --valid FILE as well")
+            raise DataError("--watch needs validation data: add --valid FILE")
         if can_draw():
             rounds = next(
                 self.parameters[one] for one in ("n_trees", "epochs", "n_iterations") if one in self.parameters
             )
             self.watcher = Watch(rounds)
-            self.ranker.set_params(verbose=0)  # the curve replaces the bar
+            self.ranker.set_params(verbose=0)  # the plot replaces the progress bar
 
     def run(self, reader: Reader, files: list[str], valid_files: list[str], overwrite: bool) -> None:
         """Read the data, train, and write the run's folder."""
@@ -217,7 +218,7 @@ class Training:
         if self.cluster is None:
             documents: Any = reader(files)
             options["valid"] = reader(valid_files) if valid_files else None
-        else:  # the workers read
+        else:  # the workers read the files
             documents = files
             options |= {"valid": valid_files or None, "reader": reader}
         folder.begin(overwrite)
@@ -225,9 +226,7 @@ class Training:
         config = {"data": files, "valid": valid_files, "model": self.name, **self.parameters}
         with folder.at_work(to_toml(config, chosen_options(reader))), ExitStack() as stack:
             if self.cluster is not None:
-                from podium.distributed.dask_engine import connected
-
-                options["client"] = stack.enter_context(connected(self.cluster))
+                options |= stack.enter_context(connected(self.cluster))
             if self.watcher is not None:
                 options["observers"] = [stack.enter_context(self.watcher)]
             self.ranker.fit(documents, **options)
@@ -238,24 +237,24 @@ class Training:
         typer.echo(f"{folder.model}: {self._result()}")
 
     def _fit_options(self, overwrite: bool) -> dict[str, Any]:
-        """Return the options of `fit`; raise if the folder cannot hold this run."""
+        """Return the options of `fit`; raise if the run must not write to its folder."""
         from podium.boosting import Checkpoint
 
         self.folder.require_unfinished(overwrite)
         if self.parameters.get("submodel") == str(self.folder.model):
             raise DataError(
-                f"{self.folder.model} cannot be the submodel and be replaced: name another folder with --output"
+                f"{self.folder.model} is the submodel, so it cannot be replaced: choose another folder with --output"
             )
         if not MODELS[self.name].has_checkpoints:
             return {}
         return {"checkpoint": Checkpoint(self.folder.checkpoint, self.checkpoint_every)}
 
     def _result(self) -> str:
-        """Return the size of the model and the measures of its best round, in one line."""
+        """Return the size of the model and the measures of its best round as one line."""
         ranker = self.ranker
-        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # -1: the last
+        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # without validation data: the last
         means = {key: values[best] for key, values in ranker.history_.items()}
-        if ranker.best_iteration_ == -1:  # no tree is better than the submodel alone
+        if ranker.best_iteration_ == -1:  # no tree improves on the submodel
             means = ranker.submodel_means_
         is_one_ensemble = hasattr(ranker, "trees_") and ranker.trees_.n_trees == ranker.n_trees_
         size = f"{ranker.n_trees_} trees" if is_one_ensemble else repr(ranker.model_)

@@ -1,4 +1,4 @@
-"""Commands that train beyond `podium train`: `tune`, `adapt`, `committee`, `combine`."""
+"""The other commands that train models: `tune`, `adapt`, `refit`, `committee`, `combine`."""
 
 from __future__ import annotations
 
@@ -20,33 +20,40 @@ from podium.estimators.parameters import MODELS, AdaptParameters, CommitteeParam
 @reads_data
 def tune(
     reader: Reader,
-    data: Annotated[list[str], typer.Argument(help="Training files, read as one.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one; else folds.")] = None,
+    data: Annotated[list[str], typer.Argument(help="Training files, read as one data set.")],
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one data set.")] = None,
     model: Annotated[str, typer.Option(help="The model, as in podium train.")] = DEFAULT_MODEL,
     config: Annotated[
-        Path | None, typer.Option(help="TOML with parameters that are not searched, as in podium train.")
+        Path | None, typer.Option(help="TOML file with the parameters to keep fixed, as in podium train.")
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="What is searched for: ndcg@10, or ndcg@3>ap~0.01.")] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="The measure to maximize, for example ndcg@10 or ndcg@3>ap~0.01.")
+    ] = None,
     search: Annotated[
         list[str] | None,
         typer.Option(
             help="A parameter to search: n_leaves=4..64, learning_rate=0.02..0.2:log, or split=newton|least-squares. "
-            "By default those that matter most."
+            "Repeatable. By default, the parameters that matter most."
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Settings that are tried.")] = 50,
-    folds: Annotated[int | None, typer.Option(help="Folds of the queries, without validation files; 5.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which no further settings are tried.")] = None,
-    seed: Annotated[int, typer.Option(help="Of proposals and folds.")] = 0,
-    n_threads: Annotated[int | None, typer.Option(help="For all trials together; all cores by default.")] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of the search: model, trials, config.")
-    ] = Path("tuned"),
-    report: Annotated[Path | None, typer.Option(help="Draw how the search went (SVG, PNG or HTML).")] = None,
+    trials: Annotated[int, typer.Option(help="Number of settings to try.")] = 50,
+    folds: Annotated[
+        int | None, typer.Option(help="Number of folds for cross-validation, without --valid; 5 by default.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Start no further trials after this many seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search and the folds.")] = 0,
+    n_threads: Annotated[
+        int | None, typer.Option(help="Number of threads for all trials together; all cores by default.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write: model, trials, config.")] = Path(
+        "tuned"
+    ),
+    report: Annotated[Path | None, typer.Option(help="Also save a chart of the search (.svg, .png or .html).")] = None,
 ) -> None:
-    """Search the parameters of a model for a measure. The same command resumes a search that was interrupted.
+    """Search for the parameters of a model that maximize a measure.
 
-    The folder has trials.jsonl (all trials), config.toml (for podium train --config) and model.podium.
+    The output folder holds trials.jsonl (all trials), config.toml (for podium train --config) and model.podium. To
+    resume a search that was interrupted, run the same command again.
     """
     import podium
 
@@ -73,14 +80,14 @@ def tune(
 
 
 def _searched(text: str) -> tuple[str, Any]:
-    """Return a parameter and its values to try, from `name=low..high`, `name=low..high:log` or `name=a|b|c`."""
+    """Parse `name=low..high`, `name=low..high:log` or `name=a|b|c` into a parameter and the values to try."""
     import podium
 
     name, equals, over = text.partition("=")
     name, (over, _, scale) = name.strip().replace("-", "_"), over.partition(":") if ".." in over else (over, "", "")
     low, dots, high = over.partition("..")
     if not (name and equals and over) or scale not in ("", "log"):
-        raise typer.BadParameter(f"--search takes name=low..high, name=low..high:log or name=a|b, not {text!r}")
+        raise typer.BadParameter(f"--search must be name=low..high, name=low..high:log or name=a|b, but got {text!r}")
     if not dots:
         return name, [_value(choice) for choice in over.split("|")]
     ends = _value(low), _value(high)
@@ -90,7 +97,7 @@ def _searched(text: str) -> tuple[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Return the number, true, false or null that the text is, else the text."""
+    """Parse text as a number, true, false or null; return other text unchanged."""
     try:
         return json.loads(text)
     except ValueError:
@@ -102,14 +109,21 @@ def _value(text: str) -> Any:
 def adapt(
     reader: Reader,
     chosen: dict[str, Any],
-    background: Annotated[Path, typer.Argument(help="The model file of the background model.")],
-    data: Annotated[list[str], typer.Argument(help="The domain's training files, read as one.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; a fifth of the data else.")] = None,
-    test: Annotated[list[str] | None, typer.Option(help="Files to compare on; the validation queries else.")] = None,
-    other: Annotated[list[Path] | None, typer.Option(help="More models to compare and interpolate with.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the adapted model here.")] = None,
+    background: Annotated[Path, typer.Argument(help="The background model, a model file.")],
+    data: Annotated[list[str], typer.Argument(help="The domain's training files, read as one data set.")],
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default a fifth of the data.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="Files to compare on; by default the validation data.")] = None,
+    other: Annotated[
+        list[Path] | None, typer.Option(help="Another model to compare and interpolate with. Repeatable.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write the adapted model to.")
+    ] = None,
 ) -> None:
-    """Adapt a model to a domain; compare with the background, an in-domain and an interpolated model."""
+    """Adapt a model to a new domain.
+
+    Compare the adapted model with the background model, one trained on the domain alone, and an interpolation of both.
+    """
     from podium.estimators import adapt as adapted_to
     from podium.models import load
 
@@ -131,17 +145,37 @@ def adapt(
 
 
 @reads_data
+def refit(
+    reader: Reader,
+    model: Annotated[Path, typer.Argument(help="The model file, as podium train wrote it.")],
+    data: Annotated[list[str], typer.Argument(help="Files with the new documents, read as one.")],
+    decay_rate: Annotated[
+        float, typer.Option(help="The share of the old value in the new one: 1 keeps it, 0 drops it.")
+    ] = 0.9,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("refitted.podium"),
+) -> None:
+    """Recompute the leaf values of a model on other data; the splits stay."""
+    import podium
+    from podium.errors import DataError
+
+    ranker = podium.load(model)
+    if not hasattr(ranker, "refit"):
+        raise DataError(f"{model} is not an estimator of boosted trees, which refit needs: {ranker!r}")
+    refitted = ranker.refit(for_model(reader, ranker.model_, str(model))(data), decay_rate=decay_rate)
+    refitted.save(output)
+    typer.echo(f"{output}: {refitted.n_trees_} trees of {model}, refitted")
+
+
+@reads_data
 @with_parameters(CommitteeParameters)
 def committee(
     reader: Reader,
     chosen: dict[str, Any],
-    data: Annotated[list[str], typer.Argument(help="Training files, read as one.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; folds of all queries else.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path(
-        "committee.podium"
-    ),
+    data: Annotated[list[str], typer.Argument(help="Training files, read as one data set.")],
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default cross-validation.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("committee.podium"),
 ) -> None:
-    """Just give me the best model: several objectives, bagged and weighed, in one ensemble of trees."""
+    """Train the best model without tuning: bagged, weighted trees of several objectives in one ensemble."""
     from podium.estimators import Committee
 
     documents = reader(data)
@@ -166,30 +200,32 @@ class FusionMethod(StrEnum):
 @reads_data
 def combine(
     reader: Reader,
-    a: Annotated[Path, typer.Argument(help="A model file; with --by a TREC run.")],
-    b: Annotated[Path, typer.Argument(help="Another.")],
+    a: Annotated[Path, typer.Argument(help="A model file; with --by, a TREC run.")],
+    b: Annotated[Path, typer.Argument(help="Another model file or run.")],
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Files with labels, read as one: validation queries. With --by further runs, if any."),
+        typer.Argument(help="Labelled validation files, read as one data set; with --by, further runs."),
     ] = None,
-    by: Annotated[
-        FusionMethod | None, typer.Option(help="Fuse TREC runs by this method, without labels or training.")
-    ] = None,
-    k: Annotated[float, typer.Option(help="Of --by rrf: Σ 1 / (k + rank).")] = 60.0,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="Such as ndcg@10, err, ap.")] = "ndcg@10",
-    lower: Annotated[float, typer.Option(help="α at least.")] = 0.0,
-    upper: Annotated[float, typer.Option(help="α at most.")] = 1.0,
-    ties: Annotated[str, typer.Option(help="expected, stable, jitter, or the name of a feature.")] = "expected",
+    by: Annotated[FusionMethod | None, typer.Option(help="Fuse TREC runs with this method, without labels.")] = None,
+    k: Annotated[float, typer.Option(help="The constant of --by rrf, Σ 1 / (k + rank).")] = 60.0,
+    measure: Annotated[
+        str, typer.Option("--measure", "-m", help="The measure to maximize, for example ndcg@10, err or ap.")
+    ] = "ndcg@10",
+    lower: Annotated[float, typer.Option(help="Smallest α.")] = 0.0,
+    upper: Annotated[float, typer.Option(help="Largest α.")] = 1.0,
+    ties: Annotated[
+        str, typer.Option(help="How to rank ties: expected, stable, jitter, or the name of a feature.")
+    ] = "expected",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the combined model, or run, here.")
+        Path | None, typer.Option("--output", "-o", help="The file to write the combined model or run to.")
     ] = None,
 ) -> None:
-    """Find the α for which (1 − α) a + α b is best, of all α there are; or fuse TREC runs."""
+    """Find the exact α for which (1 − α) a + α b ranks best, or fuse TREC runs."""
     if by is not None:
         _fuse([str(a), str(b), *(data or [])], by, k, output)
         return
     if not data:
-        raise typer.BadParameter("give labelled data to find α on; to fuse TREC runs, give --by rrf")
+        raise typer.BadParameter("pass labelled data to find α on, or --by rrf to fuse TREC runs")
     from podium.models import combine as best
     from podium.models import load, save
 
@@ -204,13 +240,14 @@ def combine(
 
 
 def _fuse(files: list[str], by: FusionMethod, k: float, output: Path | None) -> None:
-    """Fuse TREC runs into one."""
     from podium.errors import DataError
     from podium.evaluation import fuse, read_run
     from podium.models.archive import is_archive
 
     for file in filter(is_archive, files):
-        raise DataError(f"{file} is a model: --by fuses TREC runs, which podium score {file} DATA --trec NAME writes")
+        raise DataError(
+            f"{file} is a model, but --by fuses TREC runs: write one with podium score {file} DATA --trec NAME"
+        )
     fused = fuse(*map(read_run, files), by=by.value, k=k)
     if output is None:
         typer.echo("".join(fused.lines()), nl=False)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import typer
 
-PARTS = ("training", "everything else")  # each is compiled by a process of its own if there are two cores
+PARTS = ("training", "everything else")  # compiled by one process each if there are several cores
 
 
 def warmup() -> None:
-    """Compile all kernels into the cache: for container images, or once after installation."""
+    """Compile all kernels into the cache, for container images or right after installation."""
     from podium.core.compiling import cache_folder
     from podium.core.threads import thread_count
 
@@ -36,9 +36,9 @@ def warmup() -> None:
 
 
 def use(part: str, folder: Path) -> None:
-    """Run one half of what has kernels, on a little data: a kernel is compiled for each combination of argument types.
+    """Run all code of one part that uses kernels on small data, with every combination of argument types.
 
-    `tests/cli/test_warmup.py` runs commands after both, and fails if one of them compiles a kernel.
+    `tests/cli/test_warmup.py` then runs commands, and fails if one of them still compiles a kernel.
     """
     import podium
 
@@ -59,7 +59,7 @@ def use(part: str, folder: Path) -> None:
 
 
 def use_files(folder: Path, data: Any) -> None:
-    """Read and write data, and bin it out of core."""
+    """Read, write and bin data."""
     import podium
 
     podium.write(data, folder / "data.txt", lossy=True)
@@ -87,7 +87,7 @@ def use_index(folder: Path) -> None:
 
 
 def use_clicks() -> None:
-    """Replay a click log, make labels of it, and fit click models."""
+    """Replay a click log, compute labels, and fit click models."""
     from podium.clicks import DBN, Cascade, ClickLog, DependentClicks, PositionBased, UserBrowsing
     from podium.clicks.simulating import simulate_events
 
@@ -119,7 +119,7 @@ def use_measures(data: Any) -> None:
                 measure.swaps(np.arange(3.0), 0, 3)
                 Lambda(measure).bind(data).gradients(scores)
                 podium.combine(scores, data.feature(1), data, measure)
-            except podium.PodiumError:  # needs other labels, has no expected ties, or no λ
+            except podium.PodiumError:  # the measure needs other labels, or does not support expected ties or λ
                 continue
     podium.evaluate(data, scores, "ndcg@10").bootstrap()
     podium.compare(data, {"a": scores, "b": -scores}, "ndcg@10")
@@ -127,7 +127,7 @@ def use_measures(data: Any) -> None:
 
 
 def use_trees(data: Any) -> None:
-    """Train trees in every way that has kernels."""
+    """Train trees with every option that selects other kernels."""
     from scipy import sparse
 
     import podium
@@ -143,12 +143,15 @@ def use_trees(data: Any) -> None:
         podium.LambdaMART(**few).fit(documents, valid=documents).apply(documents)
     for options in (
         {"categorical": [0], "max_bins": 255}, {"monotone": {0: 1}}, {"split_fraction": 1.0}, {"split_fraction": 0.5},
+        {"l1": 1.0}, {"feature_fraction_per_node": 0.5}, {"symmetric": True},
         {"split": "least-squares"}, {"document_fraction": 0.6}, {"step": "line-search"}, {"step": LeafLineSearch()},
         {"objective": "listmle"}, {"objective": "regression"}, {"objective": "debiased(lambda(cndcg))"},
         {"objective": "pairwise(fidelity)", "step": "gradient"}, {"objective": "softrank", "step": "gradient"},
+        {"objective": "approx_ndcg", "step": "gradient"}, {"objective": "svm_map", "step": "gradient"},
+        {"metrics": ["loss"]}, {"metrics": ["loss"], "objective": "pairwise"},
     ):  # fmt: skip
         podium.LambdaMART(**few | options).fit(data.replace(features=data.features.round(1)))
-    podium.MART(1, n_leaves=500, min_documents_in_leaf=1).fit(data.features, np.arange(len(data)))  # beyond a byte
+    podium.MART(1, n_leaves=500, min_documents_in_leaf=1).fit(data.features, np.arange(len(data)))  # > 256 leaves
     observers = [WatchTopLabels(), WatchRankChanges(every=1), WatchLambdaShares()]
     podium.LambdaMART(**few | {"n_trees": 2}).fit(data, observers=observers)
     compilation.grow_small_tree()
@@ -156,7 +159,7 @@ def use_trees(data: Any) -> None:
 
 
 def use_other_models(data: Any) -> None:
-    """Train every other model, with validation data and without."""
+    """Train every other model, with and without validation data."""
     import podium
     from podium.estimators.parameters import MODELS
 
@@ -164,14 +167,14 @@ def use_other_models(data: Any) -> None:
     for name, model in MODELS.items():
         if name in ("ranknet", "lambdarank") and not find_spec("torch"):
             continue
-        kind = getattr(podium, model.estimator)
+        kind = getattr(podium.estimators, model.estimator)
         options = {key: value for key, value in fewer.items() if key in kind().get_params()}
         for valid in ({}, {"valid": data}):
             kind(**options).fit(data, **valid).predict(data)
 
 
 def use_model(model: Any, data: Any) -> None:
-    """Score, explain and report with a model."""
+    """Score and explain with a model."""
     from podium.core.team import Team
     from podium.explain import explain
 
@@ -180,17 +183,23 @@ def use_model(model: Any, data: Any) -> None:
         scorer(data.features[:n_documents])
     explain(model, data.features[:2], n_threads=1)
     explain(model, data.features[:2], background=data.features[:2], n_threads=1)
-    with Team(2) as team:  # on a machine with one core nothing else starts a second thread
+    with Team(2) as team:  # on one core, nothing else starts a second thread
         team.run(lambda thread: thread)
 
 
 def use_cluster(data: Any) -> None:
-    """Train on a cluster inside this process."""
+    """Train on a local cluster of threads."""
     from distributed import Client
 
     from podium.distributed import DaskLambdaMART
 
     client_class: Any = Client
     with client_class(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
-        for options in ({}, {"split_fraction": 1.0}, {"categorical": [0]}, {"min_documents_in_leaf": 100}):
+        for options in (
+            {},
+            {"split_fraction": 1.0},
+            {"categorical": [0]},
+            {"min_documents_in_leaf": 100},
+            {"symmetric": True},
+        ):
             DaskLambdaMART(n_trees=1, n_leaves=4, **options).fit(data, client=client)

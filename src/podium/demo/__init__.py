@@ -1,4 +1,4 @@
-"""What `make demo` shows: a search engine over the documentation of Python's standard library, from text to service."""
+"""The demonstration of `make demo`: a search engine for the documentation of Python's standard library."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EXAMPLE = "read rows of a csv file"
 
 
 def main(folder: Path, library: Library | None = None, trees: int | None = None) -> None:
-    """Index, compute features, train, compare; leave a report and a search pipeline in the folder.
+    """Build an index, compute features, train and compare models; write a report and a search pipeline.
 
     Args:
-        folder: where the report and the pipeline are written.
-        library: documents and queries; the standard library's by default.
-        trees: of each model; by default as many as validation queries and cross-validation choose.
+        folder: the folder to write the report and the pipeline to.
+        library: the documents and queries; by default those of the standard library.
+        trees: the number of trees of each model; by default chosen on validation queries or by cross-validation.
 
     """
     clock = Clock()
@@ -33,14 +33,14 @@ def main(folder: Path, library: Library | None = None, trees: int | None = None)
     print(f"Python {platform.python_version()}'s standard library: {len(index):,} documents, indexed", clock)
     parts = {name: len(queries) for name, queries in library.queries.items()}
     print(
-        f"{sum(parts.values()):,} queries: summaries that the documents then lack; whole modules go to training "
-        f"({parts['train']:,}), validation ({parts['valid']:,}) or test ({parts['test']:,})"
+        f"{sum(parts.values()):,} queries: summaries, removed from their documents. Each module's queries are all in "
+        f"training ({parts['train']:,}), validation ({parts['valid']:,}) or test data ({parts['test']:,})"
     )
     features = FeatureSet([*default(index), BM25F])
     train, valid, test = (_data(index, features, queries) for queries in library.queries.values())
-    print(f"{len(features)} features of the first {CANDIDATES} documents by BM25 for each query", clock)
-    found = float(test.relevance.sum()) / parts["test"]
-    print(f"These hold the right document for {found:.0%} of the test queries: the most that ranking can find\n")
+    print(f"{len(features)} features of the top {CANDIDATES} documents by BM25 for each query", clock)
+    recall = float(test.relevance.sum()) / parts["test"]
+    print(f"They include the right document for {recall:.0%} of the test queries: the most that re-ranking can find\n")
 
     rounds: dict[str, Any] = {} if trees is None else {"n_trees": trees}
     lambdamart = podium.LambdaMART(**{"n_trees": 300, **rounds}, patience=30, measure="ndcg@10").fit(train, valid=valid)
@@ -59,18 +59,18 @@ def main(folder: Path, library: Library | None = None, trees: int | None = None)
         ranker, test, folder / "report.html", train=train, valid=valid, others=others, measures=MEASURES, name="Ranker"
     )
     print(f"{EXAMPLE!r} finds {', '.join(pipeline.search(EXAMPLE, 5).ids)}")
-    print(f"The report is {report}, for any browser", clock)
+    print(f"Report: {report}", clock)
     print(f"Open the search box: podium serve {folder / 'standard-library'}, then http://127.0.0.1:8000/")
 
 
 def _data(index: Index, features: FeatureSet, queries: dict[str, str]) -> podium.RankingData:
-    """Return the features of the candidates of each query; the document that a query was made from is relevant."""
+    """Return the features of each query's candidates; only the document that the query was made from is relevant."""
     judgements = {document: {document: 1} for document in queries}
     return features.compute(index, queries, judgements, candidates=f"bm25 top {CANDIDATES}")
 
 
 def steps(comparison: podium.evaluation.Comparison, measure: str) -> Table:
-    """Return the mean of each system, and its gain over the system before, with 95% intervals and Holm's p."""
+    """Return each system's mean and its gain over the previous system, with 95% intervals and Holm's p-values."""
     names = list(comparison.evaluations)
     pairs = {(pair.a, pair.b): pair for pair in comparison.pairs if pair.measure == measure}
     rows: list[list[Any]] = []
@@ -83,7 +83,7 @@ def steps(comparison: podium.evaluation.Comparison, measure: str) -> Table:
 
 
 class Clock:
-    """The time since it was last shown."""
+    """A clock that shows the time since it was last shown."""
 
     def __init__(self) -> None:
         self._last = time.perf_counter()

@@ -1,8 +1,8 @@
 """The documentation of Python's standard library as documents and known-item queries.
 
 `python -m podium.demo.standard_library FILE` imports the public modules of the running Python and writes a line of JSON
-for each module, class, function, method and topic of the language reference. It runs in a process of its own: what an
-import changes, prints or breaks affects nothing else.
+for each module, class, function, method and topic of the language reference. It runs in a separate process, so that
+side effects of imports affect nothing else.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from typing import Any
 
 FIELDS = {"name": "english", "module": "english", "signature": "english", "text": "english"}
 PARTS = {"train": 0.5, "valid": 0.7, "test": 1.0}  # where each part ends, as a share of the queries
-SECONDS = 60.0  # for the imports
+SECONDS = 60.0  # timeout of the imports
 LONGEST_DEFAULT = 40  # characters of a default value in a signature
-LEAST_WORDS = 4  # of a summary that becomes a query
-LEAST_LEFT = 8  # words that the documentation must have after the summary, so that there is something to find
+LEAST_WORDS = 4  # words that a summary must have to become a query
+LEAST_LEFT = 8  # words that must remain in the document without its summary, so that there is something to find
 
-# Modules that open windows or web pages, print, are tests or data, or are better known under the name of another.
+# Modules that open windows or web pages, print, are tests or data, or are better known under another name.
 SKIPPED = frozenset(
     "antigravity this idlelib test turtledemo turtle lib2to3 tkinter ensurepip venv pydoc_data distutils encodings "
     "nt ntpath posix posixpath".split()
 )
 _IS_CODE = re.compile(r"->|=|\[,|^\W|^\w+\(")  # some summaries are signatures
 _SENTENCE = re.compile(r"(.+?[.?!])(?=\s+[A-Z(`'\"]|\s*$)|(.+)", re.DOTALL)
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of objects in annotations, another one in every process
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # addresses of objects in annotations, which differ in every process
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
 class Library:
-    """Documents, and the queries with the one document that each looks for.
+    """Documents, and queries that each have one relevant document.
 
     Attributes:
-        documents: with the id, the text fields and the number of words.
+        documents: the documents as mappings with an id and text fields.
         queries: the text of each query, by part and by the id of its document.
 
     """
@@ -70,9 +70,9 @@ def read_library() -> Library:
 
 
 def known_items(entries: list[dict[str, Any]]) -> Library:
-    """Make documents of entries; where the summary of an entry is a query, the document lacks it.
+    """Turn entries into documents and queries; a summary that becomes a query is removed from its document.
 
-    A summary is a query if no other entry has the same one, and if both it and the rest of the text are long enough.
+    A summary becomes a query if it is unique, and if both it and the rest of the text are long enough.
     All queries of a top-level module are in the same part, so that no module is in both training and test data.
     """
     split = [summary_and_rest(entry["doc"]) for entry in entries]
@@ -97,7 +97,7 @@ def known_items(entries: list[dict[str, Any]]) -> Library:
 
 
 def summary_and_rest(text: str) -> tuple[str, str]:
-    """Return the first sentence of the first paragraph, and all other text.
+    """Split a text into the first sentence of its first paragraph and the rest.
 
     >>> summary_and_rest("Return x. Never y.")
     ('Return x.', 'Never y.')
@@ -109,12 +109,12 @@ def summary_and_rest(text: str) -> tuple[str, str]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, lower-case."""
+    """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
 
 def parts_of(modules: Counter[str]) -> dict[str, str]:
-    """Return the part of each top-level module, given how many queries it has: whole modules, in the order of a hash.
+    """Assign each top-level module to a part, in the order of a hash, given its number of queries.
 
     >>> sorted(Counter(parts_of(Counter({f"module{k}": 10 for k in range(20)})).values()).items())
     [('test', 6), ('train', 10), ('valid', 4)]
@@ -128,7 +128,7 @@ def parts_of(modules: Counter[str]) -> dict[str, str]:
 
 
 def entries() -> Iterator[dict[str, Any]]:
-    """Yield the public modules of the standard library, what they define, and the topics of the language reference."""
+    """Yield the public modules of the standard library, their classes and functions, and the topics of `help`."""
     seen: set[int] = set()
     for name, module in _modules():
         if id(module) not in seen:
@@ -153,10 +153,10 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
         if module is None:
             continue
         yield name, module
-        for found in sorted(pkgutil.iter_modules(getattr(module, "__path__", ())), key=lambda one: one.name):
-            inner = _imported(f"{name}.{found.name}") if _is_public(found.name) else None
+        for submodule in sorted(pkgutil.iter_modules(getattr(module, "__path__", ())), key=lambda one: one.name):
+            inner = _imported(f"{name}.{submodule.name}") if _is_public(submodule.name) else None
             if inner is not None:
-                yield f"{name}.{found.name}", inner
+                yield f"{name}.{submodule.name}", inner
 
 
 def _is_public(name: str) -> bool:
@@ -166,7 +166,7 @@ def _is_public(name: str) -> bool:
 def _imported(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit):  # for another system, without its library, or not meant to be imported
+    except (Exception, SystemExit):  # for another platform, missing its C library, or not meant to be imported
         return None
 
 
@@ -179,7 +179,7 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_defined_in(value: Any, name: str) -> bool:
-    """Whether a module, or a module that is not public itself, defines a class or a function."""
+    """Return whether a module, or a module that is not public itself, defines a class or a function."""
     home = (getattr(value, "__module__", None) or name).partition(".")[0]
     return home == name.partition(".")[0] or not _is_public(home)
 
@@ -200,7 +200,7 @@ def _entry(kind: str, name: str, module: str, signature: str, value: Any) -> dic
 
 
 class _Elided:
-    """Takes the place of a default value that differs between processes or machines, such as `os.environ`."""
+    """A placeholder for default values that differ between processes or machines, such as `os.environ`."""
 
     def __repr__(self) -> str:
         return "…"
@@ -218,13 +218,13 @@ def _signature(value: Any) -> str:
 
 
 def _is_plain(default: Any) -> bool:
-    """Whether a default value is absent, or short and the same everywhere: not the environment, a path or an object."""
+    """Return whether a default value is absent, or short and the same on every machine."""
     is_simple = default is inspect.Parameter.empty or isinstance(default, bool | int | float | str | None)
     return is_simple and len(repr(default)) <= LONGEST_DEFAULT
 
 
 def main(path: str) -> None:
-    """Write the entries that have documentation, each id once."""
+    """Write the entries that have documentation, one per id."""
     warnings.simplefilter("ignore")
     lines: dict[str, str] = {}
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -232,7 +232,7 @@ def main(path: str) -> None:
             if entry["doc"].strip():
                 lines.setdefault(entry["id"], json.dumps(entry, ensure_ascii=True))
     Path(path).write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
-    os._exit(0)  # modules may have started threads or registered functions for the end
+    os._exit(0)  # modules may have started threads or registered exit handlers
 
 
 if __name__ == "__main__":

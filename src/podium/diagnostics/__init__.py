@@ -1,7 +1,7 @@
 """Diagnostics of training and of trained models.
 
-Functions look at a trained model. Observers, named `Watch…`, go into `fit(…, observers=[…])` of any trainer: `history_`
-keeps what they see, and `result()` returns it with a table and a plot.
+Functions examine a trained model. Observers, named `Watch…`, are passed to `fit(…, observers=[…])` of any trainer.
+`history_` keeps their records, and `result()` returns them with a table and a plot.
 """
 
 from podium.diagnostics.lambdas import (

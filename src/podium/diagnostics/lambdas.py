@@ -1,4 +1,4 @@
-"""λ of a model: as arrows on the documents of a query, and their shares by label and rank."""
+"""λ of a model: as arrows on the documents of a query, and their shares by label."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:
         return scores_of(model, data)
     ranker = model_of(model)
     if not hasattr(ranker, "truncate"):
-        raise DataError(
-            f"iteration is for boosted trees, of which the first can be taken alone, not for {ranker!r:.60}"
-        )
+        raise DataError(f"iteration only applies to boosted trees, but got {ranker!r:.60}")
     require_whole("iteration", iteration + 1 if isinstance(iteration, int) else iteration, 0)
     if ranker is model:
         return scores_of(ranker.truncate((iteration + 1) * trees_per_round(ranker)), data)
@@ -49,17 +47,17 @@ def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:
 
 
 def trees_per_round(model: Any) -> int:
-    """Return how many trees a round of a model's training has grown."""
+    """Return the number of trees per round of a model's training."""
     parts = getattr(model, "parts", None)
     return int(getattr(parts[-1] if parts else model, "trees_per_round", 1))
 
 
 def as_objective(objective: Objective | str, name: str = "objective") -> tuple[str, Objective]:
-    """Return an objective given by value or text, with its name for people."""
+    """Return an objective, given as a value or text, and its name for display."""
     if isinstance(objective, str):
         return objective, parse(objective)
     if not isinstance(objective, Objective):
-        raise DataError(f"{name} must be an objective or its text, such as 'lambda(ndcg)', not {objective!r}")
+        raise DataError(f"{name} must be an objective or text such as 'lambda(ndcg)', but got {objective!r}")
     try:
         return describe(objective), objective
     except DataError:  # a class that is not registered has no text
@@ -67,20 +65,20 @@ def as_objective(objective: Objective | str, name: str = "objective") -> tuple[s
 
 
 def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData | None = None) -> BoundObjective:
-    """Return an objective, bound to some data for a look that does not affect training.
+    """Return an objective bound to data, to compute λ without affecting training.
 
     Args:
-        objective: what gives λ.
+        objective: the objective.
         data: the documents.
-        all_data: what its measures are fixed on, where `data` is a part of it.
+        all_data: the data that its measures are fixed on, if `data` is a part of it.
 
     """
     bound = (objective.measuring(data) if all_data is None else objective.fixed(all_data)).bind(data)
     require_one_output(bound, "a look at λ")
     if bound.state():
         raise DataError(
-            f"{type(objective).__name__} learns while it trains, and so its λ at these scores are not known: give the "
-            "objective inside it"
+            f"the λ of {type(objective).__name__} at these scores are unknown, because it learns during training: pass "
+            "the objective inside it"
         )
     return bound
 
@@ -90,13 +88,13 @@ class PairsBehind(ShownAsTable):
     """The pairs whose λ_jk add up to the λ_j of one document.
 
     Attributes:
-        objective: its name.
-        rank: of the document j, from 1.
-        label: of the document j.
-        total: λ_j, the sum of all pairs.
-        ranks, labels: of the other document k of each pair, from the top.
+        objective: the name of the objective.
+        rank: the rank of document j, from 1.
+        label: the label of document j.
+        total: λ_j, the sum over all pairs.
+        ranks, labels: the rank and label of the other document k of each pair, by rank.
         score_differences: s_j − s_k.
-        lambdas: λ_jk; above 0 it lifts j.
+        lambdas: λ_jk; positive values move j up.
 
     Example:
         >>> import podium
@@ -126,15 +124,15 @@ class PairsBehind(ShownAsTable):
 
 @dataclass(frozen=True, eq=False)
 class LambdaArrows(ShownAsTable):
-    """The documents of one query by rank, and where each objective moves them.
+    """The documents of one query by rank, and the directions in which objectives move them.
 
     Attributes:
-        query: its id.
-        rows: of the documents in the data, from the top.
-        labels: of the documents, NaN for none.
-        scores: of the documents.
-        objectives: names.
-        lambdas: a row for each objective, a column for each rank; above 0 is up.
+        query: the id of the query.
+        rows: the rows of the documents in the data, by rank.
+        labels: the labels of the documents, NaN for unlabelled ones.
+        scores: the scores of the documents.
+        objectives: the names of the objectives.
+        lambdas: λ, with a row for each objective and a column for each rank; positive values move a document up.
 
     Example:
         >>> import podium
@@ -153,29 +151,29 @@ class LambdaArrows(ShownAsTable):
     objectives: tuple[str, ...]
     lambdas: Floats
     _bound: tuple[tuple[Objective, BoundObjective], ...] = field(repr=False)
-    _order: Ints = field(repr=False)  # the rows of the query, from the top
+    _order: Ints = field(repr=False)  # the rows of the query by rank
     _iteration: int = field(repr=False)
 
     @property
     def ranks(self) -> Ints:
-        """From 1."""
+        """The ranks of the documents, from 1."""
         return np.arange(1, len(self.rows) + 1)
 
     def pairs_behind(self, rank: int, objective: str | None = None) -> PairsBehind:
         """Return the pairs that make up the λ of one document.
 
         Args:
-            rank: of the document, from 1.
+            rank: the rank of the document, from 1.
             objective: one of `objectives`; the last by default.
 
         Returns:
-            Pairs with λ_jk ≠ 0, from the top of the list.
+            The pairs with λ_jk ≠ 0, by rank.
 
         """
         require_whole("rank", rank, 1, most=len(self.rows))
         name = self.objectives[-1] if objective is None else objective
         if name not in self.objectives:
-            raise DataError(f"objective must be one of {', '.join(map(repr, self.objectives))}, not {objective!r}")
+            raise DataError(f"objective must be one of {', '.join(map(repr, self.objectives))}, but got {objective!r}")
         asked, bound = self._bound[self.objectives.index(name)]
         parts, by_row = parts_of(bound, self._iteration, asked), np.empty(len(self.rows))
         by_row[self._order] = self.scores
@@ -207,17 +205,18 @@ def lambda_arrows(
     labels: str = "relevance",
     iteration: int | None = None,
 ) -> LambdaArrows:
-    """Where objectives move the documents of a query that a model has ranked ([B] fig. 1).
+    """Return the directions in which objectives move the documents of a ranked query ([B] fig. 1).
 
-    RankNet's arrows grow with the number of wrong pairs, wherever they are; those of NDCG are at the top.
+    RankNet's arrows grow with the number of misordered pairs at any rank; those of NDCG are largest at the top.
 
     Args:
         model: a model, an estimator, or scores of all rows.
         data: the documents.
-        query: its id, one of `data.query_ids`.
-        objectives: by value or text, a panel for each.
-        labels: the label source that is shown.
-        iteration: of boosted trees, as in `history_`: 0 is after the first tree, −1 before it. All trees by default.
+        query: the id of a query, one of `data.query_ids`.
+        objectives: the objectives, as values or text.
+        labels: the label source to show.
+        iteration: the iteration of boosted trees, as in `history_`: 0 is after the first tree, −1 before it. By
+            default, all trees.
 
     Example:
         >>> import podium
@@ -238,13 +237,13 @@ def lambda_arrows(
 def arrows_of_scores(
     scores: Floats, data: RankingData, query: Any, objectives: Sequence[Objective | str], labels: str, iteration: int
 ) -> LambdaArrows:
-    """See `lambda_arrows`: at scores of all rows, which training had after an iteration."""
+    """Return the arrows for the scores of all rows; see `lambda_arrows`."""
     number = number_of_query(data, query)
     require_source(data, labels)
     if isinstance(objectives, str | Objective):
         objectives = (objectives,)
     if not objectives:
-        raise DataError("objectives must name at least one, such as 'lambda(ndcg)'")
+        raise DataError("pass at least one objective, for example 'lambda(ndcg)'")
     named = [as_objective(objective, "objectives") for objective in objectives]
     of_query = data.rows(number)
     part, scores = data.take(of_query), scores[of_query]
@@ -257,21 +256,21 @@ def arrows_of_scores(
     )  # fmt: skip
 
 
-VANISHED = 1e-9  # of Σ |λ_jk|: a net λ_j below is the rounding of 0
+VANISHED = 1e-9  # a net λ_j below this share of Σ |λ_jk| is a rounding error of 0
 
 
 @dataclass(frozen=True, eq=False)
 class LambdaShares(ByIteration):
-    """How much of the λ of some documents comes from documents of each label, by iteration.
+    """The shares of λ of some documents that come from documents of each label, by iteration.
 
     Attributes:
-        iterations: that were looked at.
-        of_labels: the labels of the documents j whose λ this is about.
+        iterations: the observed iterations.
+        of_labels: the labels of the documents j whose λ are examined.
         labels: the distinct labels of the other documents k, ascending.
         net: Σ_k λ_jk / λ_j over the k of a label, the mean over documents j, a row for each iteration and a column for
-            each label ([S] eq. 11). Documents whose λ_j vanishes are left out; where it nearly does, shares are far
-            below 0 or above 1.
-        absolute: Σ_k |λ_jk| over the k of a label / Σ_k |λ_jk| over all, averaged in the same way: from 0 to 1.
+            each label ([S] eq. 11). Documents whose λ_j vanishes are ignored; if it nearly does, shares are far below 0
+            or above 1.
+        absolute: Σ_k |λ_jk| over the k of a label / Σ_k |λ_jk| over all, averaged in the same way; from 0 to 1.
 
     Example:
         >>> import podium
@@ -299,7 +298,7 @@ class LambdaShares(ByIteration):
 
 
 class _Shares:
-    """An objective on some data, ready to take the λ of documents with some labels apart."""
+    """An objective bound to data, to compute the shares of λ of documents with some labels."""
 
     def __init__(self, objective: Objective, data: RankingData, of_labels: tuple[float, ...], labels: str) -> None:
         self.objective, self.bound = objective, bind_to_look(objective, data)
@@ -309,10 +308,10 @@ class _Shares:
         if not chosen.any():
             known = ", ".join(f"{label:g}" for label in self.labels)
             raise DataError(
-                f"of_labels: no document has a label {' or '.join(map(repr, of_labels))}; there are {known}"
+                f"of_labels: no document has a label {' or '.join(map(repr, of_labels))}; the labels are {known}"
             )
         self.slots = np.where(chosen, np.cumsum(chosen) - 1, -1)
-        self.classes = np.where(classes >= 0, classes, len(self.labels))  # the last class: without a label
+        self.classes = np.where(classes >= 0, classes, len(self.labels))  # unlabelled documents are the last class
 
     def of(self, scores: Floats, iteration: int) -> tuple[list[float], list[float]]:
         """Return the net and the absolute share of each label."""
@@ -336,19 +335,19 @@ def lambda_shares(
     labels: str = "relevance",
     iterations: Sequence[int] | None = None,
 ) -> LambdaShares:
-    """Take the λ of good documents apart by the label of the other document of each pair ([S] fig. 3(a), eq. 11).
+    """Return the shares of good documents' λ by the label of each pair's other document ([S] fig. 3(a), eq. 11).
 
     Args:
         model: a model, an estimator, or scores.
-        data: the documents, mostly the training data.
-        objective: any sum over pairs, by value or text.
-        of_labels: the labels of the documents whose λ is taken apart.
+        data: the documents, usually the training data.
+        objective: any sum over pairs, as a value or text.
+        of_labels: the labels of the documents whose λ are examined.
         labels: the label source that groups both documents of a pair.
-        iterations: of boosted trees, as in `history_`: 0 is after the first tree, −1 before it. By default the model
-            as it is.
+        iterations: the iterations of boosted trees, as in `history_`: 0 is after the first tree, −1 before it. By
+            default, the final model.
 
     Returns:
-        The shares, a row for each iteration.
+        The shares, with a row for each iteration.
 
     Example:
         >>> import podium
@@ -371,15 +370,15 @@ def lambda_shares(
 
 
 class WatchLambdaShares(TrainingObserver):
-    """Takes the λ of good training documents apart, round by round ([S] fig. 3(a)).
+    """An observer that records the shares of good training documents' λ by label ([S] fig. 3(a)).
 
-    In `history_`: `lambda_shares: net LABEL` and `lambda_shares: absolute LABEL`.
+    Its records in `history_` are `lambda_shares: net LABEL` and `lambda_shares: absolute LABEL`.
 
     Args:
-        objective: any sum over pairs; what is trained on by default. λ are those at the scores after the round.
-        of_labels: the labels of the documents whose λ is taken apart.
+        objective: any sum over pairs; by default the objective of training. λ are those at the scores after the round.
+        of_labels: the labels of the documents whose λ are examined.
         labels: the label source that groups both documents of a pair.
-        every: the number of rounds between looks; see `TrainingObserver`.
+        every: the number of rounds between records; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -426,8 +425,8 @@ class WatchLambdaShares(TrainingObserver):
 
 
 def objective_of(watch: Any, round_: TrainingRound) -> Objective:
-    """Return the objective of an observer, or what is trained on."""
+    """Return the objective of an observer, else the objective of training."""
     objective: Objective | None = watch.objective or round_.objective
     if objective is None:
-        raise DataError(f"this training has no objective: give one, {type(watch).__name__}('lambda(ndcg)')")
+        raise DataError(f"this training has no objective: pass one, {type(watch).__name__}('lambda(ndcg)')")
     return objective

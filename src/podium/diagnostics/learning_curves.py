@@ -1,4 +1,4 @@
-"""Curves by iteration: measures, agreement of λ with the measure, weights of a line search."""
+"""Observers of curves by iteration: measures, agreement of objectives, weights of a line search."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class MeasureCurves(ByIteration):
     """Means of measures by iteration.
 
     Attributes:
-        iterations: that were looked at.
-        means: by `set/measure`; the set `train` is the training data.
+        iterations: the observed iterations.
+        means: the means by `set/measure`; the set `train` is the training data.
 
     Example:
         >>> import podium
@@ -53,13 +53,13 @@ class MeasureCurves(ByIteration):
 
 
 class WatchMeasures(TrainingObserver):
-    """Measures the training data in addition to the validation data ([W] fig. 3). In `history_`: `train/MEASURE`.
+    """An observer that measures the training data in addition to the validation data ([W] fig. 3).
 
-    Where the two curves separate, the model begins to overfit the training queries.
+    Where the two curves separate, the model begins to overfit. Its records in `history_` are `train/MEASURE`.
 
     Args:
-        measures: names or values; by default those that the validation data is measured by, or else NDCG@10.
-        every: the number of rounds between looks; see `TrainingObserver`.
+        measures: names or values; by default those of the validation data, else NDCG@10.
+        every: the number of rounds between records; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -74,7 +74,7 @@ class WatchMeasures(TrainingObserver):
         super().__init__(every)
         self.measures: tuple[Measure, ...] | None = None if measures is None else as_watched(measures)
         if self.measures is not None and not self.measures:
-            raise DataError("measures must name a measure, such as 'ndcg@10'")
+            raise DataError("pass at least one measure, for example 'ndcg@10'")
 
     def _begin(self, round_: TrainingRound) -> None:
         measures = self.measures
@@ -110,14 +110,14 @@ NAMES = ("agreement: all pairs", "agreement: restricted pairs")
 class Agreement(ByIteration):
     """The share of documents on which two objectives agree, by iteration.
 
-    They agree where the signs of λ^(L) and λ^(C) are the same, or λ^(C) = 0.
+    They agree if λ^(L) and λ^(C) have the same sign, or λ^(C) = 0.
 
     Attributes:
-        iterations: that were looked at.
+        iterations: the observed iterations.
         other: the objective of λ^(C).
-        all_pairs: with λ^(C) over all pairs whose labels differ.
-        restricted: with λ^(C) over the pairs with equal labels in the source of λ^(L) and nonzero labels in that of
-            λ^(C); NaN if λ^(C) is not a pair term.
+        all_pairs: the share with λ^(C) over all pairs whose labels differ.
+        restricted: the share with λ^(C) over the pairs with equal labels in the source of λ^(L) and nonzero labels in
+            that of λ^(C); NaN if λ^(C) is not a pair term.
 
     Example:
         >>> import podium
@@ -143,14 +143,16 @@ class Agreement(ByIteration):
 
 
 class WatchAgreement(TrainingObserver):
-    """Compares λ of what is trained on with λ of another objective, which has no part in training ([S] fig. 2).
+    """An observer that compares λ of the training objective with λ of another objective ([S] fig. 2).
 
-    In `history_`: `agreement: all pairs` and `agreement: restricted pairs`, shares of the training documents.
+    The other objective does not affect training. Its records in `history_` are `agreement: all pairs` and
+    `agreement: restricted pairs`, shares of the training documents.
 
     Args:
         other: the objective of λ^(C).
-        objective: of λ^(L); what is trained on by default. λ are those at the scores after the round.
-        every: the number of rounds between looks; see `TrainingObserver`.
+        objective: the objective of λ^(L); by default the objective of training. λ are those at the scores after the
+            round.
+        every: the number of rounds between records; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -182,7 +184,7 @@ class WatchAgreement(TrainingObserver):
         source = label_source(objective)
         if isinstance(self.other, PairTerm) and source is not None:
             if source == self.other.labels:
-                raise DataError(f"other: both objectives have the labels {source!r}; give one of another label source")
+                raise DataError(f"other: both objectives have the labels {source!r}; pass one of another label source")
             equal = PairFilter(labels_of(data, source, objective), nonzero=True)
             self._others.append(self.other.measuring(data).bind_among(data, equal))
 
@@ -203,11 +205,11 @@ class WatchAgreement(TrainingObserver):
 
 @dataclass(frozen=True, eq=False)
 class LineSearchWeights(ByIteration):
-    """α of each tree.
+    """The weight α of each tree.
 
     Attributes:
-        iterations: that were looked at.
-        weights: α, the exact best weight of the tree by the measure.
+        iterations: the observed iterations.
+        weights: α, the exact best weight of each tree by the measure.
 
     Example:
         >>> import podium
@@ -229,12 +231,13 @@ class LineSearchWeights(ByIteration):
 
 
 class WatchLineSearch(TrainingObserver):
-    """Records the weight α of each tree from the line search ([W] fig. 4). In `history_`: `alpha`.
+    """An observer that records the weight α of each tree from the line search ([W] fig. 4).
 
-    A small weight means that a tree gains little. Without a line search every weight is 1.
+    A small weight means that a tree gains little. Without a line search every weight is 1. Its record in `history_` is
+    `alpha`.
 
     Args:
-        every: the number of rounds between looks; see `TrainingObserver`.
+        every: the number of rounds between records; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -250,7 +253,7 @@ class WatchLineSearch(TrainingObserver):
 
     def _begin(self, round_: TrainingRound) -> None:
         if len(getattr(round_, "trees", ())) != 1:
-            raise DataError("WatchLineSearch is for models with one tree in each round: LambdaMART, RankNetTrees, MART")
+            raise DataError("WatchLineSearch needs a model with one tree per round: LambdaMART, RankNetTrees or MART")
 
     def _look(self, round_: TrainingRound) -> dict[str, float]:
         weights: tuple[float, ...] = round_.weights  # type: ignore[attr-defined]

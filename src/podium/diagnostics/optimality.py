@@ -1,4 +1,4 @@
-"""Does a trained model sit at an optimum of its measure? ([B] §4.2)"""
+"""A test of whether a trained model is at a local optimum of its measure ([B] §4.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ STEPS = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
-    """N ≥ log δ / log(1 − p0): if all N directions fall, a share of others above p0 has probability δ ([B] eq. 9).
+    """Return the smallest N ≥ log δ / log(1 − p0) ([B] eq. 9).
+
+    If the measure falls in all of N random directions, it falls in all but a share p0 of all directions, with
+    confidence 1 − δ.
 
     Example:
         >>> from podium.diagnostics import directions_needed
@@ -39,7 +42,7 @@ def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
     for name, value in (("p0", p0), ("delta", delta)):
         require_number(name, value, above=0)
         if value >= 1:
-            raise DataError(f"{name} must be below 1, but is {value}")
+            raise DataError(f"{name} must be below 1, but got {value}")
     return math.ceil(math.log(delta) / math.log1p(-p0))
 
 
@@ -48,13 +51,13 @@ class Optimality(ShownAsTable):
     """The result of `local_optimality`.
 
     Attributes:
-        measure: its name.
-        value: its mean at the model's weights.
-        steps: how far the weights were moved, as shares of their length.
-        changes: of the mean, a row for each step and a column for each direction.
-        weights: numbers of the weights that were moved alone.
-        moves: how far, as shares of the length of all weights.
-        curves: the mean, a row for each of these weights and a column for each move.
+        measure: the name of the measure.
+        value: the mean at the model's weights.
+        steps: how far the weights were moved, as shares of their norm.
+        changes: the changes of the mean, with a row for each step and a column for each direction.
+        weights: the numbers of the weights that were moved individually.
+        moves: how far they were moved, as shares of the norm of all weights.
+        curves: the mean, with a row for each of these weights and a column for each move.
 
     Example:
         >>> import podium
@@ -81,7 +84,7 @@ class Optimality(ShownAsTable):
 
     @property
     def unchanged_share(self) -> Floats:
-        """The share of directions in which the mean stays exactly as it is: no two documents change places."""
+        """The share of directions in which the mean does not change at all, because no two documents swap ranks."""
         return np.asarray((self.changes == 0).mean(axis=1))
 
     @property
@@ -90,18 +93,19 @@ class Optimality(ShownAsTable):
         return np.asarray((self.changes < 0).mean(axis=1))
 
     def bound(self, delta: float = 0.01) -> Floats:
-        """Return the largest share of directions that may not fall, with confidence 1 − δ (Clopper, Pearson), by step.
+        """Return an upper bound of the share of directions that do not fall, with confidence 1 − δ, by step.
 
-        A direction that changes nothing counts as one that does not fall: it is no sign of an optimum.
+        It is Clopper and Pearson's bound. A direction without a change counts as not falling, because it is not
+        evidence of an optimum.
         """
         not_falling, n = (self.changes >= 0).sum(axis=1), self.changes.shape[1]
         most = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
         return np.where(not_falling < n, most, 1.0)
 
     def passes(self, p0: float = 0.01, delta: float = 0.01) -> Bools:
-        """Return whether the mean falls in all directions but a share p0, with confidence 1 − δ, by step.
+        """Return whether the mean falls in all but a share p0 of directions, with confidence 1 − δ, by step.
 
-        With 459 directions and p0 = δ = .01 that is: it falls in every one of them.
+        With 459 directions and p0 = δ = .01, it must fall in all of them.
         """
         return self.bound(delta) <= p0
 
@@ -116,13 +120,13 @@ class Optimality(ShownAsTable):
         return Table(names, [[float(value) for value in row] for row in columns])
 
     def plot(self) -> Any:
-        """Return the changes by step, and the curves of single weights, as a chart (extra `report`)."""
+        """Return a chart of the changes by step and the curves of single weights (extra `report`)."""
         return draw("optimality", self)
 
 
 @contextmanager
 def _one_thread_each(scorer: Any) -> Iterator[None]:
-    """Directions share the cores; what each computes does not depend on their number."""
+    """Use one thread per direction, because directions share the cores; the results are the same."""
     with threadpool_limits(1), ExitStack() as stack:
         if scorer.file_kind == "podium net":
             from podium.neural.model import torch_threads
@@ -143,23 +147,23 @@ def local_optimality(
     random_state: int = 0,
     n_threads: int | None = None,
 ) -> Optimality:
-    """Move the weights of a model at random and count how often the mean of a measure rises or falls ([B] §4.2).
+    """Move the weights of a model in random directions, and count how often a measure rises or falls ([B] §4.2).
 
     Directions are drawn from a spherical Gaussian. If the measure falls in all of 459 directions, it falls in at least
-    99% of all, with a confidence of 99%. A step too small for documents to change places leaves the measure unchanged
-    and shows nothing. A step so large that it breaks any model shows nothing either: fix the step before you look,
-    and compare with a model that is not at an optimum, such as an untrained net.
+    99% of all directions, with 99% confidence. A step too small for documents to swap ranks leaves the measure
+    unchanged, and a step so large that it breaks any model shows nothing either. So choose the step before you look at
+    results, and compare with a model that is not at an optimum, such as an untrained net.
 
     Args:
-        model: a net or a linear model, as an estimator or a scorer; trees have no weights to move.
-        data: the *training* queries: that is where training has looked for an optimum.
+        model: a net or a linear model, as an estimator or a model; trees have no weights to move.
+        data: the *training* queries, on which training has searched for an optimum.
         measure: any measure.
         directions: the number of random directions.
-        steps: how far, as shares of the length of all weights.
-        curves: the number of single weights, evenly picked, around whose values the measure is followed; None for all.
-        points: of each curve.
+        steps: how far to move, as shares of the norm of all weights.
+        curves: the number of single weights, evenly spaced, to move individually; None for all.
+        points: the number of points of each curve.
         random_state: the seed of the directions.
-        n_threads: all cores by default; the result is the same.
+        n_threads: the number of threads; all cores by default. The result is the same.
 
     Returns:
         The changes of the mean for each step and direction, and the curves.
@@ -175,13 +179,13 @@ def local_optimality(
     data = as_data(data)
     scorer: Any = model_of(model)
     if not hasattr(scorer, "as_function"):
-        raise DataError(f"a {type(scorer).__name__} has no weights to move: nets and linear models have")
+        raise DataError(f"model must be a net or a linear model, but a {type(scorer).__name__} has no weights to move")
     require_whole("directions", directions, 1)
     require_whole("points", points, 3)
     require_whole("curves", curves, 0, optional=True)
     ladder = numbers_of("steps", steps)
     if not ladder or not all(0 < step < math.inf for step in ladder):
-        raise DataError(f"steps must be positive numbers, not {steps!r}")
+        raise DataError(f"steps must be positive numbers, but got {steps!r}")
     weights, scores_of_weights = scorer.as_function(data)
     length, n_random = float(np.linalg.norm(weights)) or 1.0, len(ladder) * directions
     evenly = np.linspace(0, len(weights) - 1, len(weights) if curves is None else min(curves, len(weights)))
@@ -190,7 +194,7 @@ def local_optimality(
     fixed = as_measure(measure).fixed(data)
 
     def moved(number: int) -> Floats:
-        """Return the weights of each step and direction, then those of each curve, by number."""
+        """Return the weights with this number: those of each step and direction, then those of each curve."""
         if number < n_random:
             step, direction = divmod(number, directions)
             way = np.random.default_rng([random_state, direction]).normal(size=len(weights))
@@ -207,7 +211,7 @@ def local_optimality(
     with _one_thread_each(scorer), progress("moving weights", n_moved) as advance:
         here = value(weights)
         if not here > 0:
-            raise DataError(f"{fixed} is {here} for every order: there are no relevant documents")
+            raise DataError(f"{fixed} is {here} for every order, because the data has no relevant documents")
         for one in map_threads(lambda number: value(moved(number)), range(n_moved), n_threads):
             values.append(one)
             advance(1)

@@ -1,4 +1,4 @@
-"""Are RankNet's probabilities true? ([B] §2)"""
+"""Calibration of RankNet's probabilities ([B] §2)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from podium.errors import DataError
 from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures.ranking import for_queries
 
-UNIT = 1 << 30  # probabilities are summed as multiples of 1/UNIT: the same in any order, for up to 2^33 pairs
+UNIT = 1 << 30  # probabilities are summed as integer multiples of 1/UNIT, exact in any order for up to 2^33 pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration(ShownAsTable):
-    """A model's probabilities of pairs, P = 1 / (1 + e^{−σ(s_i − s_j)}), and how often they are right.
+    """A model's probabilities of pairs, P = 1 / (1 + e^{−σ(s_i − s_j)}), and the observed shares.
 
-    The first document of every pair has the higher score, so P is at least ½. A pair of equal scores counts half for
-    either document.
+    The first document of every pair has the higher score, so P is at least ½. A pair with equal scores counts half for
+    each document.
 
     Attributes:
         sigma: σ.
         edges: the edges of the bins of P.
-        counts: the pairs in each bin.
-        predicted: the mean of P in each bin; NaN for none.
-        observed: the share of pairs in which the document with the higher score is better, or the mean of P̄ of
-            preferences; NaN for none.
+        counts: the number of pairs in each bin.
+        predicted: the mean of P in each bin; NaN for empty bins.
+        observed: the share of pairs in which the document with the higher score is better, or the mean P̄ of
+            preferences; NaN for empty bins.
 
     Example:
         >>> import podium
@@ -61,7 +61,7 @@ class Calibration(ShownAsTable):
 
     @property
     def error(self) -> float:
-        """The expected calibration error: |predicted − observed|, the mean over all pairs by bin."""
+        """The expected calibration error: the mean |predicted − observed| of the bins, weighted by pairs."""
         known = self.counts > 0
         gaps = np.abs(self.predicted - self.observed)[known] * self.counts[known]
         return math.fsum(gaps.tolist()) / self.n_pairs
@@ -81,7 +81,7 @@ class Calibration(ShownAsTable):
         return f"{self.table()}\nexpected calibration error {self.error:.4f} over {self.n_pairs} pairs"
 
     def plot(self) -> Any:
-        """Observed against predicted, a point for each bin, and the number of pairs."""
+        """Return a chart of observed against predicted, and the number of pairs of each bin (extra `report`)."""
         return draw("calibration", self)
 
 
@@ -97,17 +97,17 @@ def calibration(
 ) -> Calibration:
     """Compare RankNet's probabilities with the labels of the pairs of each query ([B] §2, eq. 1).
 
-    Pairs are those with different labels, or the data's preferences, whose P̄ may be any probability. Scores of trees
-    and nets on other objectives need not be calibrated: this shows whether they are.
+    Pairs are those with different labels, or the data's preferences, whose P̄ may be any probability. Models trained on
+    other objectives need not be calibrated; this shows whether they are.
 
     Args:
         model: a model, an estimator, or scores of all rows.
-        data: the documents; choose some that the model was not trained on.
+        data: the documents, which should not be training data.
         sigma: the σ that the model was trained with.
         bins: the number of bins of equal width from ½ to 1.
         labels: the label source.
-        preferences: take the data's preferences; by default if it has them and not these labels.
-        iteration: the last tree of boosted trees, as in `history_`; all trees by default.
+        preferences: whether to use the data's preferences; by default if it has preferences but not these labels.
+        iteration: the last iteration of boosted trees to use, as in `history_`; all by default.
 
     Example:
         >>> import podium
@@ -124,14 +124,14 @@ def calibration(
     if preferences is None:
         preferences = data.preferences is not None and labels not in data.labels
     if preferences and data.preferences is None:
-        raise DataError("preferences: the data has none; RankingData(…, preferences=(i, j, probability))")
+        raise DataError("the data has no preferences: pass RankingData(…, preferences=(i, j, probability))")
     if not preferences:
         require_source(data, labels)
     scores = scores_at(model, data, iteration)
     pairs = _preferred_pairs if preferences else _labelled_pairs
     counts, sums, right = pairs(data, labels, sigma * scores, int(bins))
     if not counts.any():
-        raise DataError("there is no pair of documents of one query of which one is better: nothing to compare with")
+        raise DataError("the data has no pairs to compare with: no query has documents with different labels")
     with np.errstate(invalid="ignore"):
         return Calibration(
             float(sigma), np.linspace(0.5, 1.0, bins + 1), counts, sums / UNIT / counts, right / UNIT / counts
@@ -139,7 +139,7 @@ def calibration(
 
 
 def _labelled_pairs(data: RankingData, labels: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs of each bin, and times UNIT the sum of P, and of 1 for right and ½ for tied pairs."""
+    """Return the number of pairs of each bin, the sum of P, and of 1 for right and ½ for tied pairs, times UNIT."""
     parts: list[Ints] = []
     known = data.labels[labels].astype(np.float64)
 
@@ -170,13 +170,13 @@ def _preferred_pairs(data: RankingData, _: str, scores: Floats, n_bins: int) -> 
 
 @kernel
 def add_labelled_pairs(scores: Floats, labels: Floats, order: Ints, offsets: Ints, unit: Int, result: Ints) -> None:
-    """Add all pairs of some queries with different labels to the counts and sums of their bins; scores times σ."""
+    """Add all pairs with different labels of some queries to their bins; scores are already multiplied by σ."""
     n_bins = result.shape[1]
     for q in range(len(offsets) - 1):
         for a in range(offsets[q], offsets[q + 1]):
             for b in range(a + 1, offsets[q + 1]):
                 first, second = labels[order[a]], labels[order[b]]
-                if not (first > second or first < second):  # equal, or one has none
+                if not (first > second or first < second):  # labels are equal, or one is NaN
                     continue
                 lead = scores[order[a]] - scores[order[b]]
                 probability = 1.0 / (1.0 + math.exp(-abs(lead)))  # [B] eq. 1

@@ -1,4 +1,4 @@
-"""Observers of the ranks of training documents: the labels at the top, and how much the ranking still changes."""
+"""Observers of the ranks of training documents: the labels at the top, and changes of the ranking."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from podium.measures.ranking import for_queries
 
 
 class RankedDocuments:
-    """The document at each rank; equal scores are in the canonical order.
+    """The document at each rank, with ties in the canonical order.
 
     Args:
         data: the documents.
-        depth: the ranks that matter; all by default.
+        depth: the number of ranks that matter; all by default.
 
     Attributes:
-        places: by rank, query by query, the document's number in the canonical order of its query.
+        places: the document at each rank of each query, by its index in the query's canonical order.
 
     """
 
@@ -48,12 +48,12 @@ class RankedDocuments:
 
         for_queries(data.offsets, work)
         if not all(known):
-            raise DataError("a score is NaN: there are no ranks")
+            raise DataError("cannot rank documents: a score is NaN")
 
 
 @kernel
 def count_classes(places: Int32s, classes: Ints, offsets: Ints, depth: Int, counts: Ints) -> Any:
-    """Count the documents of each class among the first of each query; return the number of these documents."""
+    """Count the documents of each class among the first of each query; return the number of all these documents."""
     total = 0
     for q in range(len(offsets) - 1):
         start, end = offsets[q], min(offsets[q] + depth, offsets[q + 1])
@@ -67,7 +67,7 @@ def count_classes(places: Int32s, classes: Ints, offsets: Ints, depth: Int, coun
 
 @kernel
 def count_changes(before: Int32s, now: Int32s, offsets: Ints, depth: Int, changed: Ints, top_changed: Ints) -> None:
-    """Count the ranks of each query, and the first ones, that have another document; `before` becomes `now`."""
+    """Count the ranks of each query, and the first ones, whose document changed; copy `now` to `before`."""
     for q in range(len(offsets) - 1):
         start, n_changed, n_top = offsets[q], 0, 0
         for k in range(start, offsets[q + 1]):
@@ -81,14 +81,14 @@ def count_changes(before: Int32s, now: Int32s, offsets: Ints, depth: Int, change
 
 @dataclass(frozen=True, eq=False)
 class TopLabels(ByIteration):
-    """The labels of the documents on the first ranks, by iteration.
+    """The labels of the documents at the first ranks, by iteration.
 
     Attributes:
-        iterations: that were looked at.
+        iterations: the observed iterations.
         k: the number of ranks of each query.
         labels: the distinct labels, ascending.
-        shares: of the documents on these ranks, a row for each iteration and a column for each label. Documents without
-            a label are in no column.
+        shares: the shares of documents at these ranks, with a row for each iteration and a column for each label.
+            Unlabelled documents are in no column.
 
     Example:
         >>> import podium
@@ -113,14 +113,14 @@ class TopLabels(ByIteration):
 
 
 class WatchTopLabels(TrainingObserver):
-    """Counts the labels of the documents on the first k ranks of the training queries ([S] fig. 3(b)).
+    """An observer that counts the labels at the first k ranks of the training queries ([S] fig. 3(b)).
 
-    In `history_`: `top_labels@K: LABEL`.
+    Its records in `history_` are `top_labels@K: LABEL`.
 
     Args:
-        k: ranks of each query.
+        k: the number of ranks of each query.
         labels: the label source.
-        every: the number of rounds between looks; see `TrainingObserver`.
+        every: the number of rounds between records; see `TrainingObserver`.
 
     Example:
         >>> import podium
@@ -162,13 +162,13 @@ class WatchTopLabels(TrainingObserver):
 
 @dataclass(frozen=True, eq=False)
 class RankChanges(ByIteration):
-    """Which share of the ranks got another document, by iteration: the mean over the training queries.
+    """The share of ranks whose document changed, by iteration, as a mean over the training queries.
 
     Attributes:
-        iterations: that were looked at.
+        iterations: the observed iterations.
         k: the number of ranks at the top.
-        everywhere: the share of all ranks of a query, since the last look; NaN for the first.
-        top: the share of the first k ranks.
+        everywhere: the share of all ranks that changed since the last record; NaN for the first.
+        top: the share of the first k ranks that changed.
 
     Example:
         >>> import podium
@@ -193,14 +193,14 @@ class RankChanges(ByIteration):
 
 
 class WatchRankChanges(TrainingObserver):
-    """Compares the ranking of the training queries with that of the look before ([S] fig. 4).
+    """An observer that compares the ranking of the training queries with the previous record ([S] fig. 4).
 
-    A rank has changed if it has another document now. In `history_`: `rank_changes: all` and
+    A rank has changed if it has another document. Its records in `history_` are `rank_changes: all` and
     `rank_changes: top K`, NaN in the first round.
 
     Args:
-        k: ranks that are the top.
-        every: the number of rounds between looks, see `TrainingObserver`; changes are counted since the last look.
+        k: the number of ranks at the top.
+        every: the number of rounds between records, see `TrainingObserver`; changes are since the last record.
 
     Example:
         >>> import podium

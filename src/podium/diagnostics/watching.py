@@ -1,4 +1,4 @@
-"""What observers of training have in common, and what they give: numbers by iteration."""
+"""The base class of observers of training, and of their results: numbers by iteration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from podium.errors import DataError
 from podium.evaluation.tables import ShownAsTable, Table
 from podium.objectives import Objective
 
-SHOWN_ROWS = 20  # of a table in the terminal; `table()` has all
-MOST_LABELS = 20  # distinct labels that shares are computed for
+SHOWN_ROWS = 20  # rows of a table in the terminal; `table()` has all
+MOST_LABELS = 20  # maximum number of distinct labels to compute shares for
 
 
 class TrainingRound(Protocol):
-    """What every trainer passes to observers: a `podium.boosting.Round`, `neural.Epoch` or `linear.LinearStep`.
+    """The argument of observers: a `podium.boosting.Round`, `neural.Epoch` or `linear.LinearStep`.
 
     Example:
         >>> import podium
@@ -44,7 +44,7 @@ class TrainingRound(Protocol):
 
     @property
     def objective(self) -> Objective | None:
-        """What is trained on."""
+        """The objective of training."""
 
     @property
     def document_scores(self) -> Floats:
@@ -52,7 +52,7 @@ class TrainingRound(Protocol):
 
     @property
     def means(self) -> dict[str, float]:
-        """What was measured, by `set/measure`."""
+        """The means of the measures by `set/measure`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class ByIteration(ShownAsTable, ABC):
     """Numbers by iteration.
 
     Attributes:
-        iterations: that were looked at, from 0.
+        iterations: the observed iterations, from 0.
 
     """
 
@@ -68,14 +68,14 @@ class ByIteration(ShownAsTable, ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Floats]:
-        """Return the numbers by name, one for each iteration; NaN for none."""
+        """Return the numbers by name, one for each iteration; NaN if there is none."""
 
     @abstractmethod
     def plot(self) -> Any:
-        """Return a chart (Vega-Altair, the extra `report`)."""
+        """Return a chart (extra `report`)."""
 
     def table(self) -> Table:
-        """Return a row for each iteration; `table().render("json")` for programs."""
+        """Return a table with a row for each iteration."""
         columns = self.columns()
         rows = [
             [int(iteration), *(float(column[k]) for column in columns.values())]
@@ -84,7 +84,7 @@ class ByIteration(ShownAsTable, ABC):
         return Table(["iteration", *columns], rows)
 
     def _shown_table(self) -> Table:
-        """Return the table, long ones with evenly picked rows."""
+        """Return the table, with evenly spaced rows if it is long."""
         table = self.table()
         if len(table.rows) <= SHOWN_ROWS:
             return table
@@ -93,14 +93,14 @@ class ByIteration(ShownAsTable, ABC):
 
 
 class TrainingObserver(ABC):
-    """An observer: `fit(…, observers=[watch])`, then `watch.result()`.
+    """The base class of observers: pass one as `fit(…, observers=[watch])`, then call `watch.result()`.
 
-    It looks at every n-th round, and keeps and returns what it sees, so that `history_` has it as well. It does not
-    change training. An observer serves one run at a time; the next run starts it again.
+    It observes every n-th round, and returns its records, so that `history_` has them as well. It does not change
+    training. An observer serves one run at a time, and starts again with the next run.
 
     Args:
-        every: look at round 0, every, 2 · every, …; the default keeps the cost small: trees have the scores of all
-            training documents, nets and linear rankers compute them for observers.
+        every: observe rounds 0, every, 2 · every, … The default keeps the cost small: boosted trees have the scores of
+            all training documents, but nets and linear rankers compute them for observers.
 
     Attributes:
         usual: the default of `every` for boosted trees.
@@ -118,7 +118,7 @@ class TrainingObserver(ABC):
 
     """
 
-    needs_arrays = False  # it keeps no array of a round
+    needs_arrays = False  # it does not keep arrays of a round
     usual = 1
     usual_elsewhere = 10
 
@@ -131,7 +131,7 @@ class TrainingObserver(ABC):
         self._iterations: list[int] = []
 
     def __call__(self, round_: TrainingRound) -> dict[str, float] | None:
-        """Look at a round, if it is one to look at."""
+        """Observe a round if it is a multiple of `every`."""
         if self._data is not round_.data or round_.iteration <= self._last:
             self._data, self._history, self._iterations = round_.data, {}, []
             self._begin(round_)
@@ -146,21 +146,25 @@ class TrainingObserver(ABC):
         return {name: value for name, value in numbers.items() if name not in round_.means}
 
     def result(self, history: Mapping[str, Sequence[float]] | None = None) -> Any:
-        """Return what was seen.
+        """Return the records.
 
         Args:
-            history: `model.history_`, if another object observed training or a run was resumed from a checkpoint: it
-                includes earlier rounds.
+            history: `model.history_`, if another object observed training, or if a run was resumed from a checkpoint
+                and this object has not observed earlier rounds.
 
         """
         if history is None:
             if not self._iterations:
-                raise DataError(f"{type(self).__name__} has seen no training: fit(…, observers=[watch])")
+                raise DataError(
+                    f"{type(self).__name__} has not observed training: pass it as fit(…, observers=[watch])"
+                )
             columns = {name: np.array(values) for name, values in self._history.items()}
             return self._of_columns(np.array(self._iterations), columns)
         known = {name: np.array(values, np.float64) for name, values in history.items() if self._records(name)}
         if not known:
-            raise DataError(f"the history has nothing that {type(self).__name__} saw: fit(…, observers=[watch])")
+            raise DataError(
+                f"the history has no records of {type(self).__name__}: pass it as fit(…, observers=[watch])"
+            )
         seen = ~np.isnan(np.column_stack(list(known.values()))).all(axis=1)
         return self._of_columns(np.flatnonzero(seen), {name: column[seen] for name, column in known.items()})
 
@@ -170,7 +174,7 @@ class TrainingObserver(ABC):
 
     @abstractmethod
     def _look(self, round_: TrainingRound) -> dict[str, float]:
-        """Return the numbers of a round, by their names in the history."""
+        """Return the numbers of a round by their names in the history."""
 
     @abstractmethod
     def _records(self, name: str) -> bool:
@@ -178,7 +182,7 @@ class TrainingObserver(ABC):
 
     @abstractmethod
     def _of_columns(self, iterations: Ints, columns: dict[str, Floats]) -> Any:
-        """Return the result, from the numbers of some iterations by their names in the history."""
+        """Return the result from the numbers of some iterations by their names in the history."""
 
 
 def require_source(data: RankingData, labels: str) -> None:
@@ -189,14 +193,14 @@ def require_source(data: RankingData, labels: str) -> None:
 
 
 def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
-    """Return the distinct labels, ascending, and the index of each document's in the canonical order; −1 for none."""
+    """Return the distinct labels, ascending, and each document's index among them in canonical order, or −1."""
     require_source(data, source)
     labels = data.labels[source][data.canonical_order].astype(np.float64)
     distinct = np.unique(labels[~np.isnan(labels)])
     if len(distinct) > MOST_LABELS:
         raise DataError(
             f"the labels {source!r} have {len(distinct)} distinct values, but shares need at most {MOST_LABELS}: "
-            "give a source with fewer, such as rounded labels"
+            "use a source with fewer, for example rounded labels"
         )
     classes = np.searchsorted(distinct, labels).astype(np.int64)
     classes[np.isnan(labels)] = -1

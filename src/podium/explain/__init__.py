@@ -1,4 +1,4 @@
-"""Why a model ranks as it does."""
+"""Explanations of models: contributions of features, importance, partial dependence."""
 
 from podium.explain.changed_features import Importance, PartialDependence, partial_dependence, permutation_importance
 from podium.explain.comparing import ExplanationComparison, compare_explanations

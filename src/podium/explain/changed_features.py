@@ -1,4 +1,4 @@
-"""What changes with a feature: the measure when it is shuffled, and scores by its value; for anything that ranks."""
+"""Permutation importance and partial dependence, for any ranker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from podium.models.rankers import scores_of
 
 @dataclass(frozen=True)
 class Importance(Table):
-    """The result of `permutation_importance`: a table with a row for each feature, the largest loss first.
+    """The result of `permutation_importance`: a table with a row for each feature, by decreasing loss.
 
     Example:
         >>> import podium
@@ -43,7 +43,7 @@ class Importance(Table):
     """
 
     def plot(self, top: int = 20) -> Any:
-        """The first features as bars, with their 95% intervals, as a chart (extra `report`)."""
+        """Return a bar chart of the first features with 95% intervals (extra `report`)."""
         features, losses, *ends = zip(*self.rows, strict=True)
         title = f"{self.columns[1]} when shuffled"
         names, intervals = [shown_name(feature) for feature in features], list(zip(*ends, strict=True))
@@ -53,19 +53,18 @@ class Importance(Table):
 def permutation_importance(
     model: Any, data: RankingData, measure: Measure | str = "ndcg@10", *, repeats: int = 5, seed: int = 0
 ) -> Importance:
-    """The mean loss of a measure when the values of one feature are shuffled among all documents.
+    """Return the mean loss of a measure when the values of a feature are shuffled among all documents.
 
     Args:
         model: anything with `predict`, or a function from the data to scores.
-        data: better not the training data.
-        measure: what is lost.
-        repeats: shuffles of each feature.
-        seed: of the shuffles.
+        data: the documents, ideally not the training data.
+        measure: the measure.
+        repeats: the number of shuffles of each feature.
+        seed: the seed of the shuffles.
 
     Returns:
-        A table of features, their mean loss and its 95% interval (Student's, over the queries' mean losses of all
-        shuffles), the largest loss first; its `plot()` draws them. An interval that holds 0 says that these queries do
-        not show whether the model needs the feature.
+        A table of features by decreasing mean loss, with its 95% interval (Student's t over the queries' mean losses of
+        all shuffles). If the interval contains 0, these queries do not show whether the model needs the feature.
 
     Example:
         >>> import podium
@@ -77,9 +76,9 @@ def permutation_importance(
     """
     data = as_data(data)
     if is_sparse(data.features):
-        raise DataError("permutation importance needs dense features")
+        raise DataError("permutation importance requires dense features")
     if repeats < 1:
-        raise DataError(f"repeats must be at least 1, but is {repeats}")
+        raise DataError(f"repeats must be at least 1, but got {repeats}")
     chosen = as_measure(measure).fixed(data)
 
     def values(features: Any) -> Floats:
@@ -87,7 +86,7 @@ def permutation_importance(
         return chosen.values(Ranking(data, scores_of(model, shuffled)))
 
     unshuffled = values(data.features)
-    order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # the order of rows does not matter
+    order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # so that row order does not matter
     names: Sequence[Any] = data.feature_names or range(data.n_features)
     rows: list[list[Any]] = []
     with progress("shuffling features", data.n_features) as advance:
@@ -110,11 +109,11 @@ class PartialDependence(ShownAsTable):
     """The result of `partial_dependence`.
 
     Attributes:
-        feature: its name.
-        grid: the values that it was given: numbers, or names of categories.
-        means: the mean score of all documents at each of them.
-        curves: the scores of some documents at each of them (ICE), a row for each.
-        rows: which documents these are.
+        feature: the name of the feature.
+        grid: the values of the feature: numbers, or names of categories.
+        means: the mean score of all documents for each value.
+        curves: the scores of some documents for each value (ICE), a row for each document.
+        rows: the rows of these documents.
 
     Example:
         >>> import podium
@@ -132,11 +131,11 @@ class PartialDependence(ShownAsTable):
     rows: Ints
 
     def table(self) -> Table:
-        """A row for each value."""
+        """Return a table with a row for each value."""
         return Table([self.feature, "mean score"], [[v, float(m)] for v, m in zip(self.grid, self.means, strict=True)])
 
     def plot(self) -> Any:
-        """The mean, and the curves of single documents, as a chart (extra `report`)."""
+        """Return a chart of the mean and the curves of single documents (extra `report`)."""
         return draw("partial_dependence", self)
 
 
@@ -149,16 +148,16 @@ def partial_dependence(
     ice: int = 0,
     seed: int = 0,
 ) -> PartialDependence:
-    """The mean score when a feature has the same value in all documents, for several values.
+    """Return the mean score if a feature had the same value in all documents, for several values.
 
     Args:
         model: anything with `predict`, or a function from the data to scores.
         data: the documents.
-        feature: its name, or its number.
-        grid: how many quantiles of the feature's values to take (equal ones count once), or the values themselves.
-            Of categories all, or those named.
-        ice: for how many documents to keep the curve of each (individual conditional expectation).
-        seed: of the choice of these.
+        feature: the name or number of the feature.
+        grid: the number of quantiles of the feature's values (duplicates are dropped), or the values themselves. For
+            categories, the names, or all by default.
+        ice: the number of documents to keep curves of (individual conditional expectation).
+        seed: the seed for choosing these documents.
 
     Example:
         >>> import podium
@@ -172,11 +171,11 @@ def partial_dependence(
     data = as_data(data)
     require_whole("ice", ice, 0)
     if not len(data):
-        raise DataError("there are no documents")
+        raise DataError("the data has no documents")
     (number,) = numbers_of_features([feature], data.feature_names, "feature")
-    column = np.array(data.feature(number), np.float64)  # as it came, without a shift
+    column = np.array(data.feature(number), np.float64)  # unshifted
     shown, codes = _grid(data, number, column, grid)
-    # Drawn by content, so that the order of rows does not matter.
+    # Drawn by content, so that row order does not matter.
     rows = np.sort(np.argsort(ContentRandom(data).of_documents(f"ice/{seed}"), kind="stable")[:ice])
     means, curves = np.empty(len(codes)), np.empty((len(rows), len(codes)))
     features = dense_block(data.features).copy()
@@ -197,13 +196,13 @@ def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[l
         codes = codes_of_categories(grid, names)
         if np.isnan(codes).any():
             unknown = list(grid)[int(np.flatnonzero(np.isnan(codes))[0])]
-            raise DataError(f"grid: the data has no category {unknown!r}; there are {', '.join(names[:5])}, …")
+            raise DataError(f"grid: the data has no category {unknown!r}; it has {', '.join(names[:5])}, …")
         return list(grid), codes
     if isinstance(grid, int):
         require_whole("grid", grid, 1)
         present = column[np.isfinite(column)]
         if not len(present):
-            raise DataError("the feature is missing in all documents: give a grid of values")
+            raise DataError("the feature is missing in all documents: pass a grid of values")
         levels = np.linspace(0, 1, grid) if grid > 1 else np.array([0.5])
         shown = np.unique(np.quantile(present, levels, method="nearest"))
         return shown.tolist(), (shown - shift).astype(np.float32)

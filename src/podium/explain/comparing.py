@@ -1,4 +1,4 @@
-"""Two models on one query: which documents moved, and through which features."""
+"""Comparison of two models on one query: which documents moved, and which features moved them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from podium.explain.explanation import Explanation
 
 @dataclass(frozen=True, eq=False)
 class ExplanationComparison(ShownAsTable):
-    """The result of `compare_explanations`: the documents of a query in the order of the second model.
+    """The result of `compare_explanations`: the documents of a query as ranked by the second model.
 
-    Scores of two models have no common scale, and only differences within the query decide its order. So scores and
-    contributions are brought to one scale in each model: the mean over the query's documents is taken off, and they
-    are divided by the standard deviation of the query's scores. Contributions of a document still add up to its score.
+    Scores of two models have no common scale, and only differences within the query determine its order. So the scores
+    and contributions of each model are standardised: the mean over the query's documents is subtracted, and they are
+    divided by the standard deviation of the query's scores. The contributions of a document still add up to its score.
 
     Attributes:
-        query: its id.
-        names: of the two models.
-        documents: names of the documents.
-        ranks: of each document (row) by each model (column), from 1.
-        scores: likewise, on one scale.
-        features: names of the features of both models.
-        contributions: by model, document and feature, on one scale.
+        query: the id of the query.
+        names: the names of the two models.
+        documents: the names of the documents.
+        ranks: the rank, from 1, of each document (row) by each model (column).
+        scores: the standardised score of each document (row) by each model (column).
+        features: the names of the features of both models.
+        contributions: the standardised contributions by model, document and feature.
 
     Example:
         >>> import podium
@@ -54,12 +54,12 @@ class ExplanationComparison(ShownAsTable):
 
     @property
     def differences(self) -> Floats:
-        """What each feature (column) changes for each document: the second model less the first."""
+        """The change by each feature (column) for each document (row), second model minus first."""
         first, second = self.contributions
         return np.asarray(second - first)
 
     def table(self, top: int = 3) -> Table:
-        """A row for each document: ranks, places moved up, change of the score, and its largest causes."""
+        """Return a table of the documents: ranks, ranks moved up, change of the score, and its largest causes."""
         require_whole("top", top, 1)
         columns = ["document", *(f"rank by {name}" for name in self.names), "moved up", "change", "through"]
         rows: list[list[Any]] = []
@@ -72,7 +72,7 @@ class ExplanationComparison(ShownAsTable):
         return Table(columns, rows)
 
     def feature_table(self) -> Table:
-        """A row for each feature: how much it moves the documents of the query in each model, and between them."""
+        """Return a table of the features: how much they move documents in each model, and between the models."""
         sizes = np.abs(self.contributions).mean(axis=1), np.abs(self.differences).mean(axis=0)
         rows = [
             [self.features[j], float(sizes[0][0, j]), float(sizes[0][1, j]), float(sizes[1][j])]
@@ -81,7 +81,7 @@ class ExplanationComparison(ShownAsTable):
         return Table(["feature", *(f"mean |share| in {name}" for name in self.names), "mean |change|"], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON types."""
+        """Return the comparison in JSON types."""
         documents = []
         for k, name in enumerate(self.documents):
             shares = {
@@ -93,22 +93,22 @@ class ExplanationComparison(ShownAsTable):
         return {"query": self.query, "models": list(self.names), "documents": documents}
 
     def plot(self, top: int = 20) -> Any:
-        """What the features change for the documents that moved most, as a chart (extra `report`)."""
+        """Return a chart of the changes by features for the documents that moved most (extra `report`)."""
         return draw("explanation_comparison", self, top)
 
 
 def compare_explanations(
     first: Any, second: Any, data: Any, query: Any, *, background: Any = None, names: tuple[str, str] = ("A", "B")
 ) -> ExplanationComparison:
-    """Two models side by side for one query: what moved, and through which features.
+    """Compare two models on one query: which documents moved, and which features moved them.
 
     Args:
         first: a model or an estimator.
-        second: another one.
-        data: the documents, with their queries.
-        query: the id of one.
+        second: another model or estimator.
+        data: the documents with their queries.
+        query: the id of a query.
         background: documents to compare with, for both models; see `podium.explain.explain`.
-        names: what to call the models.
+        names: the names of the models.
 
     Example:
         >>> import podium
@@ -123,7 +123,7 @@ def compare_explanations(
     data = as_data(data)
     number = number_of_query(data, query)
     if len(names) != 2 or names[0] == names[1]:
-        raise DataError(f"names must be two different texts, not {names!r}")
+        raise DataError(f"names must be two different texts, but got {names!r}")
     documents = data.select([number])
     found = [model.explain(documents, background) for model in (first, second)]
     order = found[1].rows_of(query)
@@ -141,7 +141,7 @@ def compare_explanations(
 
 
 def _on_one_scale(one: Explanation, order: Ints, features: tuple[str, ...]) -> Floats:
-    """Contributions less their means, by the deviation of the scores: documents in order, a column for each feature."""
+    """Return standardised contributions, with a row for each document in order and a column for each feature."""
     values, spread = one.values[order], float(one.scores[order].std())
     centred = values - values.mean(axis=0)
     scaled = np.zeros((len(centred), len(features)))

@@ -1,4 +1,4 @@
-"""Contributions of features to scores, by the kind of model."""
+"""Contributions of features to scores, by kind of model."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from podium.models.base import model_of, shown_name
 
 
 class Contributions(NamedTuple):
-    """What was found of one model."""
+    """The contributions of one model."""
 
     # values, base: as in `Explanation`
     values: Floats
     base: float
-    keys: tuple[str | int, ...]  # by which features of several models are matched: names, or numbers of columns
-    # features, encoding: as the model sees them
+    keys: tuple[str | int, ...]  # to match features of several models: names, or column numbers
+    # features, encoding: the model's features and their encoding
     features: Features
     encoding: Encoding
-    method: str  # how it was found
+    method: str  # how they were computed
 
 
 class ExplanationTask(NamedTuple):
-    """What is asked for, in the caller's form; each model takes its own rows from it."""
+    """The arguments of `explain`, from which each model takes its own rows."""
 
     data: Any
     background: Any
@@ -45,20 +45,20 @@ class ExplanationTask(NamedTuple):
 def explain(
     model: Any, data: Any, background: Any = None, *, base_scores: Any = None, n_threads: int | None = None
 ) -> Explanation:
-    """What each feature adds to each score, exactly: base + Σ contributions = score.
+    """Return the exact contribution of each feature to each score, such that base + Σ contributions = score.
 
-    Trees have Shapley values. Without a background a feature that is not known yet is averaged over the training
-    documents of each node (path-dependent); with one, over its documents (interventional). A linear model has
-    weight × (value − mean). A sum of models has the sum of theirs. A net has integrated gradients from the mean input
-    to the document; `residual` says how far the sum is from the score.
+    For trees, contributions are Shapley values. Without a background, a feature that is not known yet is averaged over
+    the training documents of each node (path-dependent); with a background, over its documents (interventional). For
+    a linear model they are weight × (value − mean), for a sum of models the sum of theirs. For a net they are
+    integrated gradients from the mean input to the document, and `residual` is the distance of the sum from the score.
 
     Args:
-        model: a model, or an estimator that holds one.
-        data: as for `predict`: `RankingData`, a frame, an array or a sparse matrix.
-        background: documents to compare with, in the same forms; some hundred do. Models of formats that do not say how
-            many documents came to each node need one.
-        base_scores: the scores that the trees go on from, where the model asks for them.
-        n_threads: all cores by default; the result is the same.
+        model: a model, or an estimator that has one.
+        data: the documents, as for `predict`: `RankingData`, a frame, an array or a sparse matrix.
+        background: documents to compare with, in the same forms; a few hundred are enough. Models of formats that do
+            not store the number of documents at each node need a background.
+        base_scores: the scores that the trees continue from, if the model needs them.
+        n_threads: the number of threads; all cores by default. The result is the same.
 
     Returns:
         An `Explanation`, in the order of the rows.
@@ -75,8 +75,8 @@ def explain(
     model = model_of(model)
     if not isinstance(model, Model):
         raise DataError(
-            f"there is nothing to see inside a {type(model).__name__}: explain takes Podium's models and estimators. "
-            "permutation_importance and partial_dependence take anything that ranks"
+            f"explain supports Podium's models and estimators, but got a {type(model).__name__}: use "
+            "permutation_importance or partial_dependence, which support any ranker"
         )
     if isinstance(data, RankingData):
         model._require_same_reading(data)
@@ -89,7 +89,7 @@ def explain(
     if isinstance(model, TreesOnBaseScores):
         options["base_scores"] = base_scores
     elif base_scores is not None:
-        raise DataError(f"{model!r} does not go on from other scores: leave base_scores out")
+        raise DataError(f"{model!r} does not continue from other scores: omit base_scores")
     scores = model.predict(data, n_threads=n_threads, **options)
     if isinstance(model, TreesOnBaseScores):
         found = _with_base_scores(found, model, np.asarray(base_scores, np.float64))
@@ -100,12 +100,12 @@ def explain(
 
 @singledispatch
 def contributions(model: Model, task: ExplanationTask) -> Contributions:
-    """What the features add to the scores of a model; nets are found by their method, since torch loads slowly."""
+    """Return the contributions of features to a model's scores; nets are recognized without importing torch."""
     by_gradients = getattr(model, "integrated_gradients", None)
     if by_gradients is None:
         raise DataError(
-            f"Podium does not know how {model!r} is made up of features; permutation_importance and "
-            "partial_dependence take any model"
+            f"{model!r} cannot be explained by contributions of features: use permutation_importance or "
+            "partial_dependence, which support any model"
         )
     features = model.schema.rows(task.data)
     background = None if task.background is None else model.schema.rows(task.background)
@@ -129,7 +129,7 @@ def _of_trees(model: Ensemble, task: ExplanationTask) -> Contributions:
 
 @contributions.register
 def _of_weights(model: LinearModel, task: ExplanationTask) -> Contributions:
-    """Shapley values of a sum of features, of any kind, are w (x − mean)."""
+    """Return w (x − mean), the Shapley values of a linear model, interventional or path-dependent."""
     features, means, base = model.schema.rows(task.data), model.means, model.intercept
     if task.background is not None:
         background = dense_block(model.schema.rows(task.background), dtype=np.float64)
@@ -144,7 +144,7 @@ def _of_weights(model: LinearModel, task: ExplanationTask) -> Contributions:
 
 @contributions.register
 def _of_parts(model: Combined, task: ExplanationTask) -> Contributions:
-    """The weighted sum of the parts', feature by feature."""
+    """Return the weighted sum of the parts' contributions, feature by feature."""
     parts = [contributions(part, task) for part in model.parts]
     names = model.feature_names if model._unnamed else None
     columns: dict[str | int, int] = {}
@@ -168,15 +168,15 @@ def _of_trees_on_scores(model: TreesOnBaseScores, task: ExplanationTask) -> Cont
 @contributions.register
 def _of_classes(model: ClassEnsemble, task: ExplanationTask) -> Contributions:
     raise DataError(
-        "the score of this model is an expected label, which is not a sum over its trees: there are no exact "
-        "contributions. Each class has them: model.trees.outputs(len(model.classes))[k].explain(data)"
+        "this model has no exact contributions, because its score is an expected label, which is not a sum over its "
+        "trees. Explain an output instead: model.trees.outputs(model.n_outputs)[k].explain(data)"
     )
 
 
 def _with_base_scores(found: Contributions, model: TreesOnBaseScores, base_scores: Floats) -> Contributions:
-    """One more column: what the submodel's scores add, against 0."""
+    """Return contributions with one more column for the submodel's scores, relative to 0."""
     column = base_scores[:, np.newaxis]
-    with np.errstate(over="ignore"):  # shown only
+    with np.errstate(over="ignore"):  # only for display
         shown = column.astype(np.float32)
     return found._replace(
         values=np.hstack([found.values, model.scale * column]),
@@ -186,7 +186,7 @@ def _with_base_scores(found: Contributions, model: TreesOnBaseScores, base_score
 
 
 def _gathered(parts: Sequence[Contributions], places: Sequence[Sequence[int]]) -> tuple[Features, Encoding]:
-    """The features of several models, each as the first model that has it sees it."""
+    """Return the features of several models, each from the first model that has it."""
     blocks: list[Features] = []
     categories: dict[int, tuple[str, ...]] = {}
     shifts: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""What each feature adds to each score, and views of it: a document, a query, a pair of documents."""
+"""Contributions of features to scores, and views of them: a document, a query, a pair of documents."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Explanation:
     """The result of `podium.models.Model.explain`: contributions of features that add up to scores.
 
     Attributes:
-        values: the contribution of each feature (column) to the score of each document (row, in the caller's order).
-        base: what a score is before any feature counts; base + the sum of a row is its score.
-        scores: as `predict` gives them.
-        names: of the features.
-        method: how the contributions were found.
-        features: as the model sees them.
-        encoding: how they are encoded.
-        data: what was explained, where it has queries.
+        values: the contribution of each feature (column) to the score of each document (row).
+        base: the score before any feature counts; the base plus the sum of a row is its score.
+        scores: the scores, as `predict` returns them.
+        names: the names of the features.
+        method: how the contributions were computed.
+        features: the features in the model's encoding.
+        encoding: the encoding.
+        data: the documents, if they have queries.
 
     Example:
         >>> import podium
@@ -60,14 +60,14 @@ class Explanation:
 
     @property
     def residual(self) -> float:
-        """The largest |base + Σ contributions − score|: rounding, or what integrated gradients leave."""
+        """The largest |base + Σ contributions − score|, due to rounding or the approximation of gradients."""
         return float(np.abs(self.base + self.values.sum(axis=1) - self.scores).max(initial=0.0))
 
     def row_of(self, document: Any, query: Any = None) -> int:
-        """The row of a document, by its number or by its id; the query is asked for where several have such a one."""
+        """Return the row of a document, given by row number or id; pass its query if the id is not unique."""
         row = self._find(document, query)
         if not 0 <= row < len(self.scores):
-            raise DataError(f"there is no row {row}; they are numbered 0 to {len(self.scores) - 1}")
+            raise DataError(f"there is no row {row}; rows are numbered 0 to {len(self.scores) - 1}")
         if query is not None and row not in self.rows_of(query):
             raise DataError(f"document {document!r} is not in the query {query!r}")
         return row
@@ -76,42 +76,42 @@ class Explanation:
         if isinstance(document, int | np.integer):
             return int(document)
         ids = None if self.data is None else self.data.document_ids
-        found = np.empty(0, np.int64) if ids is None else np.flatnonzero(ids == str(document))
-        if query is not None and len(found) > 1:
-            found = found[np.isin(found, self.rows_of(query))]
-        if len(found) > 1:
-            raise DataError(f"{len(found)} rows have the document id {document!r}: name its query, or the row's number")
-        if len(found) == 1:
-            return int(found[0])
+        rows = np.empty(0, np.int64) if ids is None else np.flatnonzero(ids == str(document))
+        if query is not None and len(rows) > 1:
+            rows = rows[np.isin(rows, self.rows_of(query))]
+        if len(rows) > 1:
+            raise DataError(f"{len(rows)} rows have the document id {document!r}: pass its query, or its row number")
+        if len(rows) == 1:
+            return int(rows[0])
         if str(document).isdecimal():
             return int(document)
-        what = "the data has no document ids" if ids is None else "no row has it as its id"
-        raise DataError(f"there is no document {document!r}: {what}; name it by the number of its row, from 0")
+        reason = "the data has no document ids" if ids is None else "no row has this id"
+        raise DataError(f"there is no document {document!r}: {reason}; pass its row number, from 0")
 
     def rows_of(self, query: Any) -> Ints:
-        """The rows of a query, by its id, the highest score first; equal scores are in the canonical order."""
+        """Return the rows of a query by descending score, with ties in the canonical order."""
         if self.data is None:
-            raise DataError("features alone have no queries: explain RankingData, or a frame with a column 'qid'")
+            raise DataError("the explained data has no queries: explain RankingData, or a frame with a column 'qid'")
         number, offsets = number_of_query(self.data, query), self.data.offsets
         rows = self.data.canonical_order[offsets[number] : offsets[number + 1]]
         return rows[np.argsort(-self.scores[rows], kind="stable")]
 
     def name_of(self, row: int) -> str:
-        """What to call a document: its id, or the number of its row."""
+        """Return the name of a document: its id, else its row number."""
         ids = None if self.data is None else self.data.document_ids
         return f"row {row}" if ids is None else str(ids[row])
 
     def shown_values(self, row: int) -> list[Any]:
-        """The features of a document as people know them: names of categories, numbers without shifts, None."""
+        """Return the features of a document for display: names of categories, unshifted numbers, or None."""
         numbers = dense_block(self.features, slice(row, row + 1), np.float64)[0]
         return [_shown_value(number, k, self.encoding) for k, number in enumerate(numbers.tolist())]
 
     def of_document(self, document: Any, query: Any = None) -> DocumentExplanation:
-        """What each feature adds to the score of a document, the largest first.
+        """Return the contribution of each feature to the score of a document, the largest first.
 
         Args:
-            document: the number of its row, or its id.
-            query: its query, where several have a document of this id.
+            document: its row number or id.
+            query: its query, if several queries have a document with this id.
 
         """
         row = self.row_of(document, query)
@@ -121,11 +121,11 @@ class Explanation:
         return DocumentExplanation(columns, rows, self.name_of(row), self.base, float(self.scores[row]))
 
     def query(self, query: Any, top: int = 5) -> QueryExplanation:
-        """The documents of a query in their order, with the features whose contributions differ most among them.
+        """Return the ranked documents of a query, with the features whose contributions differ most among them.
 
         Args:
-            query: its id.
-            top: how many features have a column.
+            query: the id of the query.
+            top: the number of features with a column.
 
         """
         require_whole("top", top, 1)
@@ -144,12 +144,12 @@ class Explanation:
         return QueryExplanation(columns, table, str(query), self.base)
 
     def why(self, a: Any, b: Any, query: Any = None) -> PairExplanation:
-        """Why document `a` ranks above `b`: differences of contributions, which add up to the gap of the scores.
+        """Explain why document `a` ranks above `b` by differences of contributions, which add up to the gap.
 
         Args:
-            a: the number of its row, or its id.
-            b: likewise.
-            query: theirs, where several queries have documents of these ids.
+            a: the row number or id of a document.
+            b: the row number or id of another document.
+            query: their query, if several queries have documents with these ids.
 
         """
         first, second = self.row_of(a, query), self.row_of(b, query)
@@ -166,13 +166,13 @@ class Explanation:
         return PairExplanation([*columns, "difference"], rows, names[0], names[1], *scores)
 
     def importance(self) -> MeanContributions:
-        """The mean |contribution| of each feature over all documents, the largest first."""
+        """Return a table of the mean |contribution| of each feature over all documents, the largest first."""
         means = np.array([total(np.abs(column)) for column in self.values.T]) / max(1, len(self.values))
         rows = [[self.names[k], float(means[k])] for k in _largest_first(means)]
         return MeanContributions(["feature", "mean |contribution|"], rows)
 
     def table(self) -> Table:
-        """A row for each document: its name, its query, its score, and the contribution of each feature."""
+        """Return a table with a row for each document: its name, query, score, and the contribution of each feature."""
         start = ["document", *(["query"] if self.data is not None else []), "score"]
         rows: list[list[Any]] = []
         for row, found in enumerate(self.values.tolist()):
@@ -181,31 +181,31 @@ class Explanation:
         return Table([*start, *self.names], rows)
 
     def plot(self, top: int = 20) -> Any:
-        """The features with the largest mean |contribution| as bars, as a chart (extra `report`)."""
+        """Return a bar chart of the features with the largest mean |contribution| (extra `report`)."""
         return self.importance().plot(top)
 
 
 @dataclass(frozen=True)
 class MeanContributions(Table):
-    """The mean |contribution| of features, a row for each."""
+    """A table of the mean |contribution| of each feature."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON types."""
+        """Return the table in JSON types."""
         return {"features": self.records()}
 
     def plot(self, top: int = 20) -> Any:
-        """The first features as bars, as a chart (extra `report`)."""
+        """Return a bar chart of the first features (extra `report`)."""
         names, values = zip(*self.rows, strict=True) if self.rows else ((), ())
         return draw("importance", names, values, self.columns[1], top=top)
 
 
 @dataclass(frozen=True)
 class DocumentExplanation(Table):
-    """What each feature adds to the score of one document, a row for each.
+    """A table of the contribution of each feature to the score of one document.
 
     Attributes:
-        document: its name.
-        base, score: base + the sum of the contributions is the score.
+        document: the name of the document.
+        base, score: the score is the base plus the sum of all contributions.
 
     Example:
         >>> import podium
@@ -221,21 +221,21 @@ class DocumentExplanation(Table):
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON types."""
+        """Return the table in JSON types."""
         return {"document": self.document, "base": self.base, "score": self.score, "features": self.records()}
 
     def plot(self, top: int = 12) -> Any:
-        """The largest contributions as bars from the base to the score, as a chart (extra `report`)."""
+        """Return a chart of the largest contributions from the base to the score (extra `report`)."""
         return draw("document", self, top)
 
 
 @dataclass(frozen=True)
 class QueryExplanation(Table):
-    """The documents of a query, a row for each, with the contributions of some features and of all others together.
+    """A table of the documents of a query, with the contributions of some features and the sum of all others.
 
     Attributes:
-        query: its id.
-        base: base + the contributions of a row are its score.
+        query: the id of the query.
+        base: the base plus the contributions of a row is its score.
 
     Example:
         >>> import podium
@@ -250,21 +250,21 @@ class QueryExplanation(Table):
     base: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON types."""
+        """Return the table in JSON types."""
         return {"query": self.query, "base": self.base, "documents": self.records()}
 
     def plot(self, top: int = 20) -> Any:
-        """What the features add to the first documents, against the mean of the query (extra `report`)."""
+        """Return a chart of the contributions to the first documents, minus the query's mean (extra `report`)."""
         return draw("query", self, top)
 
 
 @dataclass(frozen=True)
 class PairExplanation(Table):
-    """Why one document ranks above another, a row for each feature.
+    """A table that explains why one document ranks above another, with a row for each feature.
 
     Attributes:
-        a, b: their names.
-        score_a, score_b: the differences add up to score_a − score_b.
+        a, b: the names of the documents.
+        score_a, score_b: their scores; the differences add up to score_a − score_b.
 
     Example:
         >>> import podium
@@ -282,18 +282,18 @@ class PairExplanation(Table):
 
     @property
     def gap(self) -> float:
-        """By how much `a` is above `b`; negative where it is below."""
+        """score_a − score_b, negative if `a` ranks below `b`."""
         return self.score_a - self.score_b
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON types."""
+        """Return the table in JSON types."""
         scores = {"score_a": self.score_a, "score_b": self.score_b, "gap": self.gap}
         names = ["feature", "value_a", "value_b", "adds_to_a", "adds_to_b", "difference"]
-        # Columns are not named after the documents, since two may be called the same.
+        # Columns are not named after the documents, because these may have the same name.
         return {"a": self.a, "b": self.b, **scores, "features": Table(names, self.rows).records()}
 
     def plot(self, top: int = 12) -> Any:
-        """The largest differences as bars, for and against, as a chart (extra `report`)."""
+        """Return a chart of the largest differences in both directions (extra `report`)."""
         return draw("pair", self, top)
 
 

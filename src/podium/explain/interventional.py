@@ -1,18 +1,18 @@
-"""Shapley values of the scores of trees against a background set, exact, for many documents at a time.
+"""Exact Shapley values of trees against a background set, for many documents at a time.
 
-The game: features enter one after the other, in random order. A document follows a split whose feature has entered; at
-any other split it follows a document of the background. The mean over the background is φ.
+The game: features enter one by one, in random order. At a split whose feature has entered, a path follows the explained
+document, and at any other split a document of the background. φ is the mean over the background.
 
-A leaf of value v asks d different features. o_j is 1 where the explained document passes all its tests of feature j,
-z_j is 1 where the background document does. The leaf counts where no feature has o = z = 0. With a features of o = 1,
-z = 0 and c of o = 0, z = 1, each of the first gets v (a−1)! c! / (a+c)!, each of the others −v a! (c−1)! / (a+c)!
-(Laberge and Pequignot 2022, after Lundberg et al. 2020).
+A leaf of value v tests d different features. o_j is 1 if the explained document passes all its tests of feature j,
+z_j is 1 if the background document does. The leaf counts if no feature has o = z = 0. With a features of o = 1, z = 0
+and c of o = 0, z = 1, each of the first gets v (a−1)! c! / (a+c)!, each of the others −v a! (c−1)! / (a+c)! (Laberge
+and Pequignot 2022, after Lundberg et al. 2020).
 
-At a leaf, documents with the same o get the same (Nadel and Wettenstein 2025 count such patterns, too). So documents
-are sorted into *classes* on the way down a tree: those of a class have passed and failed the tests of the same
-features. An edge splits classes, by one look at each document. At a leaf each class of documents meets each class of
-the background once, however many documents they stand for. A leaf of a usual tree asks some eight features, of whose
-2^8 patterns few occur: the work hardly grows with the background.
+At a leaf, documents with the same o get the same values (Nadel and Wettenstein 2025 also count such patterns). So
+documents are sorted into *classes* on the way down a tree: the documents of a class have passed and failed the tests of
+the same features. An edge splits classes, reading each document once. At a leaf, each class of documents is combined
+with each class of the background once, whatever their sizes. A leaf of a typical tree tests about eight features, and
+few of the 2^8 patterns occur, so the work hardly grows with the background.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from podium.models.scoring.traversal import Traversal, TreeArrays, goes_left
 
 BLOCK = 4096  # documents at a time
 LEAST_BLOCK = 64
-SCRATCH = 1 << 24  # bytes that the classes of a block may take
+SCRATCH = 1 << 24  # maximum memory of the classes of a block in bytes
 
 
 class InterventionalShap:
@@ -54,7 +54,7 @@ class InterventionalShap:
         self.weights = _weights_of_counts(self.most_features)
 
     def values(self, features: Features, n_threads: int | None = None) -> Floats:
-        """φ of each feature (column) for each row of float32 features."""
+        """Return φ of each feature (column) for each row of float32 features."""
         found = np.zeros(features.shape)
         n_words = max(1, -(-self.most_features // 64))
         block = max(LEAST_BLOCK, min(BLOCK, SCRATCH // ((self.depth + 1) * 8 * (n_words + 2))))
@@ -84,21 +84,21 @@ class InterventionalShap:
 
 
 class Classes(NamedTuple):
-    """Documents by the tests that they pass on the way from the root to an edge, for each length of the way."""
+    """Classes of documents by the tests that they pass on the path from the root to an edge, for each path length."""
 
     of_row: Int32s  # the class of each document
-    passed: UInt64s  # of each class, a bit for each feature of the way: whether all its tests are passed
-    n_passed: Ints  # how many of these bits are set
-    n: Ints  # how many classes there are
-    size: Ints  # memory; how many documents are in each class
-    failed: UInt64s  # memory; of each class, the first word of `passed`, turned round
-    failed_slots: Int32s  # memory; of each class, the numbers of the features that fail
-    chosen: Ints  # memory; numbers of classes
-    successor: Int32s  # memory; 2c and 2c + 1: what becomes of class c where a test is failed and passed
+    passed: UInt64s  # for each class, a bit for each feature of the path: whether all its tests are passed
+    n_passed: Ints  # the number of set bits
+    n: Ints  # the number of classes
+    size: Ints  # scratch: the number of documents in each class
+    failed: UInt64s  # scratch: the inverted first word of `passed` of each class
+    failed_slots: Int32s  # scratch: the numbers of the features that fail, for each class
+    chosen: Ints  # scratch: numbers of classes
+    successor: Int32s  # scratch: the new classes 2c and 2c + 1 of class c if a test is failed and passed
 
 
 def _in_order_of_content(rows: Float32s) -> Float32s:
-    """The rows in an order that depends on nothing but them, so that sums have the same bits in any order of them."""
+    """Return the rows in an order that only depends on their content, so that sums do not depend on row order."""
     rows = np.ascontiguousarray(rows)
     if rows.shape[1] == 0:
         return rows
@@ -106,7 +106,7 @@ def _in_order_of_content(rows: Float32s) -> Float32s:
 
 
 def _weights_of_counts(most: int) -> Floats:
-    """(a−1)! c! / (a+c)! for a, c = 0 … most; 0 for a = 0."""
+    """Return (a−1)! c! / (a+c)! for a, c = 0 … most; 0 for a = 0."""
     weights = np.zeros((most + 1, most + 1))
     for a in range(1, most + 1):
         for c in range(most + 1):
@@ -119,7 +119,7 @@ def _weights_of_counts(most: int) -> Floats:
 
 @kernel
 def longest_paths(trees: TreeArrays) -> tuple[Int, Int]:
-    """The most edges of a path from a root to a leaf, and the most different features of one (at least 1)."""
+    """Return the maximum number of edges, and of different features (at least 1), of a path from a root to a leaf."""
     deepest, most_features = 0, 1
     depth, n_different = np.zeros(len(trees.feature), np.int64), np.zeros(len(trees.feature), np.int64)
     parent = np.full(len(trees.feature), -1, np.int64)
@@ -156,7 +156,7 @@ def add_interventional_values(
         begin(borrowed(others.of_row), others, background.shape[1])
         edges[0], levels[0], edges[1], levels[1] = 2 * root + 1, 1, 2 * root, 1
         n_open = 2
-        while n_open > 0:  # edges, down to a leaf before the next one
+        while n_open > 0:  # depth first over the edges
             n_open -= 1
             edge, level = edges[n_open], levels[n_open]
             k, side = edge // 2, edge % 2
@@ -182,7 +182,7 @@ def add_interventional_values(
 
 @helper
 def begin(of_row: Int32s, classes: Classes, n_rows: Int) -> None:
-    """At the root all documents are of one class, which has not been asked anything."""
+    """Put all documents into one class, which has not been tested yet."""
     of_row[0, :n_rows] = 0
     classes.n[0], classes.n_passed[0, 0] = 1, 0
     classes.passed[0, 0, :] = np.uint64(0)
@@ -193,7 +193,7 @@ def divide(
     columns: Float32s, k: Int, side: Int, slot: Int, is_new: Any, level: Int, trees: TreeArrays,
     classes: Classes,
 ) -> None:  # fmt: skip
-    """The classes behind an edge of node k, whose feature has bit `slot`, from those before it."""
+    """Compute the classes after an edge of node k, whose feature has bit `slot`, from those before it."""
     not_inlined()
     column, n_rows = borrowed(columns)[trees.feature[k]], columns.shape[1]
     of_row, successor = borrowed(classes.of_row), borrowed(classes.successor)
@@ -203,7 +203,7 @@ def divide(
     n = np.int64(0)
     is_plain, threshold, missing_left = trees.category[k] < 0, trees.threshold[k], trees.missing_left[k]
     for row in range(n_rows):
-        if is_plain:  # no comparison holds for a missing value
+        if is_plain:  # all comparisons with a missing value are false
             is_left = not (column[row] > threshold) if missing_left else column[row] <= threshold
         else:
             is_left = goes_left(column[row], k, trees)
@@ -221,7 +221,7 @@ def add_class(
     key: Int, slot: Int, is_new: Any, new: Int, passed_before: Any, passed: Any, n_before: Any, n_passed: Any,
     successor: Any,
 ) -> None:  # fmt: skip
-    """What becomes of class key // 2 where a test is failed (key even) or passed, as a new class."""
+    """Add the new class of the documents of class key // 2 that fail (key even) or pass a test."""
     origin, word, bit = key // 2, slot // 64, np.uint64(1) << np.uint64(slot % 64)
     for k in range(passed.shape[1]):
         passed[new, k] = passed_before[origin, k]
@@ -234,14 +234,14 @@ def add_class(
     elif had_passed and key % 2 == 0:
         passed[new, word] ^= bit
         n_passed[new] -= 1
-    elif not is_new and not had_passed:  # the feature has failed before: its further tests change nothing
+    elif not is_new and not had_passed:  # the feature has already failed, so further tests change nothing
         successor[2 * origin] = new
         successor[2 * origin + 1] = new
 
 
 @helper
 def list_failed(level: Int, n_features: Int, classes: Classes) -> None:
-    """The sizes of the background's classes at a leaf, and the features of the leaf that fail in each."""
+    """List the sizes of the background's classes at a leaf, and the features of the leaf that fail in each."""
     not_inlined()
     classes.size[: classes.n[level]] = 0
     for row in range(classes.of_row.shape[1]):
@@ -259,7 +259,7 @@ def list_failed(level: Int, n_features: Int, classes: Classes) -> None:
 def meet(
     value: Any, level: Int, n_features: Int, own: Classes, others: Classes, weights: Floats, sums: Floats, gains: Floats
 ) -> None:
-    """What the features of a leaf gain (rows) in each class of documents (columns)."""
+    """Compute the values of a leaf's features (rows) for each class of documents (columns)."""
     not_inlined()
     failed, slots, size = borrowed(others.failed), borrowed(others.failed_slots), borrowed(others.size)
     chosen = borrowed(others.chosen)
@@ -270,7 +270,7 @@ def meet(
         for slot in range(n_features):
             sums[slot] = 0.0
         wanted = ~passed[mine, 0] & mask_of_word(0, n_features)
-        n_chosen = np.int64(0)  # classes in which no feature fails that fails in this one; without a branch
+        n_chosen = np.int64(0)  # classes that share no failed feature with this one; without a mispredicted branch
         for other in range(n_others):
             chosen[n_chosen] = other
             n_chosen += 1 if wanted & failed[other] == np.uint64(0) else 0
@@ -290,7 +290,7 @@ def meet(
 
 @helper
 def fail_together(level: Int, mine: Int, other: Int, n_features: Int, own: Classes, others: Classes) -> Any:
-    """Whether a feature beyond the first word fails in two classes."""
+    """Return whether a feature beyond the first word fails in both classes."""
     for word in range(1, 1 + (n_features - 1) // 64):
         passed = own.passed[level, mine, word] | others.passed[level, other, word]
         if ~passed & mask_of_word(word, n_features) != np.uint64(0):
@@ -300,14 +300,14 @@ def fail_together(level: Int, mine: Int, other: Int, n_features: Int, own: Class
 
 @helper
 def mask_of_word(word: Int, n_features: Int) -> Any:
-    """The bits of the features in a word of 64."""
+    """Return the bits of the features in a word of 64."""
     n = n_features - 64 * word
     return ~np.uint64(0) if n >= 64 else (np.uint64(1) << np.uint64(n)) - np.uint64(1)
 
 
 @helper
 def give(level: Int, n_features: Int, asked: Ints, own: Classes, gains: Floats, values: Floats, n_rows: Int) -> None:
-    """Add what each class has gained to the values of its documents."""
+    """Add the values of each class to its documents."""
     not_inlined()
     of_row = borrowed(own.of_row)[level]
     for slot in range(n_features):

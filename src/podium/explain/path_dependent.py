@@ -1,25 +1,25 @@
-"""Shapley values of the scores of trees, exact, for many documents at a time.
+"""Exact path-dependent Shapley values of trees, for many documents at a time.
 
-The game: features enter one after the other, in random order. A document follows a split whose feature has entered;
-at any other split it goes both ways, with the shares of the training documents that went there (path-dependent,
-Lundberg et al. 2020). `interventional` has the game against a background set.
+The game: features enter one by one, in random order. A document follows a split whose feature has entered. At any other
+split it goes both ways, weighted by the shares of the training documents (path-dependent, Lundberg et al. 2020).
+`interventional` has the game against a background set.
 
-A leaf of value v asks d different features. z_j is the share of documents that pass all its tests
-of feature j, o_j is 1 where this document passes them, else 0. A set S of features that have entered is worth
+A leaf of value v tests d different features. z_j is the share of documents that pass all its tests of feature j, and
+o_j is 1 if this document passes them, else 0. A set S of features that have entered is worth
 v Π_{j∈S} o_j Π_{j∉S} z_j, and Shapley's weight of S is ∫ t^|S| (1−t)^(d−1−|S|) dt over [0, 1]. So
 
     φ_i = v (o_i − z_i) ∫ Π_{j≠i} (o_j t + (1−t) z_j) dt.                                                            (1)
 
-The integrand is a polynomial of degree d − 1: a sum over ⌈d/2⌉ points of Gauss and Legendre is exact, and all its terms
-have one sign, so that nothing cancels. With P(t) = Π_j (o_j t + (1−t) z_j), kept on the way down a tree, and H(t) the
-sum of v P(t) over the leaves below an edge, added up on the way back, an edge adds to its feature
+The integrand is a polynomial of degree d − 1, so Gauss-Legendre quadrature with ⌈d/2⌉ points is exact, and all its
+terms have the same sign, so that nothing cancels. With P(t) = Π_j (o_j t + (1−t) z_j), updated on the way down, and
+H(t), the sum of v P(t) over the leaves below an edge, summed up on the way back, an edge contributes to its feature
 
     ∫ H(t) (r(o, z) − r(o′, z′)) dt,   r(o, z) = (o − z) / (o t + (1−t) z),                                          (2)
 
-o′ and z′ those of the last edge above it with the same feature (r = 0 where there is none): over the edges of one
-path these differences add up to r of the deepest one, which is (1). So a tree costs its number of nodes times the
-number of points, where TreeSHAP costs its leaves times the square of its depth. (The idea to go by edges instead of
-leaves is that of Linear TreeSHAP, Yu et al. 2022.)
+where o′ and z′ belong to the last edge above it with the same feature (r = 0 if there is none). Over the edges of a
+path these differences add up to r of the deepest one, which gives (1). So a tree takes time proportional to nodes ×
+points, while TreeSHAP takes leaves × depth². (Working on edges instead of leaves is the idea of Linear TreeSHAP, Yu et
+al. 2022.)
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ BLOCK = 64  # documents at a time
 
 
 class Edges(NamedTuple):
-    """What formulas (1) and (2) need of edges: 2k is the left edge of node k of all trees, 2k + 1 the right one."""
+    """The values of edges for formulas (1) and (2): 2k is the left edge of node k, 2k + 1 the right one."""
 
-    share: Floats  # z of its feature, of all edges down to here
-    above: Ints  # the last edge above with the same feature, −1 where there is none
-    entry: Ints  # the edge that leads to a node, −1 for roots
-    n_points: Ints  # for each tree
-    # points, weights: of Gauss and Legendre on [0, 1], row n for n points
+    share: Floats  # z of its feature, over all edges down to this one
+    above: Ints  # the last edge above with the same feature, −1 if there is none
+    entry: Ints  # the edge that leads to each node, −1 for roots
+    n_points: Ints  # the number of points for each tree
+    # points, weights: of Gauss-Legendre quadrature on [0, 1], row n for n points
     points: Floats
     weights: Floats
 
@@ -71,7 +71,7 @@ class PathDependentShap:
         self.most_nodes = int(np.diff(self.trees.node_offsets).max(initial=0))
 
     def values(self, features: Features, n_threads: int | None = None) -> Floats:
-        """φ of each feature (column) for each row of float32 features."""
+        """Return φ of each feature (column) for each row of float32 features."""
         found = np.zeros(features.shape)
         n_points = self.edges.points.shape[0] - 1
 
@@ -87,16 +87,16 @@ class PathDependentShap:
 
 
 def _require_counts(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse trees that do not say how many documents came to each node."""
+    """Raise if the trees do not store the number of documents at each node."""
     if (arrays["count"] <= 0).any() or (arrays["leaf_count"] < 0).any():
         raise DataError(
-            "these trees do not say how many documents came to each node (their format has no counts): give a "
+            "these trees do not store the number of documents at each node (their format has no counts): pass a "
             "background, explain(data, background=…)"
         )
 
 
 def _quadrature(most: int) -> tuple[Floats, Floats]:
-    """Points and weights of Gauss and Legendre on [0, 1], in row n for n points."""
+    """Return points and weights of Gauss-Legendre quadrature on [0, 1], in row n for n points."""
     points, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
     for n in range(1, most + 1):
         x, w = np.polynomial.legendre.leggauss(n)
@@ -112,8 +112,8 @@ def describe_edges(
     trees: TreeArrays, count: Ints, leaf_count: Ints, share: Floats, above: Ints, entry: Ints, n_features: Ints,
     expected: Floats,
 ) -> None:  # fmt: skip
-    """Fill in what is known of each edge, the most different features on a path of each tree, and its mean value."""
-    depth = np.zeros(len(count), np.int64)  # different features above a node
+    """Fill in the edges, the maximum number of different features on a path of each tree, and its mean value."""
+    depth = np.zeros(len(count), np.int64)  # the number of different features above a node
     for tree in range(len(trees.node_offsets) - 1):
         root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
         if trees.node_offsets[tree + 1] == root:
@@ -139,7 +139,7 @@ def describe_edges(
 def add_shapley_values(
     features: Float32s, trees: TreeArrays, edges: Edges, products: Floats, passes: Floats, values: Floats,
 ) -> None:  # fmt: skip
-    """Add φ of all trees to the values of all rows; `products` and `passes` are memory for one block of rows."""
+    """Add φ of all trees to the values of all rows; `products` and `passes` are scratch for one block of rows."""
     n_features = features.shape[1]
     block_values = np.empty((n_features, BLOCK))
     block = np.empty((n_features, BLOCK), np.float32)
@@ -163,7 +163,7 @@ def go_down(
     tree: Int, trees: TreeArrays, edges: Edges, block: Float32s, products: Floats,
     passes: Floats,
 ) -> None:  # fmt: skip
-    """P(t) and o of every edge of a tree."""
+    """Compute P(t) and o of every edge of a tree."""
     not_inlined()
     root, n_points, top = trees.node_offsets[tree], edges.n_points[tree], products.shape[0] - 1
     points = edges.points[n_points]
@@ -175,7 +175,7 @@ def go_down(
         if trees.category[k] >= 0:
             for row in range(BLOCK):
                 passes[left, row] = 1.0 if goes_left(column[row], k, trees) else 0.0
-        elif trees.missing_left[k]:  # no comparison holds for a missing value
+        elif trees.missing_left[k]:  # all comparisons with a missing value are false
             for row in range(BLOCK):
                 passes[left, row] = 0.0 if column[row] > threshold else 1.0
         else:
@@ -197,7 +197,7 @@ def go_down(
                     passes[edge, row] *= passes[upper, row]
                 for q in range(n_points):
                     t, rest, upper_rest = points[q], (1.0 - points[q]) * share, (1.0 - points[q]) * upper_share
-                    if_passed = 1.0 / (t + upper_rest)  # the factor of the edge above is taken out again
+                    if_passed = 1.0 / (t + upper_rest)  # divides by the factor of the edge above with the same feature
                     if_not = 1.0 / upper_rest if upper_rest > 0.0 else 0.0
                     for row in range(BLOCK):
                         taken_out = if_not + passes[upper, row] * (if_passed - if_not)
@@ -210,7 +210,7 @@ def go_up(
     tree: Int, trees: TreeArrays, edges: Edges, products: Floats, passes: Floats,
     values: Floats,
 ) -> None:  # fmt: skip
-    """H(t) of every edge, in place of P(t), and what (2) adds to its feature."""
+    """Compute H(t) of every edge in place of P(t), and add (2) to its feature."""
     not_inlined()
     root, n_points, first_leaf = trees.node_offsets[tree], edges.n_points[tree], trees.leaf_offsets[tree]
     points, weights = edges.points[n_points], edges.weights[n_points]
@@ -229,7 +229,7 @@ def go_up(
                     for row in range(BLOCK):
                         products[edge, q, row] *= value
                 t = points[q]
-                not_passed = -1.0 / (1.0 - t)  # r(0, z); r(1, z) is r(0, z) and the difference
+                not_passed = -1.0 / (1.0 - t)  # r(0, z); r(1, z) is r(0, z) plus the difference
                 difference = weights[q] * ((1.0 - share) / (t + (1.0 - t) * share) - not_passed)
                 if above < 0:
                     constant = weights[q] * not_passed

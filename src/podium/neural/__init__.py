@@ -1,6 +1,6 @@
-"""Nets: the papers' two-layer one, one that sees lists, any torch module; and how they are trained on λ.
+"""Neural rankers: the papers' two-layer net, a list transformer or any torch module, trained on λ.
 
-All but this line of the package needs torch, the extra `neural`.
+Importing this package requires torch, which the extra `neural` installs.
 """
 
 from podium.errors import MissingExtraError

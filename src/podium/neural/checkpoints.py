@@ -1,4 +1,4 @@
-"""The state of a training run in one file of tensors."""
+"""Checkpoints of nets: the state of a training run in one safetensors file."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ States = dict[int, dict[str, Tensor]]
 
 @dataclass
 class State:
-    """The state of a run."""
+    """The state of a training run after an epoch."""
 
     rate: float  # the learning rate of the next epoch
-    epochs: int = 0  # so far
-    best: int = 0  # the best of them
-    halved: int = 0  # after which the rate was last halved
-    history: dict[str, list[float]] = field(default_factory=dict)  # what was measured
-    observations: dict[str, list[float]] = field(default_factory=dict)  # what observers returned
-    # what the objective of each batch has learnt itself; mostly nothing
+    epochs: int = 0  # the number of finished epochs
+    best: int = 0  # the best epoch
+    halved: int = 0  # the epoch after which the rate was last halved
+    history: dict[str, list[float]] = field(default_factory=dict)  # the means of measures
+    observations: dict[str, list[float]] = field(default_factory=dict)  # the values that observers returned
+    # the state of each batch's objective; empty for most objectives
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
     candidates: States = field(default_factory=dict)  # the weights of epochs that are, or may become, the best
 
     def observe(self, observers: Sequence[Observer], epoch: Any) -> None:
-        """Call observers with an epoch, and keep what they return."""
+        """Call the observers with an epoch, and record the values that they return."""
         observations = Observations(self.observations)
         observations.tell(observers, epoch)
         self.observations = observations.values
 
     def whole_history(self) -> dict[str, list[float]]:
-        """What was measured, and what observers returned, an entry for each epoch."""
+        """Return the measured means and the values of observers, with one entry per epoch."""
         return self.history | Observations(self.observations).columns(self.epochs)
 
     def copy(self) -> State:
-        """A copy that the next epoch does not change."""
+        """Return a copy that the next epoch leaves unchanged."""
         history = {key: list(values) for key, values in self.history.items()}
         return replace(self, history=history, objectives=list(self.objectives), candidates=dict(self.candidates))
 
 
 def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[dict[str, Tensor], State]:
-    """All that a run takes to go on after an epoch: copies, which the next epoch does not change."""
+    """Return copies of everything needed to resume after this epoch."""
     tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
     return {name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copy()
 
 
 def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Tensor], state: State) -> None:
-    """Write what `snapshot_of` returned; the file is replaced only once the new one is written whole."""
+    """Write a snapshot atomically: the old file is replaced only after the new one is complete."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
     learnt = {"history": state.history, "observations": state.observations, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
@@ -72,7 +72,10 @@ def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Ten
 
 
 def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer) -> State | None:
-    """The state of an earlier run of the same settings and data, its weights put in place; None where there is none."""
+    """Load the weights of an earlier run into `module` and `optimizer`, and return its state; None without a file.
+
+    Raise if the run had other settings or data, or if the file is damaged.
+    """
     path = Path(checkpoint.path)
     remove_leftovers(path)
     if not path.exists():
@@ -82,15 +85,15 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         if metadata["sha256"] != _checksum(metadata["podium"], tensors):
-            raise ValueError("its checksum differs")
+            raise ValueError("the checksum does not match")
         described = json.loads(metadata["podium"])
         if described.pop("fingerprint", None) != fingerprint:
             raise checkpoint.mismatch()
         return _restore(described, tensors, module, optimizer)
     except PodiumError:
         raise
-    except Exception as error:  # safetensors, json and torch raise many kinds for damaged bytes
-        raise FileFormatError(str(path), f"is not a checkpoint of a net, or it is damaged ({error})") from error
+    except Exception as error:  # safetensors, json and torch raise many types for damaged bytes
+        raise FileFormatError(str(path), f"is not a checkpoint of a net, or is damaged ({error})") from error
 
 
 def _restore(
@@ -111,7 +114,7 @@ def _restore(
 
 
 def _checksum(described: str, tensors: dict[str, Tensor]) -> str:
-    """A hash of all that a file holds: safetensors itself has none."""
+    """Return a hash of the whole content, because safetensors files have no checksum."""
     checksum = hashlib.sha256(described.encode())
     for name, tensor in sorted(tensors.items()):
         checksum.update(f"{name} {tensor.dtype} {tensor.shape}".encode() + tensor.numpy().tobytes())

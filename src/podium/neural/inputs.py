@@ -1,4 +1,4 @@
-"""Features as nets need them: of one size for any units ([W] §1: trees do without)."""
+"""Scaling of features for nets: unlike trees, nets need inputs of similar size ([W] §1)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from podium.data.sparse import dense_block, is_sparse
 
 LEVELS = 129  # quantiles kept of each feature
 ROWS_AT_ONCE = 1 << 14
-LARGEST = 1e6  # an input beyond, in standard deviations, counts as this
+LARGEST = 1e6  # inputs are clipped to this many standard deviations
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A change of scale that was fitted on training data; a missing or infinite value becomes the mean, 0.
+    """The scaling of features, fitted on training data. Missing and infinite values become the mean, 0.
 
     Attributes:
         kind: `"standard"`: mean 0 and standard deviation 1; `"log"`: the same after sign(x) log(1 + |x|), for counts
-            and lengths; `"quantile"`: the same after the share of training documents below, for skewed features;
-            `"none"`: features as they come.
-        grid: for quantiles, their values, a row for each feature.
-        means, scales: of the transformed features.
+            and lengths; `"quantile"`: the same after replacing each value by its quantile in the training data, for
+            skewed features; `"none"`: unchanged features.
+        grid: the quantiles of each feature, one row per feature; empty unless `kind` is `"quantile"`.
+        means, scales: the means of the transformed features, and the factors that they are multiplied by.
 
     Example:
         >>> import numpy as np
@@ -44,7 +44,7 @@ class Inputs:
 
     @classmethod
     def fitted(cls, features: Features, kind: str) -> Inputs:
-        """The scales of some documents; sums run in the order of the rows."""
+        """Fit the scaling to documents. Sums run in row order, so pass rows in the canonical order."""
         INPUTS.check(kind)
         n_features = int(features.shape[1])
         levels = np.linspace(0, 1, LEVELS) if kind == "quantile" else np.empty(0)
@@ -68,7 +68,7 @@ class Inputs:
         return len(self.means)
 
     def __call__(self, features: Features) -> Float32s:
-        """The features on their new scale."""
+        """Return the scaled features."""
         scaled = np.empty((int(features.shape[0]), self.n_features), np.float32)
         for start in range(0, len(scaled), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -85,11 +85,11 @@ class Inputs:
 
 
 def _transformed(x: Floats, kind: str, grid: Floats) -> Floats:
-    """The features before means and scales; NaN stays NaN."""
+    """Return the features before means and scales are applied; NaN stays NaN."""
     if kind == "log":
         return np.asarray(np.sign(x) * np.log1p(np.abs(x)))
     if kind == "quantile":
         levels = np.linspace(0, 1, len(grid))
-        # The middle of the share below and the share at or below: a value that many documents share is in their middle.
+        # Average P(X < x) and P(X <= x), so that a value that many documents share maps to the middle of their ranks.
         return np.asarray(0.5 * (np.interp(x, grid, levels) + 1 - np.interp(-x, -grid[::-1], levels)))
     return x

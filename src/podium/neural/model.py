@@ -1,9 +1,10 @@
-"""A net as a scorer, and what each of its inputs adds to a score.
+"""Nets as models, and the contribution of each input to a score.
 
-Integrated gradients (Sundararajan, Taly and Yan 2017) follow the way from a baseline to the document:
+Integrated gradients (Sundararajan, Taly and Yan 2017) follow the straight line from a baseline to the document:
 φ_k = (x_k − b_k) ∫ ∂s/∂x_k (b + t (x − b)) dt over [0, 1], x and b on the scale of the net's inputs.
-Σ φ_k = s(x) − s(b). The integral is a sum over 16 points of Gauss and Legendre, or over 16 points of each of several
-stretches, until Σ is right. A few points are enough for smooth nets. Nets with kinks (ReLU) need many.
+Σ φ_k = s(x) − s(b). The integral is computed by Gauss-Legendre quadrature with 16 points, then with 16 points on each
+of 4, 16 and 64 intervals until the sum is accurate. A few points are enough for smooth nets. Nets with kinks (ReLU)
+need many.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from podium.neural.inputs import LEVELS, Inputs
 from podium.neural.modules import NETS, build_net, scores_of, sees_lists
 
 POINTS, STRETCHES = 16, (1, 4, 16, 64)
-TOLERANCE, TOO_MUCH = 1e-4, 1e-3  # of 1 + |gap of the scores|: when to stop, and when to warn
+TOLERANCE, TOO_MUCH = 1e-4, 1e-3  # relative to 1 + |s(x) − s(b)|: the errors at which to stop, and above which to warn
 POINTS_AT_ONCE = 1 << 15  # documents × points
 
 
 def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) -> tuple[Floats, float]:
-    """φ of each input (column) for each document (row), and the score of the baseline; computed in double.
+    """Return φ of each input (column) for each document (row), and the score of the baseline; computed in float64.
 
     Example:
         >>> import numpy as np, torch
@@ -54,8 +55,8 @@ def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) 
     """
     if sees_lists(module):
         raise DataError(
-            "this net sees whole lists: a document's score depends on the features of the others, too, so that its own "
-            "do not add up to it. permutation_importance and partial_dependence take any model"
+            "this net scores whole lists: a document's score also depends on the other documents, so the contributions "
+            "of its own features do not add up to it. Use permutation_importance or partial_dependence"
         )
     exact = copy.deepcopy(module).double().requires_grad_(False).eval()
     start = torch.from_numpy(np.asarray(baseline, np.float64))
@@ -73,8 +74,8 @@ def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) 
     n_wrong = int((errors > TOO_MUCH).sum())
     if n_wrong:
         warn(
-            f"integrated gradients of {n_wrong} documents add up only within {float(errors.max()):.1g} of "
-            f"the gap of scores, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there"
+            f"integrated gradients of {n_wrong} documents miss the difference of scores by up to "
+            f"{float(errors.max()):.1g}, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there"
         )
     return values.numpy(), base
 
@@ -85,7 +86,7 @@ def _scores(module: nn.Module, documents: torch.Tensor) -> torch.Tensor:
 
 
 def _mean_gradients(module: nn.Module, start: torch.Tensor, steps: torch.Tensor, n_stretches: int) -> torch.Tensor:
-    """∫ ∂s/∂x along each step."""
+    """Return ∫ ∂s/∂x along each step."""
     points, weights = np.polynomial.legendre.leggauss(POINTS)
     places = (np.arange(n_stretches)[:, None] + (points + 1) / 2).ravel() / n_stretches
     shares = torch.from_numpy(np.tile(weights / 2, n_stretches) / n_stretches)
@@ -103,12 +104,12 @@ PAIRS_AT_ONCE = 1 << 24
 
 @dataclass(frozen=True)
 class Net(Model):
-    """A torch module with the scales of its inputs.
+    """A torch module with the scaling of its inputs.
 
     Attributes:
-        module: from documents, and the queries' offsets where its `forward` takes them, to scores.
-        inputs: how features are brought to one scale.
-        feature_names: names of the features, or None.
+        module: maps documents to scores; if its `forward` has the parameter `offsets`, it gets those of the queries.
+        inputs: the scaling of the features.
+        feature_names: the names of the features, or None.
         info: parameters, history and the like, as JSON types.
         encoding: how the features of the training data were encoded.
 
@@ -134,7 +135,7 @@ class Net(Model):
 
     @property
     def sees_lists(self) -> bool:  # type: ignore[override]
-        """Whether the module takes whole lists."""
+        """Whether the module scores whole lists."""
         return sees_lists(self.module)
 
     def __repr__(self) -> str:
@@ -144,8 +145,8 @@ class Net(Model):
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
         rows = self._checked_rows(features)
         if offsets is None and self.sees_lists:
-            raise DataError("this net sees whole lists, which features alone do not tell: predict RankingData")
-        if offsets is None:  # any batches will do
+            raise DataError("this net scores whole lists, and an array has no queries: pass RankingData")
+        if offsets is None:  # documents are scored one by one, so any batches work
             offsets = np.arange(0, rows + DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE).clip(max=rows)
         offsets = np.asarray(offsets, np.int64)
         if offsets[0] != 0 or offsets[-1] != rows or (np.diff(offsets) < 0).any():
@@ -156,7 +157,7 @@ class Net(Model):
             )
 
     def importance(self, kind: Any = "gain") -> Floats:
-        """How much scores change with each feature: the mean |∂s/∂x| at random inputs, on the scale of the inputs."""
+        """Return the mean |∂s/∂x| of each scaled feature at random inputs."""
         draws = torch.randn(256, self.n_features, generator=torch.Generator().manual_seed(0)).requires_grad_()
         with torch.enable_grad():
             scores = scores_of(self.module, draws, torch.tensor([0, len(draws)]), self.sees_lists)
@@ -167,13 +168,13 @@ class Net(Model):
     def integrated_gradients(
         self, features: Features, background: Features | None = None, n_threads: int | None = None
     ) -> tuple[Floats, float]:
-        """What each feature adds to the score of each row, from the mean input on, and the score of that.
+        """Return the contribution of each feature to the score of each row, and the score of the baseline.
 
-        The mean is that of the training documents, or of a background of features.
+        The baseline is the mean input of the training documents, or of `background` if it is given.
         """
-        baseline = np.zeros(self.n_features)  # where all features are missing, or at their mean
+        baseline = np.zeros(self.n_features)  # every feature at its mean
         if self.inputs.kind == "none" and background is None:
-            raise DataError("this net takes features as they come and knows no mean of them: give a background")
+            raise DataError('this net has inputs="none", so the means of its features are unknown: pass background=…')
         if background is not None:
             if not background.shape[0]:
                 raise DataError("the background has no documents")
@@ -182,7 +183,7 @@ class Net(Model):
             return integrated_gradients(self.module, self.inputs(features), baseline)
 
     def _parameters(self) -> list[Any]:
-        """Return the inputs and the weights; the code of a module of your own is not part of it."""
+        """Return the inputs and the weights; the code of a custom module is not included."""
         shape = self.module.description if type(self.module) in NETS.values() else repr(self.module)
         weights = {name: tensor.numpy() for name, tensor in self.module.state_dict().items()}
         return [shape, self.inputs, weights]
@@ -193,7 +194,7 @@ class Net(Model):
         tensors = {name: tensor.detach().contiguous().clone() for name, tensor in self.module.state_dict().items()}
         weights, inputs = save(tensors), self.inputs
         if _header_size(weights) > LARGEST_HEADER:
-            raise DataError(f"a net of {len(tensors)} tensors of weights is too much for a model file")
+            raise DataError(f"a net with {len(tensors)} tensors of weights is too large for a model file")
         scales = {"grid": inputs.grid.ravel(), "means": inputs.means, "scales": inputs.scales}
         return Parts({"net": described, "inputs": inputs.kind}, {"weights": weights, **scales})
 
@@ -202,13 +203,13 @@ class Net(Model):
         return _read(stored)
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """The weights as a vector, and the scores of some data's rows as a function of them."""
+        """Return the weights as a vector, and a function from such a vector to the scores of the data's rows."""
         order = data.canonical_order
         documents = torch.from_numpy(self.inputs(self.schema.rows(data)[order]))
         module = copy.deepcopy(self.module).requires_grad_(False)
 
         def scores(weights: Floats) -> Floats:
-            moved, result = copy.deepcopy(module), np.empty(len(data))  # threads call this at the same time
+            moved, result = copy.deepcopy(module), np.empty(len(data))  # a copy, because threads call this concurrently
             nn.utils.vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), moved.parameters())
             result[order] = scores_in_batches(moved, lambda first, last: documents[first:last], data.offsets)
             return result
@@ -217,10 +218,10 @@ class Net(Model):
 
 
 def scores_in_batches(module: nn.Module, documents: Callable[[int, int], torch.Tensor], offsets: Ints) -> Floats:
-    """Scores without gradients, some thousand documents at once; no query is split.
+    """Return the scores, computed without gradients in batches of whole queries.
 
-    `documents(first, last)` gives rows, query q having the rows offsets[q] to offsets[q + 1]. Where lists are seen,
-    each is padded to the longest of its batch, and pairs of their documents count.
+    `documents(first, last)` returns rows; query q has the rows offsets[q] to offsets[q + 1]. A module that scores lists
+    pads each to the longest of its batch and attends to all pairs of documents, so its batches are limited by pairs.
     """
     scores, first, with_lists = np.empty(offsets[-1]), 0, sees_lists(module)
     with torch.inference_mode():
@@ -257,24 +258,24 @@ class ScoredSet:
 
     @classmethod
     def of(cls, data: RankingData, inputs: Inputs) -> ScoredSet:
-        """The queries by content, their documents in the canonical order."""
+        """Order the queries by content and their documents canonically, so that results do not depend on row order."""
         rows, offsets = rows_in_order(data, queries_by_content(data))
         return cls(data, rows, offsets, torch.from_numpy(inputs(data.features[rows])))
 
     def score(self, module: nn.Module) -> None:
-        """Bring the scores up to date."""
+        """Update the scores."""
         scores = scores_in_batches(module, lambda first, last: self.documents[first:last], self.offsets)
         self.scores[self.rows] = scores
 
 
-# --- the model file: weights as safetensors, a description for the nets that Podium brings
+# --- the model file: weights as safetensors, and a description for Podium's own nets
 
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
-LARGEST_HEADER = 1 << 20  # bytes that the names and shapes of weights may take: some ten thousand tensors
+LARGEST_HEADER = 1 << 20  # bytes for the names and shapes of weights: about ten thousand tensors
 
 
 def _header_size(content: bytes) -> int:
-    """How many bytes of safetensors are names and shapes."""
+    """Return the size of the names and shapes in bytes of safetensors."""
     return int.from_bytes(content[:8], "little")
 
 
@@ -283,19 +284,19 @@ def _read(stored: StoredModel) -> Net:
     inputs = _inputs(array, header.get("inputs"), n_features, file)
     content = array("weights", bytes)
     if _header_size(content) > LARGEST_HEADER:
-        raise FileFormatError(file, "its weights are damaged, or more than a net has")
+        raise FileFormatError(file, "its weights are damaged, or have too many tensors")
     try:
         weights = load(content)
-    except Exception as error:  # safetensors raises many kinds for crafted bytes
+    except Exception as error:  # safetensors raises many types for crafted bytes
         raise FileFormatError(file, f"its weights are damaged: {error}") from error
     described = header.get("net")
     if not isinstance(described, dict):
-        raise FileFormatError(file, "its net is not described")
+        raise FileFormatError(file, "the description of its net is missing")
     if described.get("net") == "own":
         if module is None:
             raise ParameterError(
-                f"{file} has the weights of a net of your own, {described.get('class')}; give the net as well: "
-                "podium.load(file, module=…)"
+                f"{file} contains the weights of a custom net, {described.get('class')}: "
+                "pass the net as well, podium.load(file, module=…)"
             )
         net = copy.deepcopy(module)
     else:
@@ -310,7 +311,7 @@ def _read(stored: StoredModel) -> Net:
 
 
 def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
-    """A net as described, unless that asks for more than there are weights."""
+    """Return a net as described; raise if its size does not match the weights, before any memory is allocated."""
     settings = {name: value for name, value in described.items() if name != "net"}
     hidden = settings.get("hidden", [])
     numbers = [v for name, v in settings.items() if name not in ("hidden", "activation", "n_features")]
@@ -319,15 +320,15 @@ def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features
     fits &= settings.get("depth", 1) in range(1, MOST_LAYERS)
     fits &= isinstance(described.get("net"), str) and settings.get("n_features") == n_features
     if not fits or described["net"] not in NETS:
-        raise FileFormatError(file, "its net is not described as one of Podium's")
+        raise FileFormatError(file, "the description of its net is invalid")
     try:
-        with torch.device("meta"):  # costs nothing, however large
+        with torch.device("meta"):  # allocates no memory, however large the net
             empty = build_net(described)
         if sum(p.numel() for p in empty.parameters()) == sum(map(Tensor.numel, weights.values())):
-            return empty.to_empty(device="cpu")  # no random weights: the file's are put in
+            return empty.to_empty(device="cpu")  # the weights of the file are loaded into it
     except (DataError, TypeError) as error:
-        raise FileFormatError(file, f"its net is not described as one of Podium's: {error}") from error
-    raise FileFormatError(file, "its net is described as larger or smaller than its weights")
+        raise FileFormatError(file, f"the description of its net is invalid: {error}") from error
+    raise FileFormatError(file, "the description of its net does not match the number of weights")
 
 
 def _inputs(array: Callable[[str, Any], Any], kind: object, n_features: int, file: str) -> Inputs:
@@ -335,8 +336,8 @@ def _inputs(array: Callable[[str, Any], Any], kind: object, n_features: int, fil
     levels = LEVELS if kind == "quantile" else 0
     fits = kind in INPUTS.choices and len(means) == len(scales) == n_features and len(grid) == n_features * levels
     if not fits or not all(np.isfinite(values).all() for values in (grid, means, scales)):
-        raise FileFormatError(file, "the scales of its inputs are not valid")
+        raise FileFormatError(file, "the scales of its inputs are invalid")
     grid = grid.reshape(n_features, levels)
     if (np.diff(grid, axis=1) < 0).any():
-        raise FileFormatError(file, "the quantiles of its inputs do not rise")
+        raise FileFormatError(file, "the quantiles of its inputs do not ascend")
     return Inputs(str(kind), grid, means, scales)

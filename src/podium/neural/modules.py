@@ -1,4 +1,4 @@
-"""The nets that Podium brings: modules from documents to scores, which a description makes anew."""
+"""Podium's nets: torch modules that map documents to scores and can be rebuilt from a description."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"tanh": nn.Tanh, "relu": nn.R
 
 
 class Layers(nn.Module):
-    """Layers of units, and one that gives the score: with one hidden layer the papers' two-layer net ([B], [W]).
+    """A feed-forward net; with one hidden layer, the papers' two-layer net ([B], [W]).
 
     Args:
         n_features: the number of inputs.
-        hidden: units of the hidden layer, or of each of several; none for a linear model.
+        hidden: the number of units of the hidden layer, or of each hidden layer; `()` for a linear model.
         activation: `"tanh"`, `"relu"` or `"sigmoid"`.
 
     Example:
@@ -40,7 +40,7 @@ class Layers(nn.Module):
         for number in units:
             require_whole("hidden", number, 1)
         if activation not in ACTIVATIONS:
-            raise DataError(f"activation must be one of {', '.join(map(repr, ACTIVATIONS))}, not {activation!r}")
+            raise DataError(f"activation must be one of {', '.join(map(repr, ACTIVATIONS))}, but got {activation!r}")
         self.description: dict[str, Any] = {
             "net": "layers", "n_features": int(n_features), "hidden": [int(u) for u in units], "activation": activation
         }  # fmt: skip
@@ -52,7 +52,7 @@ class Layers(nn.Module):
         self.layers = nn.Sequential(*parts, nn.Linear(before, 1))
 
     def forward(self, documents: Tensor) -> Tensor:
-        """The score of each row."""
+        """Return the score of each row."""
         scores: Tensor = self.layers(documents).squeeze(-1)
         return scores
 
@@ -60,13 +60,13 @@ class Layers(nn.Module):
 class ListTransformer(nn.Module):
     """A small transformer over the documents of a query: each score depends on the whole list.
 
-    The rank in the list is not an input: the order of the rows does not matter.
+    The rank in the list is not an input, so scores do not depend on the order of the rows.
 
     Args:
         n_features: the number of inputs.
-        width: of a document's vector, a multiple of `heads`.
-        heads: of attention.
-        depth: layers.
+        width: the size of a document's vector, a multiple of `heads`.
+        heads: the number of attention heads.
+        depth: the number of layers.
 
     Example:
         >>> import torch
@@ -91,16 +91,16 @@ class ListTransformer(nn.Module):
         self.last = nn.Linear(width, 1)
 
     def forward(self, documents: Tensor, offsets: Tensor) -> Tensor:
-        """The score of each row, query q having the rows offsets[q] to offsets[q + 1]."""
+        """Return the score of each row; query q has the rows offsets[q] to offsets[q + 1]."""
         lists, present = padded(self.first(documents), offsets)
         scores: Tensor = self.last(self.encoder(lists, src_key_padding_mask=~present)).squeeze(-1)
         return scores[present]
 
 
 def padded(documents: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """Lists of documents, one for each query, padded with zeros to the longest, and a mask that is True for documents.
+    """Return the documents as one list per query, padded with zeros, and a mask that is True for documents.
 
-    `lists[present]` are the documents again. A query without documents has no list.
+    `lists[present]` returns the documents. A query without documents has no list.
 
     Example:
         >>> import torch
@@ -122,29 +122,29 @@ NETS: dict[str, type[nn.Module]] = {"layers": Layers, "list transformer": ListTr
 
 
 def build_net(description: dict[str, Any]) -> nn.Module:
-    """The net of a description, with random weights."""
+    """Build a net with random weights from its description."""
     settings = {name: value for name, value in description.items() if name != "net"}
     return NETS[description["net"]](**settings)
 
 
 def sees_lists(module: nn.Module) -> bool:
-    """Whether a module's `forward` takes the queries' offsets in addition to the documents."""
+    """Return whether a module's `forward` takes the queries' offsets in addition to the documents."""
     return "offsets" in inspect.signature(module.forward).parameters
 
 
 def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, with_lists: bool) -> Tensor:
-    """The scores of documents by any module, with `offsets` if it sees lists, or an error that says what it gave."""
+    """Return the scores of documents; raise if the module does not return one score per document."""
     output = module(documents, offsets) if with_lists else module(documents)
     if not isinstance(output, Tensor) or output.shape not in ((len(documents),), (len(documents), 1)):
         shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise DataError(f"a net must give a score for each of the {len(documents)} documents, not {shape}")
+        raise DataError(f"a net must return one score for each of {len(documents)} documents, but returned {shape}")
     return output.reshape(len(documents))
 
 
 class NumpyLayers:
-    """`Layers` in NumPy, forward and backward: for nets as small as the papers', autograd takes three times as long.
+    """`Layers` in NumPy, forward and backward: about three times as fast as autograd for nets as small as the papers'.
 
-    It shares the weights of the net; `backward` writes the gradients of each tensor.
+    It shares the weights of the net and writes into the gradients of its tensors.
     """
 
     def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:
@@ -154,9 +154,9 @@ class NumpyLayers:
         self.layer_inputs: list[Float32s] = []
 
     def scores(self, documents: Float32s) -> Float32s:
-        """The score of each document; the inputs of each layer are kept for `backward`."""
+        """Return the score of each document, and keep the inputs of each layer for `backward`."""
         x, self.layer_inputs = documents, [documents]
-        with np.errstate(all="ignore"):  # training itself looks for what is not finite
+        with np.errstate(all="ignore"):  # training checks for values that are not finite
             for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
                 x = x @ matrix.T
                 x += bias
@@ -167,7 +167,7 @@ class NumpyLayers:
         return scores
 
     def backward(self, score_gradients: Float32s) -> None:
-        """Write the gradients of all weights, from ∂C/∂s of each document that was scored last."""
+        """Write the gradients of all weights, given ∂C/∂s of the documents of the last call of `scores`."""
         np.matmul(score_gradients[None, :], self.layer_inputs[-1], out=self.gradients[-2])
         self.gradients[-1][0] = score_gradients.sum()
         layer_gradients = score_gradients[:, None]
@@ -181,7 +181,7 @@ class NumpyLayers:
 
 
 def _activate(x: Float32s, activation: str) -> None:
-    """Apply an activation, in place."""
+    """Apply an activation in place."""
     if activation == "tanh":
         np.tanh(x, out=x)
     elif activation == "relu":
@@ -191,7 +191,7 @@ def _activate(x: Float32s, activation: str) -> None:
 
 
 def _to_derivatives(y: Float32s, activation: str) -> None:
-    """Replace the outputs of an activation by its derivatives there, in place."""
+    """Replace outputs of an activation by its derivatives, in place."""
     if activation == "tanh":
         y *= y
         np.subtract(1, y, out=y)

@@ -1,7 +1,7 @@
-"""Steps down a gradient, for all weights of a module at once.
+"""Optimizers that update all weights of a module at once.
 
-A module's weights become views of one vector, so that a step is a handful of operations for any number of tensors;
-for nets as small as the papers' that is several times as fast as a step for each.
+A module's weights become views of one vector, so a step takes a handful of operations for any number of tensors. For
+nets as small as the papers', that is several times as fast as one update per tensor.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from podium.errors import DataError
 
 
 class Weights:
-    """All weights of a module that are trained, and their gradient, each as one vector."""
+    """The trainable weights of a module and their gradient, each as one vector."""
 
     def __init__(self, module: nn.Module) -> None:
         self.tensors = [tensor for tensor in module.parameters() if tensor.requires_grad]
         if not self.tensors or any(t.dtype != torch.float32 or t.device.type != "cpu" for t in self.tensors):
-            raise DataError("the net must have weights to train, all of them float32 and on the CPU")
+            raise DataError("the net must have trainable weights, all of them float32 and on the CPU")
         self.vector = torch.cat([tensor.detach().reshape(-1) for tensor in self.tensors])
         self.gradient = torch.zeros_like(self.vector)
         self.gradients: list[Tensor] = []
@@ -33,13 +33,13 @@ class Weights:
             start = part.stop
 
     def release(self) -> None:
-        """Give each tensor its own memory again."""
+        """Copy each tensor back into its own memory."""
         for tensor in self.tensors:
             tensor.data, tensor.grad = tensor.data.clone(), None
 
 
 class Optimizer(ABC):
-    """A way down the gradient; `l2` is weight decay, added to the gradient."""
+    """An update rule; `l2` is weight decay, added to the gradient."""
 
     default_rate: float
 
@@ -47,7 +47,7 @@ class Optimizer(ABC):
         self.weights, self.l2 = weights, l2
 
     def step(self, rate: float) -> None:
-        """Move the weights."""
+        """Update the weights, and reset the gradient."""
         if self.l2:
             self.weights.gradient.add_(self.weights.vector, alpha=self.l2)
         self.move(self.weights.vector, self.weights.gradient, rate)
@@ -55,14 +55,14 @@ class Optimizer(ABC):
 
     @abstractmethod
     def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
-        """One step down the gradient."""
+        """Move the weights one step down the gradient."""
 
     def state(self) -> dict[str, Tensor]:
-        """What the next step needs of earlier ones."""
+        """Return the state that the next step needs, for checkpoints."""
         return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:  # noqa: B027
-        """Take over what `state` gave."""
+        """Restore a state that `state` returned."""
 
 
 class SGD(Optimizer):
@@ -85,7 +85,7 @@ class Adam(Optimizer):
         self.steps = 0
 
     def move(self, weights: Tensor, gradient: Tensor, rate: float) -> None:
-        """By the mean of past gradients over the root of the mean of their squares."""
+        """Move by the running mean of gradients, divided by the root of the running mean of their squares."""
         self.steps += 1
         self.mean.lerp_(gradient, 0.1)
         self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)

@@ -42,18 +42,18 @@ log = logging.getLogger("podium")
 
 @dataclass(frozen=True)
 class Epoch:
-    """What observers see after each pass over the training queries.
+    """The argument of observers: the state of training after a pass over the training queries.
 
     Attributes:
-        iteration: from 0.
-        learning_rate: that it was trained with.
-        module: with its present weights.
-        means: of each measure on each evaluation set, by `set/measure`.
+        iteration: the number of the epoch, from 0.
+        learning_rate: the learning rate of the epoch.
+        module: the module with its current weights.
+        means: the mean of each measure on each evaluation set, by `set/measure`.
         best_iteration: the best epoch so far.
         data: the training documents.
-        objective: what is trained on.
+        objective: the training objective.
 
-    A mapping from names to numbers that an observer returns is added to `history_`.
+    If an observer returns a mapping from names to numbers, it is added to `history_`.
 
     Example:
         >>> import podium
@@ -74,9 +74,9 @@ class Epoch:
 
     @cached_property
     def document_scores(self) -> Floats:
-        """The score of each training document by the present weights; computed for the first observer that asks."""
+        """The score of each training document with the current weights, computed on first use."""
         if self.run.state.epochs != self.iteration + 1:
-            raise DataError("the scores of an epoch are those of its weights: ask for them before the next epoch")
+            raise DataError("document_scores of an epoch must be read before the next epoch changes the weights")
         return self.run.document_scores()
 
 
@@ -85,8 +85,8 @@ class NetTrainingResult:
     """The result of a training run.
 
     Attributes:
-        net: with the weights of the best epoch.
-        history: what was measured after each epoch, and what observers returned.
+        net: the net with the weights of the best epoch.
+        history: the measured means and the values of observers after each epoch.
         best_iteration: the best epoch.
 
     Example:
@@ -109,10 +109,10 @@ class NetTraining:
     """The settings of a training run.
 
     Args:
-        objective: gives λ, which is handed to the backward pass.
-        selection: the measure, or graded measures, that picks the epoch and halves the rate: on the first validation
-            set, or else on the training queries.
-        watched: measures that the history holds in addition to those of the selection.
+        objective: the objective, whose λ is passed to the backward pass.
+        selection: the measure, or graded measures, that chooses the best epoch and when to halve the learning rate. It
+            is computed on the first validation set, or on the training queries without one.
+        watched: further measures to record in the history.
 
     Example:
         >>> import podium
@@ -157,10 +157,10 @@ class NetTraining:
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetTrainingResult:
-        """Train a copy of a module from the weights it has; the papers' net by default.
+        """Train a copy of a module, starting from its weights; by default the papers' net.
 
-        A function that makes a module of the number of features will do. With a checkpoint, the run goes on where an
-        earlier one was stopped.
+        `module` may also be a function that takes the number of features and returns a module. With a checkpoint,
+        training resumes where an earlier run stopped.
         """
         sets = checked_sets(train, valid)
         require_numbers(train, "a net")
@@ -175,7 +175,7 @@ class NetTraining:
                 return self._descend(run, observers, checkpoint)
 
     def _threads_worthwhile(self, net: nn.Module, train: RankingData) -> int:
-        """Threads for a step's products of matrices: one where the work takes less time than to wake another."""
+        """Return the number of threads for matrix products: one if waking another costs more than it saves."""
         share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
         return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
@@ -209,12 +209,12 @@ class NetTraining:
                                 write_state(checkpoint, mark, *snapshot)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in epoch.means.items()))
         except (KeyboardInterrupt, Stopped) as stop:
-            run.state = last  # an epoch that was broken off does not count
+            run.state = last  # an interrupted epoch does not count
             if checkpoint and snapshot:
                 write_state(checkpoint, mark, *snapshot)
             if not run.state.epochs or isinstance(stop, Stopped):
                 raise
-            warn(f"interrupted after {run.state.epochs} epochs: the best is kept")
+            warn(f"interrupted after {run.state.epochs} epochs: keeping the best one")
         run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
@@ -225,13 +225,13 @@ class NetTraining:
 
 def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int) -> nn.Module:
     if not callable(module):
-        raise DataError(f"the net must be a torch module, or a function that makes one, not {module!r}")
+        raise DataError(f"the net must be a torch module or a function that returns one, but got {module!r}")
     try:
         net = copy.deepcopy(module) if isinstance(module, nn.Module) else module(n_features)
-    except RuntimeError as error:  # torch's, such as for want of memory
-        raise DataError(f"the net cannot be made: {error}") from error
+    except RuntimeError as error:  # from torch, for example when memory runs out
+        raise DataError(f"the net cannot be created: {error}") from error
     if not isinstance(net, nn.Module):
-        raise DataError(f"the net must be a torch module, or a function that makes one, not {type(net)}")
+        raise DataError(f"the net must be a torch module or a function that returns one, but got {type(net)}")
     return net
 
 
@@ -247,7 +247,8 @@ class _NetRun:
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:
         self.settings, self.train, self.sets, self.team = settings, train, sets, team
-        # Queries by content, then shuffled; documents in the canonical order: the order of the rows does not matter.
+        # Shuffle queries from an order by content, and put documents in the canonical order: then the order of the rows
+        # does not matter.
         queries = np.random.default_rng(settings.seed).permutation(queries_by_content(train))
         rows, offsets = rows_in_order(train, queries)
         features = train.features[rows]
@@ -261,7 +262,7 @@ class _NetRun:
         self.numpy_layers = NumpyLayers(module, self.weights.gradients) if is_plain else None  # type: ignore[arg-type]
         self.optimizer = OPTIMIZERS[settings.optimizer](self.weights, settings.l2)
         self.selection = as_selection(settings.selection)
-        # Where nothing is known that could be measured, the last epoch is the best.
+        # If no measure is defined on the data, the last epoch counts as the best.
         is_measurable = all(measure.is_defined_on(train) for measure in self.selection.measures)
         measured = sets or ({"train": train} if is_measurable else {})
         shown = dict.fromkeys((*self.selection.measures, *settings.watched))
@@ -272,13 +273,13 @@ class _NetRun:
         self._check_module()
 
     def _batches(self, train: RankingData, rows: Ints) -> list[_Batch]:
-        """The batches; all that an objective needs of documents is their labels and their order."""
+        """Return the batches. Objectives need only the labels of documents and their order, so features are dropped."""
         position = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         position[train.canonical_order] = np.arange(len(rows)) - starts
         light = train.replace(features=position[:, None], feature_names=None, encoding=None).take(rows)
         measuring = self.settings.objective.measuring(train, *self.sets.values())
-        bound_to_all = measuring.bind(light)  # which looks whether it can be trained on
+        bound_to_all = measuring.bind(light)  # raises if the objective cannot be trained on these labels
         require_one_output(bound_to_all, "a net")
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
@@ -297,35 +298,35 @@ class _NetRun:
         return batches
 
     def _check_module(self) -> None:
-        """One batch, so that a net which does not fit says so at once."""
+        """Score one batch, so that a module that does not fit the data raises before training starts."""
         batch = self.batches[0]
         self.module.eval()
         try:
             with torch.inference_mode():
                 scores_of(self.module, self.documents[batch.rows], batch.offsets, self.with_lists)
         except RuntimeError as error:
-            raise DataError(f"the net does not take {self.train.n_features} features: {error}") from error
+            raise DataError(f"the net does not accept {self.train.n_features} features: {error}") from error
 
     def resume(self, state: State | None) -> None:
-        """Go on from the state of an earlier run, if there is one."""
+        """Continue from the state of an earlier run, if there is one."""
         if state is None:
             return
         if state.epochs > self.settings.epochs:
-            raise DataError(f"the checkpoint has {state.epochs} epochs, more than the {self.settings.epochs} asked for")
+            raise DataError(f"the checkpoint already has {state.epochs} epochs, but epochs={self.settings.epochs}")
         self.state = state
         for batch, learnt in zip(self.batches, state.objectives, strict=True):
             batch.bound.restore(learnt)
 
     def is_done(self) -> bool:
-        """Whether there were enough epochs, no better one for too long, or the rate is too small."""
+        """Return whether training should stop: enough epochs, no improvement, or too small a learning rate."""
         patience, state = self.settings.patience, self.state
         waited = patience is not None and state.epochs - 1 - state.best >= patience
         return state.epochs >= self.settings.epochs or waited or state.rate < self.settings.smallest_rate
 
     def add_epoch(self, check_signals: Callable[[], None]) -> Epoch:
-        """See every batch once, and measure."""
+        """Train on every batch once, then evaluate."""
         epoch, started, rate = self.state.epochs, time.perf_counter(), self.state.rate
-        torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules that draw, such as dropout
+        torch.manual_seed(self.settings.seed * 1_000_003 + epoch + 1)  # for modules with random layers, such as dropout
         self.module.train()
         for k in np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.batches)):
             check_signals()
@@ -342,7 +343,7 @@ class _NetRun:
         return Epoch(epoch, rate, self.module, means, self.state.best, self.train, self.settings.objective, self)
 
     def document_scores(self) -> Floats:
-        """The scores of the training documents by the present weights."""
+        """Return the scores of the training documents with the current weights."""
         measured = next((one for one in self.evaluation_sets.values() if one.data is self.train), None)
         if measured is None:
             measured = self.training_set
@@ -350,7 +351,7 @@ class _NetRun:
         return measured.scores.copy()
 
     def _step(self, batch: _Batch, epoch: int, rate: float) -> None:
-        """One step along Σ_i λ_i ∂s_i/∂w, the mean over queries: backpropagation begins with λ ([B] eq. 3)."""
+        """Take one step along Σ_i λ_i ∂s_i/∂w, averaged over queries: backpropagation starts from λ ([B] eq. 3)."""
         documents = self.documents[batch.rows]
         if self.numpy_layers is not None:
             self.numpy_layers.backward(self._score_gradients(batch, self.numpy_layers.scores(documents.numpy()), epoch))
@@ -362,15 +363,15 @@ class _NetRun:
 
     @staticmethod
     def _score_gradients(batch: _Batch, scores: Float32s, epoch: int) -> Float32s:
-        """∂C/∂s of each document: −λ over the number of queries."""
+        """Return ∂C/∂s of each document: −λ divided by the number of queries."""
         double = scores.astype(np.float64)
         lambdas = batch.bound.gradients(double, epoch)[0]
         if not math.isfinite(double @ double + lambdas @ lambdas):
-            raise DataError("a score or gradient is not finite: lower learning_rate, or choose other inputs")
+            raise DataError("a score or gradient is not finite: lower learning_rate, or choose another value of inputs")
         return (lambdas * (-1.0 / (len(batch.offsets) - 1))).astype(np.float32)
 
     def _record(self, means: dict[str, float]) -> None:
-        """Note what was measured, keep the weights where they are the best, and halve the rate where it is time."""
+        """Record the means, keep the weights of the best epoch, and halve the learning rate when it is due."""
         state = self.state
         for key, value in means.items():
             state.history.setdefault(key, []).append(value)

@@ -1,4 +1,4 @@
-"""Charts of results, by Vega-Altair (extra `report`), and curves in the terminal."""
+"""Charts of results with Vega-Altair (extra `report`), and curves in the terminal."""
 
 from podium.reports.charts import save_chart
 from podium.reports.watching import Watch, curve

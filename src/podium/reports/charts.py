@@ -1,4 +1,4 @@
-"""What all charts share: the library, the data, the look in light and dark, and files."""
+"""The basis of all charts: data, the light and dark theme, and chart files."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Chart = Any  # an Altair chart of any kind: layered, concatenated, …
 Row = Mapping[str, Any]
 
 WIDTH, HEIGHT = 460, 260  # of one panel, in pixels
-# Liberation Sans comes with vl-convert and has the widths of Arial: the same picture on every machine.
+# Liberation Sans comes with vl-convert and has the metrics of Arial, so pictures are the same on every machine.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-# Without these fonts words may be a fifth wider: they get room at the sides.
+# In other fonts words may be a fifth wider, so leave room for them.
 MARGINS = {"left": 28, "right": 28, "top": 12, "bottom": 12}
 SUFFIXES = (".svg", ".png", ".html", ".json")
 
 
 @dataclass(frozen=True)
 class Colours:
-    """The colours of a variant of the theme.
+    """The colours of the light or the dark theme.
 
     Attributes:
-        series: for kinds of lines and bars, in this order. Each has a contrast of 3 or more to the background, and any
-            two differ by .1 or more in OKLab for people with and without each kind of colour blindness.
-        background, text, quiet, grid: of the page, of words, of words and lines in the second place, of the grid.
-        ramp: from little to much.
+        series: colours of lines and bars, in this order. Each has a contrast of at least 3 with the background, and any
+            two differ by at least 0.1 in OKLab, for people with and without each kind of colour blindness.
+        background, text, quiet, grid: colours of the page, of text, of secondary text and lines, and of the grid.
+        ramp: colours from low to high values.
 
     """
 
@@ -60,7 +60,7 @@ DARK = Colours(
 
 
 class _Altair:
-    """Vega-Altair, loaded when the first chart is made."""
+    """Vega-Altair, imported when the first chart is made."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -74,10 +74,10 @@ alt: Any = _Altair()
 
 
 def data_of(rows: Iterable[Row]) -> Any:
-    """Return rows as data of a chart: plain Python numbers, and None for numbers that are not finite.
+    """Return rows as the data of a chart, with plain Python numbers and None for numbers that are not finite.
 
-    Altair counts the rows of frames and refuses more than 5000. It does not count rows inside the chart, so the
-    functions that make charts keep their number small.
+    Altair refuses data frames of more than 5000 rows. It does not check rows inside a chart, so the functions that
+    make charts must keep their number small.
     """
     return alt.Data(values=[{name: _plain(value) for name, value in row.items()} for row in rows])
 
@@ -88,14 +88,14 @@ def _plain(value: Any) -> Any:
 
 
 def chart_of(rows: Iterable[Row]) -> Chart:
-    """Return a chart of some rows, for marks and encodings to be added."""
+    """Return a chart of rows without marks and encodings."""
     return alt.Chart(data_of(rows))
 
 
 def thinned(values: Floats, most: int = 1000) -> Ints:
-    """Return the indices of points that a line needs to look the same, about `most` of them.
+    """Return the indices of about `most` points for a line that looks the same.
 
-    Of each of `most` / 4 stretches the first, the lowest, the highest and the last point are kept.
+    It divides the line into `most` / 4 parts, and keeps the first, lowest, highest and last point of each.
     """
     if len(values) <= most:
         return np.arange(len(values))
@@ -105,10 +105,10 @@ def thinned(values: Floats, most: int = 1000) -> Ints:
 
 
 def theme(dark: bool = False) -> dict[str, Any]:
-    """Return the theme of all charts, as a configuration of Vega-Lite.
+    """Return the theme of all charts as a configuration of Vega-Lite.
 
-    Marks name a style instead of a colour, so that one chart can be drawn light and dark: `quiet` lines in dashes,
-    the line of `zero`, an `interval` as a line or a `band`, a `mark` for the one point that counts, `words`.
+    Marks name a style instead of a colour, so that the same chart can be drawn light or dark: `quiet` for dashed lines,
+    `zero` for the zero line, `interval` and `band` for intervals, `mark` for a highlighted point, and `words` for text.
     """
     colours = DARK if dark else LIGHT
     first, second = colours.series[:2]
@@ -149,7 +149,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
 
 def themed(chart: Chart, dark: bool = False) -> Chart:
-    """Return a chart in Podium's theme; its other configuration is kept."""
+    """Return a chart in Podium's theme, keeping its other configuration."""
     given = {} if chart.config is alt.Undefined else chart.config.to_dict()
     looks = (theme(), theme(dark=True))
     configured = {name: value for name, value in given.items() if all(value != look.get(name) for look in looks)}
@@ -159,14 +159,14 @@ def themed(chart: Chart, dark: bool = False) -> Chart:
 
 
 def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False, scale: float = 2.0) -> None:
-    """Write a chart to a file, whole or not at all; the same chart gives the same bytes.
+    """Write a chart to a file atomically; the same chart gives the same bytes.
 
     Args:
-        chart: what a method `plot` returned, or any chart by Altair.
-        path: `.svg` and `.png` are pictures; `.html` is a page with numbers under the mouse, which works without a
-            network; `.json` is the chart as Vega-Lite.
-        dark: light on dark, instead of dark on light.
-        scale: pixels of a PNG for each of the chart.
+        chart: the result of a `plot` method, or any Altair chart.
+        path: a file ending in `.svg` or `.png` for a picture, `.html` for a page with tooltips that works offline, or
+            `.json` for Vega-Lite.
+        dark: whether to use the dark theme.
+        scale: the number of PNG pixels per pixel of the chart.
 
     Example:
         >>> import tempfile
@@ -181,29 +181,29 @@ def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False
     path = to_path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise DataError(f"{path}: a chart is written to a file that ends in {', '.join(SUFFIXES)}, not {suffix!r}")
+        raise DataError(f"{path}: the file of a chart must end in one of {', '.join(SUFFIXES)}, but got {suffix!r}")
     require_number("scale", scale, above=0)
     if not hasattr(chart, "to_dict"):
-        raise DataError(f"chart must be a chart by Altair, such as plot() returns, not a {type(chart).__name__}")
+        raise DataError(f"chart must be an Altair chart, for example from plot(), but got a {type(chart).__name__}")
     content = _content(themed(chart, dark), suffix[1:], scale)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def safe_in_script(text: str) -> str:
-    """Return JSON that is safe inside a script element, with any names in it."""
+    """Return JSON that is safe inside a script element, whatever names it contains."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 class _ScriptJson(json.JSONEncoder):
-    """Writes JSON for a script element."""
+    """Encodes JSON for a script element."""
 
     def encode(self, o: Any) -> str:
         return safe_in_script(super().encode(o))
 
 
 def _content(chart: Chart, form: str, scale: float) -> bytes:
-    """Return the bytes of a file."""
+    """Return the chart as the bytes of a file."""
     if form == "json":
         return bytes(chart.to_json(indent=1, sort_keys=True).encode() + b"\n")
     try:
@@ -220,7 +220,7 @@ def _content(chart: Chart, form: str, scale: float) -> bytes:
 
 
 def _renumbered(svg: str) -> str:
-    """Return the names of clips and gradients counted from 0: Vega counts those of all charts of the process."""
+    """Number clips and gradients from 0: Vega counts them over all charts of the process, so files would differ."""
     names = dict.fromkeys(re.findall(r'\bid="((?:clip|gradient_)\d+)"', svg))
     numbers = {name: f"{name.rstrip('0123456789')}{k}" for k, name in enumerate(names)}
     return re.sub(r'(?<=[#"])(?:clip|gradient_)\d+(?=[)"])', lambda name: numbers.get(name[0], name[0]), svg)

@@ -1,4 +1,4 @@
-"""Charts that compare rankers: means and differences, folds, wins and losses, combinations of two."""
+"""Charts that compare rankers: means and differences, folds, wins and losses, combinations of two rankers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from podium.models import Combination
 
 
-ROW = 30  # pixels from one system, or pair, to the next
+ROW = 30  # pixels per system or pair
 
 
 def comparison_chart(comparison: Comparison) -> Chart:
-    """For each measure the means of all systems, and the paired differences, both with 95% intervals.
+    """Return the means of all systems and the paired differences for each measure, with 95% intervals.
 
-    Intervals of means may overlap although the systems differ significantly: compare the paired differences.
+    Intervals of means may overlap even if the systems differ significantly: look at the paired differences.
     """
     measures = list(next(iter(comparison.evaluations.values())).means)
     panels = [alt.hconcat(_means(comparison, name), _differences(comparison, name)) for name in measures]
@@ -71,7 +71,7 @@ def _numbers(*names: str) -> list[Any]:
 
 
 def _p(value: float) -> str:
-    """Return a p-value as people read it."""
+    """Format a p-value."""
     return "" if value != value else "p < 0.0001" if value < 0.00005 else f"p = {value:.4f}"
 
 
@@ -79,11 +79,11 @@ MOST_POINTS = 600  # points of a curve
 
 
 def wins_and_losses_chart(comparison: Comparison, measure: str | None = None) -> Chart:
-    """For each pair of systems the differences of all queries, from the largest win of b to its largest loss.
+    """Return the differences of all queries for each pair of systems, from the largest win of b to its largest loss.
 
     Args:
-        comparison: what `podium.compare` returned.
-        measure: of the differences; the first by default.
+        comparison: the result of `podium.compare`.
+        measure: the measure to show; the first by default.
 
     """
     name = comparison.pairs[0].measure if measure is None else measure
@@ -119,7 +119,7 @@ def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
 
 
 def path_chart(combination: Combination) -> Chart:
-    """Return the stair of the measure over α, with the best α."""
+    """Return the measure as a step function of α, with the best α marked."""
     path, interval, name = combination.path, combination.interval, combination.measure
     assert path is not None  # of two rankers
     assert interval is not None
@@ -143,11 +143,11 @@ def path_chart(combination: Combination) -> Chart:
     return themed(alt.layer(rule, line, point).properties(title=alt.TitleParams(title)))
 
 
-SYSTEM_ROW = 44  # pixels from one system to the next
+SYSTEM_ROW = 44  # pixels per system
 
 
 def folds_chart(result: CrossValidation) -> Chart:
-    """For each measure and system the mean over all queries with its 95% interval, and the mean of each fold."""
+    """Return the mean over all queries with its 95% interval, and the mean of each fold, by measure and system."""
     measures = list(next(iter(result.evaluations.values())).means)
     panels = [_fold_panel(result, measure) for measure in measures]
     chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
 
 
-IMPORTANCE_ROW = 22  # pixels from one feature to the next
+IMPORTANCE_ROW = 22  # pixels per feature
 
 
 def importance_chart(
@@ -35,10 +35,10 @@ def importance_chart(
     intervals: Sequence[tuple[float, float]] | None = None,
     top: int = 20,
 ) -> Chart:
-    """Bars of the most important features, with intervals where there are some."""
+    """Return bars of the most important features, with intervals if they are known."""
     require_whole("top", top, 1)
     if not len(names):
-        raise DataError("there are no features to plot")
+        raise DataError("cannot plot: there are no features")
     order = np.argsort(-np.asarray(values, float), kind="stable")[:top]
     rows = [{"feature": names[k], "value": values[k]} for k in order]
     y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
@@ -56,11 +56,11 @@ def importance_chart(
     return themed(chart.properties(height=IMPORTANCE_ROW * len(rows)))
 
 
-BAR_ROW = 24  # pixels from one bar to the next
+BAR_ROW = 24  # pixels per bar
 
 
 def document_chart(explanation: DocumentExplanation, top: int = 12) -> Chart:
-    """Bars one after the other, from the base to the score."""
+    """Return a waterfall chart of the contributions, from the base to the score."""
     labels = [f"{name} = {shown_number(value)}" for name, value, _ in explanation.rows]
     amounts = [row[2] for row in explanation.rows]
     title = alt.TitleParams(
@@ -70,7 +70,7 @@ def document_chart(explanation: DocumentExplanation, top: int = 12) -> Chart:
 
 
 def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
-    """Return the differences of two documents one after the other, from no gap to the gap of their scores."""
+    """Return a waterfall chart of the differences of two documents, from 0 to the difference of their scores."""
     labels = [f"{row[0]}: {shown_number(row[1])}, {shown_number(row[2])}" for row in explanation.rows]
     amounts = [row[5] for row in explanation.rows]
     place = "above" if explanation.gap > 0 else "below" if explanation.gap < 0 else "level with"
@@ -86,7 +86,7 @@ def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
 
 
 def shown_number(value: Any) -> str:
-    """Return a value of a feature, shortly."""
+    """Return the value of a feature as short text."""
     if value is None:
         return "missing"
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
@@ -101,7 +101,7 @@ def _bars(
     sides: tuple[str, str],
     title: Any,
 ) -> Chart:
-    """Return the first bars, and one for all others together, so that nothing is left out of the sum."""
+    """Return the first bars, and one bar for the rest, so that all bars add up to the total."""
     require_whole("top", top, 1)
     rows = list(zip(labels[:top], amounts[:top], strict=True))
     if len(amounts) > top:
@@ -124,22 +124,22 @@ def _bars(
     return themed(alt.layer(drawn, words, zero).properties(height=BAR_ROW * len(bars), title=title))
 
 
-SUMMARY_ROW = 34  # pixels of a feature
-BINS = 40  # along the scale: points in the same one are set above each other
-MOST_POINTS = 250  # of a feature
+SUMMARY_ROW = 34  # pixels per feature
+BINS = 40  # along the scale: points in the same bin are stacked
+MOST_POINTS = 250  # per feature
 
 
 def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
-    """Return a line of points for each of the most important features, from dark to light by the value of the feature.
+    """Return a row of points for each of the most important features, coloured by the value of the feature.
 
     Args:
-        explanation: contributions, best of some hundred documents; of more, evenly spaced ones are drawn.
-        top: the number of features.
+        explanation: the contributions, ideally of a few hundred documents; of more, evenly spaced ones are drawn.
+        top: the number of features to show.
 
     """
     require_whole("top", top, 1)
     if not explanation.values.size:
-        raise DataError("there are no contributions to plot")
+        raise DataError("cannot plot: there are no contributions")
     order = np.argsort(-np.abs(explanation.values).mean(axis=0), kind="stable")[:top]
     rows: list[dict[str, Any]] = []
     for k in order.tolist():
@@ -159,7 +159,7 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
 
 
 def _points(explanation: Explanation, feature: int) -> list[dict[str, Any]]:
-    """Return the documents of one feature: contribution, value, and a place off the line where several overlap."""
+    """Return the points of one feature: contribution, value, and an offset where points overlap."""
     n = len(explanation.values)
     chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int))
     values = dense_block(explanation.features, chosen, np.float64)[:, feature]
@@ -175,7 +175,7 @@ def _points(explanation: Explanation, feature: int) -> list[dict[str, Any]]:
 
 
 def _shares(values: Floats) -> Floats:
-    """Return which share of the values is lower, equal ones counted half; NaN where a value is missing."""
+    """Return the share of values below each value, counting ties half; NaN for missing values."""
     present = np.sort(values[~np.isnan(values)])
     low, high = np.searchsorted(present, values), np.searchsorted(present, values, side="right")
     shares = (low + high) / (2 * max(1, len(present)))
@@ -183,7 +183,7 @@ def _shares(values: Floats) -> Floats:
 
 
 def _places(amounts: Floats) -> list[float]:
-    """Return the offset of each point from its line, −1 to 1: points of one bin are spread to both sides."""
+    """Return the offset of each point from its row, −1 to 1, spreading the points of a bin to both sides."""
     width = float(np.ptp(amounts)) or 1.0
     bins = np.minimum(((amounts - amounts.min()) / width * BINS).astype(int), BINS - 1)
     most = max(8, int(np.bincount(bins).max()))
@@ -203,18 +203,18 @@ def _text(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:.4g}"
 
 
-DOCUMENT_ROW = 20  # pixels from one document to the next
-SERIES = 5  # features with their colour; a sixth is for all others
+DOCUMENT_ROW = 20  # pixels per document
+SERIES = 5  # features with a colour of their own; the sixth colour is for all others
 OTHERS = "others"
 
 
 def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
-    """Return the first documents of a query: contributions against their means over the query."""
+    """Return the contributions of the top documents of a query, minus their means over the query."""
     require_whole("top", top, 1)
     first = explanation.columns.index("score") + 1
     names, amounts = explanation.columns[first:], np.array([row[first:] for row in explanation.rows])
     amounts = amounts - amounts.mean(axis=0)
-    if len(names) > SERIES + 1:  # more features than colours: the rest joins the others
+    if len(names) > SERIES + 1:  # more features than colours: merge the rest
         rest = amounts[:, SERIES:].sum(axis=1)
         names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
     labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
@@ -224,7 +224,7 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
 
 
 def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:
-    """Return the documents of a query that moved most between two models, and the features through which they did."""
+    """Return the documents of a query that moved most between two models, and the features that moved them."""
     require_whole("top", top, 1)
     moved = explanation.ranks[:, 0] - explanation.ranks[:, 1]
     chosen = np.sort(np.argsort(-np.abs(moved), kind="stable")[:top])
@@ -241,7 +241,7 @@ def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 
 
 
 def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
-    """Bars to both sides of 0, with a point where they add up to."""
+    """Return stacked bars on both sides of 0, with a point at their sum."""
     rows = [
         {"document": label, "feature": name, "amount": float(amounts[name][k])}
         for k, label in enumerate(labels)
@@ -260,7 +260,7 @@ def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, ti
 
 
 def partial_dependence_chart(dependence: PartialDependence) -> Chart:
-    """Return the mean score by the value of the feature, and thin lines for single documents."""
+    """Return the mean score by the value of the feature, and a thin line for each document."""
     is_number = not any(isinstance(value, str) for value in dependence.grid)
     field = f"value:{'Q' if is_number else 'N'}"
     rows = [{"value": value, "score": score} for value, score in zip(dependence.grid, dependence.means, strict=True)]

@@ -24,7 +24,7 @@ def queries_chart(evaluation: Evaluation) -> Chart:
     known = {name: values[~np.isnan(values)] for name, values in evaluation.values.items()}
     known = {name: values for name, values in known.items() if len(values)}
     if not known:
-        raise DataError("there is nothing to plot: every query was skipped by every measure")
+        raise DataError("cannot plot: every measure skipped every query")
     height = HEIGHT if len(known) == 1 else 160
     panels = [_histogram(evaluation, name, values, height) for name, values in known.items()]
     return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
@@ -57,7 +57,7 @@ MOST_IN_LEGEND = 8
 
 
 def label_colour(labels: Sequence[float]) -> Any:
-    """Return the colour of the field `label`: numbers on a ramp, each of them in the legend if they are few."""
+    """Return the colour scale of labels: a ramp, with each label in the legend if they are few."""
     lowest, highest = (min(labels), max(labels)) if labels else (0.0, 1.0)
     domain = [lowest, highest if highest > lowest else lowest + 1.0]
     legend = (
@@ -67,7 +67,7 @@ def label_colour(labels: Sequence[float]) -> Any:
 
 
 def top_labels_chart(top: TopLabels) -> Chart:
-    """Return the share of each label among the first documents, one upon the other ([S] fig. 3(b))."""
+    """Return the share of each label among the top documents, stacked ([S] fig. 3(b))."""
     labels = top.labels.tolist()
     kept = np.unique(np.concatenate([thinned(column, 400) for column in top.shares.T]))
     rows = [
@@ -87,19 +87,19 @@ def top_labels_chart(top: TopLabels) -> Chart:
     return themed(chart.properties(height=HEIGHT, title=title))
 
 
-ARROW_ROW = 16  # pixels of a document
-REACH = 4.0  # ranks that the longest arrow of a panel is long
+ARROW_ROW = 16  # pixels per document
+REACH = 4.0  # length of the longest arrow of a panel, in ranks
 LANES = 8  # columns of arrows; arrows of one lane do not overlap
 
 
 def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
-    """Return a bar for each document from the top, coloured by its label, and an arrow where each objective moves it.
+    """Return a bar for each top document, coloured by label, and an arrow that shows where each objective moves it.
 
-    The longest arrow is as long in every panel: objectives differ in scale, and what counts is where they push most.
+    The longest arrow has the same length in every panel, because objectives differ in scale.
 
     Args:
         arrows: the list and its λ.
-        most: the number of documents from the top.
+        most: the maximum number of documents to show.
 
     """
     require_whole("most", most, 1)
@@ -153,7 +153,7 @@ CALIBRATION_SIDE = 320
 
 
 def calibration_chart(calibration: Calibration) -> Chart:
-    """Return observed against predicted probabilities, with the diagonal; below, the pairs of each bin."""
+    """Return observed against predicted probabilities with the diagonal, above the number of pairs in each bin."""
     columns = (calibration.edges[:-1], calibration.edges[1:], calibration.counts, calibration.predicted)
     names = ("from", "to", "pairs", "predicted", "observed")
     table = zip(*(column.tolist() for column in (*columns, calibration.observed)), strict=True)

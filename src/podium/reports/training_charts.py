@@ -1,4 +1,4 @@
-"""Charts of training: history, tuning, what observers saw by round, and the optimum that training reached."""
+"""Charts of training: history, tuning, records of observers by round, and the optimum that training reached."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from podium.tuning import Tuning
 
 
-FEW = 30  # points that are drawn as such
+FEW = 30  # up to this many values, draw points on the line
 
 
 def lines_by_iteration(
     iterations: Ints, columns: Mapping[str, Floats], title: str, *, legend: str | None = None, is_share: bool = True
 ) -> Chart:
-    """Return a line for each column, without a theme; what is NaN is left out.
+    """Return a line for each column, without a theme, skipping NaN.
 
     Args:
-        iterations: of the rows.
-        columns: the values by the name in the legend.
-        title: of the vertical axis.
-        legend: its title.
-        is_share: whether values are shown in percent.
+        iterations: the iterations of the rows.
+        columns: the values by their name in the legend.
+        title: the title of the vertical axis.
+        legend: the title of the legend.
+        is_share: whether to show values in percent.
 
     """
     rows = []
@@ -64,19 +64,19 @@ def history_chart(
     best_iteration: int | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Chart:
-    """Return a panel for each measure, a line for each data set; the best round is marked.
+    """Return a panel for each measure with a line for each data set, and mark the best round.
 
     Args:
-        history: means after each round, by `set/measure`; the first of them picked the best round.
-        best_iteration: the best round, from 0; −1 for what was there before the first.
-        before: means before the first round, where there were any.
+        history: the means after each round by `set/measure`; the first one chose the best round.
+        best_iteration: the best round, from 0; −1 for the state before the first round.
+        before: the means before the first round, if they are known.
 
     """
     lines = {name: _with_first(values, (before or {}).get(name)) for name, values in history.items()}
     lines = {name: line for name, line in lines.items() if line[0]}
     if not lines:
         raise DataError(
-            "there is no history to plot: nothing was measured during training. Give validation data: fit(…, valid=…), "
+            "cannot plot the history: nothing was measured during training. Pass validation data with fit(…, valid=…) "
             "or podium train --valid"
         )
     best = None if best_iteration is None else best_iteration + 1
@@ -91,10 +91,8 @@ def history_chart(
 
 
 def _with_first(values: Sequence[float], before: float | None) -> tuple[list[int], list[float]]:
-    """Rounds, counted from 1, and the means after them; round 0 is before training."""
-    by_round = [
-        (k, value) for k, value in enumerate(values, 1) if not math.isnan(value)
-    ]  # observers may leave some out
+    """Return the rounds, counted from 1, and the means after them; round 0 is before training."""
+    by_round = [(k, value) for k, value in enumerate(values, 1) if not math.isnan(value)]  # observers may skip rounds
     if before is not None:
         by_round.insert(0, (0, before))
     return [k for k, _ in by_round], [value for _, value in by_round]
@@ -142,11 +140,11 @@ def _history_panel(
 
 
 def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: str) -> Chart:
-    """Return a measure by the number of trees that score, with its 95% intervals.
+    """Return a measure by the number of trees, with 95% intervals.
 
     Args:
         points: the number of trees, the mean, and the ends of its interval.
-        measure: its name.
+        measure: the name of the measure.
 
     """
     rows = [{"trees": n, "mean": mean, "low": low, "high": high} for n, mean, low, high in points]
@@ -167,11 +165,11 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
     return themed(alt.layer(*layers).properties(height=HEIGHT, title=title))
 
 
-PARAMETER_ROW = 22  # pixels from one parameter to the next
+PARAMETER_ROW = 22  # pixels per parameter
 
 
 def tuning_chart(tuning: Tuning) -> Chart:
-    """Return the first measure of each trial with the best so far; below, what each parameter explains."""
+    """Return the first measure of each trial and the best so far, above the importance of each parameter."""
     measure = next(iter(tuning.best.means))
     title = alt.TitleParams(f"{len(tuning.trials):,} trials")
     trials = _trials(tuning, measure)
@@ -212,7 +210,7 @@ def _parameter_importance(tuning: Tuning, measure: str) -> Chart:
 
 
 def agreement_chart(agreement: Agreement) -> Chart:
-    """Return the share of documents that both objectives move the same way ([S] fig. 2)."""
+    """Return the share of documents that both objectives move in the same direction ([S] fig. 2)."""
     known = {name: column for name, column in agreement.columns().items() if not np.isnan(column).all()}
     lines = lines_by_iteration(agreement.iterations, known, "documents")
     lines.encoding.y.scale = alt.Scale(zero=False)
@@ -220,7 +218,7 @@ def agreement_chart(agreement: Agreement) -> Chart:
 
 
 def rank_changes_chart(changes: RankChanges) -> Chart:
-    """Ranks with another document than at the look before, of all and of the first ([S] fig. 4)."""
+    """Return the share of ranks whose document changed, over all ranks and the top ([S] fig. 4)."""
     lines = lines_by_iteration(changes.iterations, changes.columns(), "ranks with another document")
     shares = f"{changes.everywhere[-1]:.1%} of all and {changes.top[-1]:.1%} of the top {changes.k}"
     title = alt.TitleParams(f"Ranks that changed: {shares} in the last round")
@@ -228,7 +226,7 @@ def rank_changes_chart(changes: RankChanges) -> Chart:
 
 
 def line_search_chart(weights: LineSearchWeights) -> Chart:
-    """α by tree, with the 1 of a tree that is taken as it is ([W] fig. 4)."""
+    """Return α by tree, with a line at 1, where a tree is taken unchanged ([W] fig. 4)."""
     lines = lines_by_iteration(weights.iterations, weights.columns(), "α, weight of the tree", is_share=False)
     one = chart_of([{"value": 1.0}]).mark_rule(style="quiet").encode(y="value:Q")
     n, median = len(weights.weights), float(np.median(weights.weights))
@@ -240,11 +238,11 @@ SHARES_WIDTH = 330
 
 
 def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
-    """Left the shares of Σ|λ|, right those of the net λ ([S] fig. 3(a)); bars where there is one iteration only.
+    """Return the shares of Σ|λ| (left) and of the net λ (right) ([S] fig. 3(a)), as bars for a single iteration.
 
     Args:
-        shares: what was seen.
-        of: what to call the documents whose λ these are; their labels by default.
+        shares: the recorded shares.
+        of: the name of the documents whose λ these are; their labels by default.
 
     """
     panels = [
@@ -271,11 +269,11 @@ def _shares_panel(shares: LambdaShares, values: Floats, name: str) -> Chart:
 
 
 PANEL_WIDTH = 360
-MOST_DIRECTIONS = 500  # drawn for each step; the shares above them are of all
+MOST_DIRECTIONS = 500  # points drawn for each step; the shares above them include all directions
 
 
 def optimality_chart(optimality: Optimality) -> Chart:
-    """Left: the change of the measure in each direction, by step. Right: the measure around single weights."""
+    """Return the change of the measure in each direction by step (left), and around single weights (right)."""
     return themed(
         alt.hconcat(_direction_panel(optimality), _weight_panel(optimality))
         if len(optimality.curves)
@@ -294,7 +292,7 @@ def _direction_panel(optimality: Optimality) -> Chart:
         for step, share in zip(optimality.steps, optimality.falling_share.tolist(), strict=True)
     ]
     x = alt.X("step:O", sort=None, title="step, as a share of |w|", axis=alt.Axis(labelAngle=0))
-    y = alt.Y("change:Q", title=f"change of {optimality.measure}")
+    y = alt.Y("change:Q", title=f"change in {optimality.measure}")
     points = chart_of(rows).mark_tick(opacity=0.35, width={"band": 0.5}, thickness=1.5).encode(
         x, y, tooltip=[alt.Tooltip("change:Q", format="+.4f")]
     )  # fmt: skip

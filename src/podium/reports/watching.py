@@ -1,4 +1,4 @@
-"""The curve of a training run in a terminal, drawn while the model is trained."""
+"""A plot of the validation measure in the terminal during training."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 
-# Unicode's braille patterns: 2 × 4 dots a character, a bit for each, from top to bottom of the left and right column.
+# Unicode's braille patterns have 2 × 4 dots per character, a bit for each: the left column, then the right, top down.
 FIRST_PATTERN = 0x2800
 BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def curve(values: Sequence[float], width: int, height: int) -> str:
-    """Return a line through the values in braille dots: `height` lines of text with `width` characters.
+    """Return a line through the values in braille dots, as `height` lines of text with `width` characters.
 
     The lowest value is at the bottom, the highest at the top. If there are more values than columns of dots, a column
-    reaches from the lowest to the highest of its values. Values that are not finite leave a gap.
+    spans its lowest to its highest value. Values that are not finite leave a gap.
 
     Example:
         >>> from podium.reports.watching import curve
@@ -49,14 +49,14 @@ def curve(values: Sequence[float], width: int, height: int) -> str:
         shares = (finite.max() / 2 - halves) / span if span > 0 else 0.5 + 0 * heights
         rows = (4 * height - 1) * shares
         for column, (top, bottom) in enumerate(_reaches(rows, 2 * width)):
-            if top <= bottom:  # not where a value is missing
+            if top <= bottom:  # false if a value is missing
                 dots[round(top) : round(bottom) + 1, column] = True
     codes = FIRST_PATTERN + (dots.reshape(height, 4, width, 2) * BITS[None, :, None, :]).sum(axis=(1, 3))
     return "\n".join("".join(map(chr, line)) for line in codes.tolist())
 
 
 def _reaches(rows: Floats, n_columns: int) -> list[tuple[float, float]]:
-    """Return the ends of the line in each column of dots, without what its neighbour covers."""
+    """Return the ends of the line in each column of dots, without the part that its neighbour covers."""
     n = len(rows)
     if n <= n_columns:
         columns = np.linspace(0, n - 1, n_columns) if n > 1 else np.zeros(1)
@@ -68,7 +68,7 @@ def _reaches(rows: Floats, n_columns: int) -> list[tuple[float, float]]:
 
 
 def _joined(before: float, value: float) -> tuple[float, float]:
-    """Return a column that starts half way between the previous value and its own."""
+    """Return a column that starts halfway between the previous value and its own."""
     if abs(value - before) <= 1 or np.isnan(before):
         return value, value
     middle = before + (1 if value > before else -1)
@@ -81,17 +81,17 @@ def _touching(before: tuple[float, float], one: tuple[float, float]) -> tuple[fl
     return min(top, before[1] + 1), max(bottom, before[0] - 1)
 
 
-PAUSE = 0.2  # seconds from one picture to the next, at least
-COST = 100  # times as long as it took to draw: 1% of the time of training, at most
-WIDEST, HIGHEST = 100, 12  # characters of the curve
+PAUSE = 0.2  # minimum seconds between drawings
+COST = 100  # wait this many times as long as the last drawing took, so that drawing takes at most 1% of the time
+WIDEST, HIGHEST = 100, 12  # maximum size of the curve in characters
 
 
 class Measured(Protocol):
-    """What an observer hears of a round, a step or an epoch."""
+    """The facts about a round, step or epoch that an observer receives."""
 
     @property
     def iteration(self) -> int:
-        """From 0."""
+        """The iteration, counted from 0."""
 
     @property
     def means(self) -> dict[str, float]:
@@ -99,11 +99,11 @@ class Measured(Protocol):
 
     @property
     def best_iteration(self) -> int | None:
-        """The best so far."""
+        """The best iteration so far."""
 
 
 class Picture:
-    """The curve of what was measured so far, as rich draws it: as wide as the terminal is at that moment."""
+    """A renderable of rich that plots the values so far, as wide as the terminal."""
 
     def __init__(self, total: int | None = None) -> None:
         self.total, self.name, self.first = total, "", 0
@@ -113,7 +113,7 @@ class Picture:
         self.seconds = 0.0
 
     def add(self, round_: Measured) -> None:
-        """Take in a round; the first of its means is drawn, the others are written below."""
+        """Add a round; the plot shows its first mean, and text below it the others."""
         (self.name, value), *others = round_.means.items()
         if not self.values:
             self.first = round_.iteration
@@ -121,7 +121,7 @@ class Picture:
         self.others, self.best = dict(others), round_.best_iteration
 
     def text(self, width: int, height: int) -> str:
-        """Return the picture in `width` columns and at most `height` lines."""
+        """Return the plot in `width` columns and at most `height` lines."""
         low, high = (f"{end:.4f}" for end in (min(self.values), max(self.values)))
         margin = max(len(low), len(high))
         inner = max(min(width - margin - 2, WIDEST), 4)
@@ -134,7 +134,7 @@ class Picture:
         return "\n".join([self.name[:width], *drawn, self._words()[:width], *([others[:width]] if others else [])])
 
     def _words(self) -> str:
-        """Return the round, the values and the time, in one line."""
+        """Return the round, the values and the time as one line."""
         of = "" if self.total is None else f" of {self.total}"
         words = [f"round {self.first + len(self.values)}{of}", f"now {self.values[-1]:.4f}"]
         if self.best is not None and self.best >= self.first:
@@ -148,13 +148,13 @@ class Picture:
 
 
 class Watch:
-    """An observer of training that draws the curve of the validation data in the terminal, on standard error.
+    """An observer that plots the validation measure in the terminal during training.
 
-    Any estimator with `observers` takes it. It draws a few times a second, for at most 1% of the time, and leaves the
-    last picture. If standard error is not a terminal that can show a curve, it draws nothing.
+    Any estimator whose `fit` has `observers` accepts it. It draws on standard error a few times a second, taking at
+    most 1% of the time, and leaves the last plot. If standard error is not a suitable terminal, it draws nothing.
 
     Args:
-        total: the largest number of rounds, to show with the current one.
+        total: the maximum number of rounds, to show next to the current one.
 
     Example:
         >>> import podium
@@ -167,7 +167,7 @@ class Watch:
 
     """
 
-    needs_arrays = False  # of a `podium.boosting.Round`
+    needs_arrays = False  # it does not read the arrays of a `podium.boosting.Round`
 
     def __init__(self, total: int | None = None) -> None:
         require_whole("total", total, 1, optional=True)
@@ -177,15 +177,15 @@ class Watch:
         self._draws = can_draw()
 
     def __call__(self, round_: Measured) -> None:
-        """Hear of a round, and draw if it is time."""
+        """Add a round, and draw if enough time has passed."""
         if not round_.means:
-            raise DataError("there is nothing to watch: nothing is measured without validation data; give valid=…")
+            raise DataError("Watch needs validation data: pass valid=…")
         self.picture.add(round_)
         if self._draws and time.perf_counter() >= self._due:
             self._draw()
 
     def _draw(self) -> None:
-        if self._live is None:  # not earlier: the bar of what comes before training would be in the way
+        if self._live is None:  # not earlier: the progress bar of binning would be in the way
             self._live = _new_live()
             self._live.start()
         before = time.perf_counter()
@@ -210,7 +210,7 @@ def _new_live() -> Any:
     from rich.console import Console
     from rich.live import Live
 
-    # What is written to standard output meanwhile stays there, unless it would overwrite the picture.
+    # Leave standard output alone, unless it is the same terminal and would overwrite the plot.
     return Live(
         console=Console(stderr=True, highlight=False), auto_refresh=False, redirect_stdout=sys.stdout.isatty(),
         vertical_overflow="crop",
@@ -218,7 +218,7 @@ def _new_live() -> Any:
 
 
 def can_draw() -> bool:
-    """Return whether standard error is a terminal that can go back over what it shows, and has braille patterns."""
+    """Return whether standard error is a terminal that can move the cursor and show braille patterns."""
     if not sys.stderr.isatty():
         return False
     from rich.console import Console

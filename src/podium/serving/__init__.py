@@ -1,5 +1,5 @@
 """The HTTP service: models that rank documents for other programs (extra `serve`).
 
-`podium.serving.app.Service` is the application, `podium.serving.running.run_service` runs it. Nothing is imported
-here: a worker sets up the folder for its counts before it imports the rest.
+`podium.serving.app.Service` is the application, and `podium.serving.running.run_service` runs it. This module imports
+nothing: a worker must set up the folder for its metrics before it imports prometheus_client.
 """

@@ -1,4 +1,4 @@
-"""The application: paths, what is checked before them, and what is logged and counted after them."""
+"""The ASGI application: its paths, the checks before each request, and the log and metrics after it."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ from podium.serving.searching import PipelineRegistry, SearchAnswer, SearchReque
 from podium.serving.settings import Settings
 
 JSON = "application/json"
-IN_THREAD = 1 << 20  # bytes: larger bodies are ranked in a thread, so that they do not hold up other requests
+IN_THREAD = 1 << 20  # bytes: larger bodies are ranked in a thread, so that they do not block other requests
 OPEN = frozenset({"/", "/ranking", "/docs", "/health", "/ready"})  # paths that need no token
 PATHS = OPEN | {"/rank", "/explain", "/search", "/events", "/models", "/metrics", "/openapi.json"}
 SENTENCES = {
-    404: "there is nothing at this path; GET /openapi.json lists all paths",
-    405: "this path does not take this method",
+    404: "this path does not exist; GET /openapi.json lists all paths",
+    405: "this path does not support this method",
     413: "the request is too large",
 }
-NO_SNIFFING = {"x-content-type-options": "nosniff"}  # answers hold text of documents, which may look like a page
+NO_SNIFFING = {"x-content-type-options": "nosniff"}  # responses contain text of documents, which may look like HTML
 AnyRequest = Request[Any, Any, Any]
 
 
 class Service:
-    """The application for any ASGI server; its models are loaded and warm when it is made.
+    """An ASGI application that loads and warms up its models when it is constructed.
 
     Attributes:
-        settings: of the service.
+        settings: the settings of the service.
         registry: the models.
         pipelines: the search pipelines.
-        metrics: what is counted.
-        clicks: the click log, if there is one.
-        ranker: makes the answers to rank and explain.
-        searcher: makes the answers to search.
+        metrics: the metrics for Prometheus.
+        clicks: the click log, or None.
+        ranker: answers requests to rank and explain.
+        searcher: answers requests to search.
 
     """
 
@@ -87,7 +87,7 @@ class Service:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request: check the token, pass it on, count and log it."""
+        """Check the token of a request, answer it, and record it in the log and the metrics."""
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
@@ -105,7 +105,7 @@ class Service:
             if self._may_call(scope, path):
                 await self._app(scope, receive, noted_send)
             else:
-                response = _error(401, "this path needs the header 'Authorization: Bearer TOKEN'")
+                response = _error(401, "this path requires the header 'Authorization: Bearer TOKEN'")
                 response.headers["www-authenticate"] = "Bearer"
                 await response.to_asgi_response(None, Request(scope))(scope, receive, noted_send)
         finally:
@@ -118,11 +118,11 @@ class Service:
                 log("request", method=scope["method"], path=shown, status=status, ms=round(1000 * seconds, 3))
 
     def document(self) -> dict[str, Any]:
-        """Return the OpenAPI document, exact for the models that are served now."""
+        """Return the OpenAPI document for the models that are being served now."""
         return openapi(self._paths, self.settings, self.registry)
 
     def reload(self, everything: bool = False) -> None:
-        """Load models and pipelines whose files have changed, or all."""
+        """Reload models and pipelines whose files have changed, or all of them."""
         self.registry.reload(everything)
         self.pipelines.reload(everything)
 
@@ -131,9 +131,9 @@ class Service:
         return self._app.openapi_schema.to_schema()
 
     async def body_of(self, request: AnyRequest) -> bytes:
-        """Return the body of a request if it is JSON, not too large, and arrives in time."""
+        """Return the body of a request; refuse it unless it is JSON, within the limit, and arrives in time."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-            raise Refused(415, "give the body as JSON, with the header 'Content-Type: application/json'")
+            raise Refused(415, "the body must be JSON: send the header 'Content-Type: application/json'")
         limits = self.settings.limits
         try:
             async with asyncio.timeout(limits.seconds):
@@ -143,10 +143,10 @@ class Service:
         except HTTPException as error:
             if error.status_code == 413:
                 raise Refused(413, f"the body is larger than the limit of {limits.body_bytes} bytes") from None
-            raise Refused(400, "the body ended before its announced length") from None
+            raise Refused(400, "the body is shorter than its Content-Length") from None
 
     async def in_time(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a slow function in a thread; a client waits no longer than the limit."""
+        """Call a slow function in a thread, and refuse the request if it exceeds the time limit."""
         seconds = self.settings.limits.seconds
         try:
             return await asyncio.wait_for(asyncio.to_thread(function, *arguments), seconds)
@@ -154,7 +154,7 @@ class Service:
             raise Refused(503, f"the answer took longer than the limit of {seconds:g} seconds") from None
 
     def _may_call(self, scope: Scope, path: str) -> bool:
-        """Say whether a request has the token or needs none; comparing takes as long for any wrong token."""
+        """Return whether a request has the token or needs none; the comparison takes constant time."""
         if self._token is None or path in OPEN:
             return True
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
@@ -179,7 +179,7 @@ class Service:
 
 
 def _handlers(service: Service) -> list[Any]:
-    """Make the functions that answer each path."""
+    """Return the functions that answer each path."""
     settings, registry = service.settings, service.registry
     guarded: dict[str, Any] = {"security": [{"token": []}]} if settings.token is not None else {}
     for_all, for_guarded = _errors(405), _errors(*((401, 405) if guarded else (405,)))
@@ -211,15 +211,17 @@ def _handlers(service: Service) -> list[Any]:
     async def models() -> Description:
         return description(settings, registry, service.pipelines)
 
-    @get("/health", summary="Say that the process answers", responses=for_all)
+    @get("/health", summary="Check that the process is alive", responses=for_all)
     async def health() -> Health:
         return Health("alive")
 
-    @get("/ready", summary="Say how many models are loaded and warm", responses=for_all)
+    @get("/ready", summary="Return the number of models that are loaded and ready", responses=for_all)
     async def ready() -> Ready:
         return Ready(len(registry.models), sorted(registry.refused))
 
-    @get("/metrics", summary="Numbers for Prometheus", media_type=MediaType.TEXT, responses=for_guarded, **guarded)
+    @get(
+        "/metrics", summary="Return metrics for Prometheus", media_type=MediaType.TEXT, responses=for_guarded, **guarded
+    )
     async def metrics() -> Response[str]:
         return Response(service.metrics.text().decode(), media_type="text/plain; version=0.0.4")
 
@@ -245,7 +247,7 @@ def _handlers(service: Service) -> list[Any]:
 
 
 def _search_handlers(service: Service, for_guarded: Any, for_bodies: Any, guarded: dict[str, Any]) -> list[Any]:
-    """Make the functions that search."""
+    """Return the functions that answer searches."""
 
     @post("/search", status_code=200, summary="Search documents", responses=for_bodies, **guarded)
     async def search(request: AnyRequest) -> Response[SearchAnswer]:
@@ -253,7 +255,7 @@ def _search_handlers(service: Service, for_guarded: Any, for_bodies: Any, guarde
         return Response(answer, headers=NO_SNIFFING)
 
     @get(
-        "/search", summary="Search documents by parameters", responses=for_guarded | _errors(400, 404, 422, 503),
+        "/search", summary="Search documents with URL parameters", responses=for_guarded | _errors(400, 404, 422, 503),
         **guarded,
     )  # fmt: skip
     async def search_by_parameters(request: AnyRequest) -> Response[SearchAnswer]:
@@ -270,22 +272,22 @@ def _errors(*statuses: int) -> dict[int, ResponseSpec]:
 
 
 class _DocsPage(OpenAPIRenderPlugin):
-    """The page about the paths. Litestar's own pages load their scripts from other hosts; this one works offline."""
+    """The page that documents the paths. It works offline, while Litestar's own load scripts from other hosts."""
 
     def render(self, request: AnyRequest, openapi_schema: dict[str, Any]) -> bytes:
-        """Return the page, which asks for /openapi.json itself: a browser cannot send a token when it opens a page."""
+        """Return the page. It fetches /openapi.json by itself: a browser cannot send a token when it opens a page."""
         return DOCS_PAGE
 
 
 class _Document(OpenAPIRenderPlugin):
-    """The document under /docs, where Litestar expects it: the same as /openapi.json."""
+    """The OpenAPI document below /docs, where Litestar expects it; the same as /openapi.json."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(path="/openapi.json", media_type=MediaType.JSON)
         self._service = service
 
     def render(self, request: AnyRequest, openapi_schema: dict[str, Any]) -> bytes:
-        """Return the document as JSON."""
+        """Return the OpenAPI document as JSON."""
         return self.render_json(request, self._service.document())
 
 
@@ -308,17 +310,17 @@ def _error(status: int, sentence: str, headers: dict[str, str] | None = None) ->
 
 
 def _on_refused(_: AnyRequest, error: Refused) -> Response[ErrorAnswer]:
-    # The rest of a body that came too slowly would be read as the next request.
+    # Otherwise the rest of a body that arrived too late would be read as the next request.
     return _error(error.status, error.sentence, {"connection": "close"} if error.status == 408 else None)
 
 
 def _on_http_error(_: AnyRequest, error: HTTPException) -> Response[ErrorAnswer]:
-    """Answer what Litestar refuses: unknown paths and methods."""
-    sentence = SENTENCES.get(error.status_code, "the request cannot be answered")
+    """Answer requests that Litestar refuses, such as unknown paths and methods."""
+    sentence = SENTENCES.get(error.status_code, "the request is invalid")
     return _error(error.status_code, sentence, dict(error.headers or {}))
 
 
 def _on_failure(_: AnyRequest, error: Exception) -> Response[ErrorAnswer]:
-    """Answer an error of Podium's own: the log gets its kind and place, the client neither."""
+    """Answer after an unexpected error: its type and place go to the log, not to the client."""
     log("failure", level="error", error=error)
-    return _error(500, "the service failed to answer; its log says more")
+    return _error(500, "the service failed to answer; see its log for details")

@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, and the way from a body to the rows of a model."""
+"""The bodies of requests and responses, and the conversion of documents to the rows of a model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from podium.data.schema import Schema
 Number = float | bool | None  # true is 1, false is 0, null is a missing value
 Value = float | bool | str | None  # text is the name of a category
 V = TypeVar("V")
-_EXACT = 2**53  # not every client can represent larger whole numbers
-# JSON does not tell 3.0 from 3, so both are accepted as whole numbers.
+_EXACT = 2**53  # clients that use doubles, such as JavaScript, cannot represent larger integers
+# JSON does not distinguish 3.0 from 3, so both are accepted as integers.
 Identifier = (
     Annotated[str, Meta(max_length=512)]
     | Annotated[int, Meta(ge=-_EXACT, le=_EXACT)]
@@ -30,7 +30,7 @@ Index = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, multiple_of=1)]
 
 
 class Refused(Exception):  # noqa: N818, it is an answer
-    """A request that gets an error as its answer.
+    """An error response.
 
     Attributes:
         status: the HTTP status.
@@ -44,13 +44,13 @@ class Refused(Exception):  # noqa: N818, it is an answer
 
 
 class ErrorAnswer(Struct):
-    """The body of every answer that is not a success."""
+    """The body of every error response."""
 
     error: str
 
 
 class _Options(Struct, forbid_unknown_fields=True):
-    """The fields of every request in addition to its documents."""
+    """The fields that all requests share."""
 
     ids: list[Identifier] | None = None
     k: Rank | None = None
@@ -61,34 +61,34 @@ class _Options(Struct, forbid_unknown_fields=True):
 
 
 class Query(_Options, Generic[V], kw_only=True):
-    """The documents of a query; `V` is the type of their values."""
+    """The documents of a query; `V` is the type of feature values."""
 
     documents: list[list[V] | dict[str, V]]
 
 
 class RankBody(_Options, Generic[V], kw_only=True):
-    """A request to rank one query, or several."""
+    """A request to rank one or several queries."""
 
     documents: list[list[V] | dict[str, V]] | UnsetType = UNSET
     queries: list[Query[V]] | UnsetType = UNSET
 
 
 class ExplainBody(Query[Value], kw_only=True):
-    """A request to explain a query; `pair` asks why the first of two documents, by index, is above the second."""
+    """A request to explain a ranking; `pair` holds the indices of two documents whose order to explain."""
 
     pair: Annotated[list[Index], Meta(min_length=2, max_length=2)] | None = None
 
 
 class RankedDocument(Struct, omit_defaults=True):
-    """A document in its place."""
+    """A document of a ranking."""
 
     index: int
     score: float
-    id: str | float | None = None  # a whole number stays one
+    id: str | float | None = None  # integers stay integers
 
 
 class RankAnswer(Struct, omit_defaults=True):
-    """The answer to a query; with a click log, `id` is what clicks on the ranking refer to."""
+    """The ranking of one query; with a click log, clicks refer to it by `id`."""
 
     model: str
     ranking: list[RankedDocument]
@@ -96,22 +96,22 @@ class RankAnswer(Struct, omit_defaults=True):
 
 
 class RankAnswers(Struct):
-    """The answers to several queries, in their order."""
+    """The rankings of several queries, in the order of the request."""
 
     queries: list[RankAnswer]
 
 
 class ExplainedDocument(Struct, omit_defaults=True):
-    """A document in its place, with the contribution of each feature to its score, in the order of `features`."""
+    """A document of a ranking, with the contribution of each of `features` to its score."""
 
     index: int
     score: float
     contributions: list[float]
-    id: str | float | None = None  # a whole number stays one
+    id: str | float | None = None  # integers stay integers
 
 
 class FeatureOfPair(Struct):
-    """The values of a feature in two documents, its contributions to their scores, and the difference of these."""
+    """A feature of two documents: its values, its contributions to the scores, and their difference."""
 
     feature: str
     values: tuple[float | str | None, float | str | None]
@@ -120,7 +120,7 @@ class FeatureOfPair(Struct):
 
 
 class Why(Struct):
-    """Why one document is above another: the differences, largest first, sum to the difference of the scores."""
+    """Why one document ranks above another: differences, largest first, that sum to the difference of the scores."""
 
     above: int
     below: int
@@ -145,17 +145,17 @@ _EXPLAINED = msgspec.json.Decoder(ExplainBody)
 
 
 def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]], bool]:
-    """Return the queries of a request to rank, and whether the request has a list of queries."""
+    """Return the queries of a request to rank, and whether the request contains a list of queries."""
     request: RankBody[Any] = decode(_VALUES if has_categories else _NUMBERS, body)
     if request.queries is not UNSET:
         extra = [name for name in OPTIONS if getattr(request, name) is not None]
         if request.documents is not UNSET:
-            raise Refused(400, "the body has both documents and queries: give one of them")
+            raise Refused(400, "the body has both documents and queries: send only one of them")
         if extra:
-            raise Refused(400, f"the body has {extra[0]} beside queries: give it in each query")
+            raise Refused(400, f"the body has {extra[0]} next to queries: move it into each query")
         return request.queries, True
     if request.documents is UNSET:
-        raise Refused(400, "the body has neither documents nor queries")
+        raise Refused(400, "the body has neither documents nor queries: send one of them")
     options = {name: getattr(request, name) for name in OPTIONS}
     return [Query(**options, documents=request.documents)], False
 
@@ -167,36 +167,41 @@ def decode_explain(body: bytes) -> ExplainBody:
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """Decode a body, or refuse it with the reason."""
+    """Decode a body; refuse it with the reason if it is invalid."""
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError as error:  # says what was expected, what came and where, never a value
-        raise Refused(400, f"the body does not fit: {_plain(str(error))}") from None
+    except msgspec.ValidationError as error:  # states what was expected and where, but never repeats a value
+        raise Refused(400, f"the body is invalid: {_plain(str(error))}") from None
     except RecursionError:
         raise Refused(400, "the body is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else _plain(str(error))
         raise Refused(
-            400, f"the body is not JSON (which has no NaN and no Infinity; null is a missing value): {reason}"
+            400, f"the body is not valid JSON (NaN and Infinity are not allowed; use null for missing values): {reason}"
         ) from None
 
 
 def _plain(message: str) -> str:
-    """Drop code marks from a message."""
     return message.replace("`", "")[:300]
 
 
 class Matcher:
-    """Turns documents, lists of values or values by name, into float32 rows in the encoding of a model.
+    """Converts documents (lists of values, or values by name) to float32 rows in the encoding of a model.
 
-    Every feature must be given: null is a missing value. A category unknown to the model counts as missing.
+    Every feature must be present; null is a missing value. A category that the model does not know counts as missing.
+
+    Args:
+        schema: the features of the model.
+        absent: what to send for a feature that a document lacks, for an error message: null, or 0 if the model was
+            trained on data where absent features are zero.
 
     >>> Matcher(Schema(2, ("bm25", "age"))).rows([{"age": None, "bm25": 1.5}]).tolist()
     [[1.5, nan]]
+
     """
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, absent: str = "null") -> None:
+        self.schema, self._absent = schema, absent
         names = schema.names
         self._places = None if names is None else {name: k for k, name in enumerate(names)}
         self._pick: Callable[[dict[str, Any]], tuple[Any, ...]] | None = None
@@ -207,7 +212,7 @@ class Matcher:
             self._pick = itemgetter(*names)
 
     def rows(self, documents: Sequence[list[Any] | dict[str, Any]], *, has_text: bool = True) -> Float32s:
-        """Return a row for each document. `has_text`: whether values may be text."""
+        """Return a row for each document; `has_text` says whether values may be text."""
         lists = [self._values(number, document) for number, document in enumerate(documents)]
         if not lists:
             return np.empty((0, self.schema.n_features), np.float32)
@@ -223,26 +228,28 @@ class Matcher:
         n_features = self.schema.n_features
         if type(document) is list:
             if len(document) != n_features:
-                raise Refused(422, f"document {number} has {len(document)} values, but the model takes {n_features}")
+                raise Refused(422, f"document {number} has {len(document)} values, but the model expects {n_features}")
             return document
         assert isinstance(document, dict)
         if self._pick is None or self._places is None:
-            raise Refused(422, f"the model has no feature names: give each document as a list of {n_features} numbers")
+            raise Refused(422, f"the model has no feature names: send each document as a list of {n_features} numbers")
         try:
             values = self._pick(document)
         except KeyError as error:
             name = error.args[0]
-            raise Refused(422, f"document {number} lacks the feature {name!r}; null is a missing value") from None
+            raise Refused(
+                422, f"document {number} lacks the feature {name!r}: send {self._absent} if it is missing"
+            ) from None
         if len(document) != len(self._places):
             unknown = next(name for name in document if name not in self._places)
             hint = did_you_mean(unknown, self._places)
             raise Refused(
-                422, f"document {number} has the feature {unknown[:80]!r}, which the model does not know{hint}"
+                422, f"document {number} has the feature {unknown[:80]!r}, but the model has no such feature{hint}"
             )
         return values
 
     def _encoded(self, lists: list[Sequence[Any]]) -> Float32s:
-        """Make rows with the codes of categories, and with the shifts that the model subtracts from features."""
+        """Return rows with categories replaced by their codes and features shifted as in the model's training data."""
         rows = np.empty((len(lists), self.schema.n_features), np.float32)
         for feature, column in enumerate(zip(*lists, strict=True)):
             names = self.schema.encoding.categories.get(feature)
@@ -256,19 +263,19 @@ class Matcher:
         return rows
 
     def _finite(self, rows: Float32s) -> Float32s:
-        """Return the rows if no number is beyond float32."""
+        """Return the rows; refuse numbers that overflow float32."""
         beyond = np.isinf(rows)
         if beyond.any():
             document, feature = np.argwhere(beyond)[0]
-            raise Refused(422, f"document {document}: the value of {self._shown(feature)} is too large")
+            raise Refused(422, f"document {document}: the value of {self._shown(feature)} is too large for float32")
         return rows
 
     def _refuse_text(self, lists: Sequence[Sequence[Any]], first: int = 0) -> None:
-        """Raise if a numeric feature has text; `first` is the index of the first feature in the lists."""
+        """Refuse text in numeric features; `first` is the index of the first feature in the lists."""
         for number, values in enumerate(lists):
             for feature, value in enumerate(values, first):
                 if isinstance(value, str):
-                    raise Refused(422, f"document {number}: {self._shown(feature)} holds numbers, and text was given")
+                    raise Refused(422, f"document {number}: {self._shown(feature)} must be a number, but got text")
 
     def _shown(self, feature: int) -> str:
         names = self.schema.names

@@ -1,4 +1,4 @@
-"""Clicks: the features that the service computes itself, what it showed, and the events that clients send."""
+"""The live click log: features that the service computes, rankings that it shows, events that clients send."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from podium.serving.settings import Settings
 
 Name = Annotated[str, Meta(min_length=1, max_length=512)]
 FieldValue = str | int | float | bool | list[str | float] | None
-NO_FEATURES = ("count(impression, by=all)",)  # a log without features still follows its rankings
+NO_FEATURES = ("count(impression, by=all)",)  # a log needs at least one feature to keep track of its rankings
 
 
 class NamedValue(Struct):
-    """A field of an item, of a shown document or of an event."""
+    """A field of a document or an event."""
 
     name: Name
     value: FieldValue
@@ -37,7 +37,7 @@ class ShownItem(Struct):
 
 
 class _Event(Struct, tag_field="event", omit_defaults=True, kw_only=True):
-    """Metarank's event; the time at which it arrives counts, that of the client is kept in the log."""
+    """An event in Metarank's format. Its time is when it arrives; the log also keeps the client's time."""
 
     id: Annotated[str, Meta(max_length=512)] | None = None
     timestamp: str | int | float | None = None
@@ -45,7 +45,7 @@ class _Event(Struct, tag_field="event", omit_defaults=True, kw_only=True):
 
 
 class RankingEvent(_Event, tag="ranking", kw_only=True):
-    """A ranking that the client showed; `POST /rank` adds its own."""
+    """A ranking that the client showed. Rankings of `POST /rank` are logged without it."""
 
     id: Name
     items: list[ShownItem]
@@ -54,7 +54,7 @@ class RankingEvent(_Event, tag="ranking", kw_only=True):
 
 
 class InteractionEvent(_Event, tag="interaction", kw_only=True):
-    """A click, or any other type of event; the field `dwell` of a click has seconds."""
+    """A click or another interaction; the field `dwell` of a click is a time in seconds."""
 
     type: Name
     item: Name
@@ -64,7 +64,7 @@ class InteractionEvent(_Event, tag="interaction", kw_only=True):
 
 
 class ItemEvent(_Event, tag="item", kw_only=True):
-    """The fields of a document from now on."""
+    """New values of a document's fields."""
 
     item: Name
 
@@ -76,7 +76,10 @@ class EventsBody(Struct, forbid_unknown_fields=True):
 
 
 class Accepted(Struct):
-    """The events are on the disk; `ignored` of them are clicks on what no known ranking shows, or repeated clicks."""
+    """The response to events once they are on disk.
+
+    `ignored` counts repeated clicks, and clicks on documents that no known ranking shows.
+    """
 
     accepted: int
     ignored: int
@@ -86,7 +89,7 @@ _DECODER = msgspec.json.Decoder(EventsBody)
 
 
 def click_features(names: Iterable[str] | None) -> list[str]:
-    """Return the features of a model that the service computes: those whose names are texts of click features.
+    """Return the features that the service computes itself: those whose names are click features.
 
     >>> click_features(["bm25", "rate(click, by=document)"])
     ['rate(click, by=document)']
@@ -102,7 +105,7 @@ def _is_click_feature(name: str) -> bool:
 
 
 class Clicks:
-    """The live log of a service.
+    """The live click log of a service.
 
     Attributes:
         live: the log and the state of the features.
@@ -117,26 +120,26 @@ class Clicks:
         self.live = LiveLog(settings.clicks, self._features or NO_FEATURES)
 
     def add(self, body: bytes) -> Accepted:
-        """Add the events of a request; they are on the disk when this returns."""
+        """Add the events of a request to the log, and return once they are on disk."""
         request: EventsBody = decode(_DECODER, body)
         if len(request.events) > self._limits.documents:
             raise Refused(
-                413, f"the request has {len(request.events)} events, and the limit is {self._limits.documents}"
+                413, f"the request has {len(request.events)} events, but the limit is {self._limits.documents}"
             )
         try:
             ignored = self.live.add([msgspec.to_builtins(event) for event in request.events])
         except DataError as error:
             raise Refused(422, str(error)) from None
         except OSError:
-            raise Refused(503, "the events could not be written, and none was accepted") from None
+            raise Refused(503, "the events could not be written; none of them was accepted") from None
         return Accepted(len(request.events), ignored)
 
     def completed(self, now: int, query: Query[Any], model: ServedModel) -> list[Any]:
-        """Return the documents of a query with the features that the service computes."""
+        """Return the documents of a query, completed with the features that the service computes."""
         computed = click_features(model.model.feature_names)
         unknown = [name for name in computed if name not in self._features]
         if unknown:
-            raise Refused(503, f"the service does not keep the feature {unknown[0]!r} yet: it must be restarted")
+            raise Refused(503, f"the service does not compute the feature {unknown[0]!r} yet: restart it")
         ids = self._ids(query)
         if not computed:
             return query.documents
@@ -146,17 +149,17 @@ class Clicks:
         documents = []
         for number, (document, row) in enumerate(zip(query.documents, lists, strict=True)):
             if not isinstance(document, dict):
-                raise Refused(422, f"document {number}: give values by name, since the service adds features")
+                raise Refused(422, f"document {number}: send values by name, because the service adds features")
             given = next((name for name in computed if name in document), None)
             if given is not None:
-                raise Refused(422, f"document {number} has the feature {given!r}, which the service computes")
+                raise Refused(422, f"document {number}: omit the feature {given!r}, which the service computes itself")
             documents.append(document | dict(zip(computed, row, strict=True)))
         return documents
 
     def show(
         self, now: int, query: Query[Any], model: ServedModel, documents: list[Any], scores: Any, order: Any
     ) -> str:
-        """Log what is shown, with its features and scores, and return the id of the ranking."""
+        """Log a ranking with its features and scores, and return its id."""
         ranking, ids = uuid.uuid4().hex, self._ids(query)
         shown = order[: len(order) if query.k is None else int(query.k)].tolist()
         names = model.model.feature_names
@@ -175,10 +178,10 @@ class Clicks:
 
     def _ids(self, query: Query[Any]) -> Sequence[str]:
         if query.ids is None:
-            raise Refused(422, "give ids: the service logs what it shows")
+            raise Refused(422, "ids are missing: the service needs them for its click log")
         ids = list(map(_text, query.ids))
         if "" in ids or len(set(ids)) < len(ids):
-            raise Refused(422, "ids must not be empty, and must differ: the service logs what it shows")
+            raise Refused(422, "ids must be distinct and not empty: the service needs them for its click log")
         return ids
 
 
@@ -187,5 +190,5 @@ def _names(query: Query[Any]) -> dict[str, str | None]:
 
 
 def _text(value: str | float | None) -> str:
-    """Return an identifier as text; 3.0 and 3 are the same."""
+    """Return an identifier as text, with 3.0 and 3 as the same one."""
     return "" if value is None else value if isinstance(value, str) else str(int(value))

@@ -1,4 +1,4 @@
-"""What a service says about itself: its models, the OpenAPI document, and the two pages."""
+"""Descriptions of a service: its models, the OpenAPI document and the HTML pages."""
 
 from __future__ import annotations
 
@@ -23,54 +23,54 @@ from podium.serving.settings import Settings
 
 LARGEST = float(np.finfo(np.float32).max)
 REASONS = {
-    400: "The body is not JSON, or the body or the parameters do not have the form described here.",
+    400: "The body is not JSON, or the body or parameters do not match the schema.",
     401: "The token is missing or wrong.",
-    404: "There is no such model or pipeline.",
-    405: "The path does not take this method.",
+    404: "The model or pipeline does not exist.",
+    405: "The path does not support this method.",
     408: "The body did not arrive in time.",
-    413: "The body, or the number of documents, is above the limit.",
-    415: "The body is not announced as JSON.",
-    422: "The form is right, but the parts do not fit together or the model, for example too few ids.",
-    503: "The answer took too long, or the model's file could not be loaded.",
+    413: "The size of the body or the number of documents exceeds the limit.",
+    415: "The Content-Type is not application/json.",
+    422: "The body matches the schema, but not the model, or its parts disagree (for example too few ids).",
+    503: "The request took too long, or the model's file could not be loaded.",
 }
 FIELDS = {
     "documents": "Lists of values in the order of the features, or values by feature name; null is a missing value.",
-    "ids": "An id for each document; the answer repeats it.",
+    "ids": "An id for each document, which the response repeats.",
     "k": "Return only the top documents.",
-    "model": "The model; the default, or the query's model in the split, if it is left out.",
-    "query": "The query, or its id; it decides the model if there is a split.",
-    "user": "Who asks, for click features.",
+    "model": "The model; by default the query's model in the split, or the default model.",
+    "query": "The query or its id, which selects the model if there is a split.",
+    "user": "The user, for click features.",
     "session": "The session, for click features.",
-    "pair": "The indices of two documents: also say why the first is above the second.",
-    "queries": "Several queries, in place of all other fields.",
+    "pair": "The indices of two documents: also explain why the first ranks above the second.",
+    "queries": "Several queries, instead of all other fields.",
 }
 SEARCH_FIELDS = {
     "query": "The text of the query.",
     "q": "The text of the query.",
-    "k": "How many documents to return, at most.",
-    "pipeline": "The search pipeline; the first if it is left out.",
+    "k": "The maximum number of documents to return.",
+    "pipeline": "The search pipeline; by default the first.",
     "features": "Also return the features of the documents.",
-    "compare": "Also return the ranking before the model, by the retrieval alone.",
-    "pair": "The ids of two documents: also say why the first is above the second.",
+    "compare": "Also return the ranking by retrieval alone, before the model.",
+    "pair": "The ids of two documents: also explain why the first ranks above the second.",
 }
 Json = dict[str, Any]
 
 
 class Health(Struct):
-    """The process answers."""
+    """The response of a process that is alive."""
 
     status: str
 
 
 class Ready(Struct):
-    """The number of models that are loaded and warm, and the names of those whose file could not be loaded."""
+    """The number of models that are loaded and ready, and the names of those that could not be loaded."""
 
     models: int
     refused: list[str]
 
 
 class ModelDescription(Struct):
-    """A model, without any path on the host; `example` has documents that it takes."""
+    """A model, without any path of the host; `example` holds documents that it accepts."""
 
     name: str
     kind: str
@@ -84,7 +84,7 @@ class ModelDescription(Struct):
 
 
 class Description(Struct):
-    """All models, and which of them answer a request that names none; and the search pipelines."""
+    """All models and search pipelines, and which models answer requests that do not name one."""
 
     default: str
     split: dict[str, float]
@@ -95,7 +95,7 @@ class Description(Struct):
 
 
 def description(settings: Settings, registry: Registry, pipelines: PipelineRegistry) -> Description:
-    """Return what clients may know about the models and pipelines."""
+    """Return the public description of the models and pipelines."""
     models = [_described(model) for model in registry.models.values()]
     return Description(
         settings.default, dict(settings.split), settings.shadow, sorted(registry.refused), models,
@@ -113,7 +113,7 @@ def _described(served: ServedModel) -> ModelDescription:
 
 
 def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
-    """Complete the document that Litestar made of the paths and answers with the bodies that the models take now."""
+    """Add the request bodies of the current models to the OpenAPI document that Litestar generates."""
     document = deepcopy(document)
     limits, models = settings.limits, registry.models.values()
     queries: Json = {"description": FIELDS["queries"], "type": "array", "items": _ref("Query")}
@@ -138,7 +138,7 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
 
 
 def _describe_events(document: Json) -> None:
-    """Add the body of /events."""
+    """Add the body of /events to the OpenAPI document."""
     _, schemas = msgspec.json.schema_components([EventsBody], ref_template="#/components/schemas/{name}")
     document["components"]["schemas"] |= schemas
     example = {"events": [{"event": "interaction", "type": "click", "ranking": "…", "item": "document 0"}]}
@@ -147,7 +147,7 @@ def _describe_events(document: Json) -> None:
 
 
 def _describe_search(document: Json) -> None:
-    """Add the body and the parameters of /search."""
+    """Add the body and the parameters of /search to the OpenAPI document."""
     _, components = msgspec.json.schema_components([SearchBody], ref_template="#/components/schemas/{name}")
     body = components["SearchBody"]
     for name, schema in body["properties"].items():
@@ -175,12 +175,12 @@ def _example(served: ServedModel, settings: Settings) -> Json:
 
 
 def _computed(served: ServedModel, settings: Settings) -> list[str]:
-    """Return the features that the service computes, and clients leave out."""
+    """Return the features that the service computes, so that clients omit them."""
     return [] if settings.clicks is None else click_features(served.model.feature_names)
 
 
 def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) -> Json:
-    """Describe a query for one model; only requests to the default model may leave out its name."""
+    """Return the schema of a query for one model; only requests to the default model may omit its name."""
     (identifier, rank), _ = msgspec.json.schema_components([Identifier, Rank])
     is_default = served.name == settings.default or served.name in settings.split
     computed = _computed(served, settings)
@@ -199,7 +199,7 @@ def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) ->
 
 
 def _document(schema: Schema, computed: list[str]) -> Json:
-    """Describe a document of a model: a list of values, or values by name without those that the service computes."""
+    """Return the schema of a document: a list of values, or values by name without those that the service computes."""
     number: Json = {"type": ["number", "boolean", "null"], "minimum": -LARGEST, "maximum": LARGEST}
     category: Json = {"type": ["string", "number", "boolean", "null"]}
     n, categories = schema.n_features, schema.encoding.categories
@@ -238,7 +238,7 @@ def _page(name: str) -> bytes:
 
 
 def page_headers(page: bytes) -> dict[str, str]:
-    """Return headers with which a browser runs no script and no style but the page's own, and asks no other host."""
+    """Return headers that restrict the browser to the page's own scripts and styles, and to this host."""
     hashes = {}
     for element in ("script", "style"):
         [inline] = re.findall(rf"<{element}>(.*?)</{element}>".encode(), page, re.DOTALL)

@@ -1,4 +1,4 @@
-"""The models of a service: loading, choosing one for a query, and replacing them while the service runs."""
+"""The models of a service: how they are loaded, chosen for a query, and replaced while the service runs."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ from podium.core.array_types import Float32s, Floats
 from podium.data import RankingData
 from podium.errors import DataError, PodiumError
 from podium.explain import Explanation, explain
-from podium.models import Combined, Ensemble, Model, load
+from podium.models import Combined, Ensemble, Model, load_model
 from podium.serving.bodies import Matcher, Refused
 from podium.serving.settings import SUFFIX, Settings, files_in
 
-WARM_UP = (1, 2, 100, 600)  # numbers of documents: each way to score has its own kernels
-N_EXAMPLES = 3  # documents of the example that the page shows
+WARM_UP = (1, 2, 100, 600)  # numbers of documents to score: different numbers use different kernels
+N_EXAMPLES = 3  # documents in the example that the page shows
 Signature = tuple[int, int, int, int]
 
 
 class ServedModel:
-    """A model that is ready to answer: no request compiles or prepares anything.
+    """A model that is ready to answer: no request has to compile or prepare anything.
 
     Attributes:
         name: the name that clients use.
         model: the model.
         digest: the model's digest.
-        matcher: turns documents into the model's rows.
-        loaded: the time of loading.
-        why_not_explained: why the model cannot attribute its scores to features; None if it can.
+        matcher: converts documents to the model's rows.
+        loaded: when the model was loaded.
+        why_not_explained: why the model's scores cannot be explained; None if they can.
 
     """
 
     def __init__(self, name: str, model: Model, max_features: int) -> None:
         if model.n_features > max_features:
-            raise DataError(f"the model has {model.n_features} features, and the limit is {max_features}")
+            raise DataError(f"the model has {model.n_features} features, but the limit is {max_features}")
         if isinstance(model, Combined) and not model.has_one_schema and any(part.encoding for part in model.parts):
-            raise DataError("the parts of the model encode their features in different ways, so it cannot be served")
+            raise DataError("the model cannot be served: its parts encode their features differently")
         self.name, self.model, self.digest = name, model, model.digest()
         self.loaded = datetime.now(UTC)
-        self.matcher = Matcher(model.schema)
+        is_zero = model.reading.get("absent") == "zero" or model.reading.get("sparse")
+        self.matcher = Matcher(model.schema, absent="0" if is_zero else "null")
         self._scorer = model.scorer(n_threads=1)
         self._normalize = model.reading.get("normalize")
         self._takes_arrays = model.has_one_schema and not model.encoding and self._normalize is None
@@ -57,17 +58,17 @@ class ServedModel:
         self.why_not_explained = self._warm_up_explaining()
 
     def scores(self, rows: Float32s) -> Floats:
-        """Score the documents of one query, normalised within the query if the model was trained that way."""
+        """Score the documents of one query, normalizing features within it if the model was trained that way."""
         if not len(rows):
             return np.empty(0)
         return self._scorer(rows if self._takes_arrays else self._data(rows))
 
     def explanation(self, rows: Float32s) -> Explanation:
-        """Attribute the scores of one query's documents to the features."""
+        """Explain the scores of one query's documents by the features."""
         return explain(self.model, rows if self._takes_arrays else self._data(rows), n_threads=1)
 
     def example(self) -> list[list[float | str]]:
-        """Make a few documents that the model takes: from its thresholds, so that the scores differ, and categories."""
+        """Return a few documents that the model accepts, made from its thresholds so that their scores differ."""
         model = self.model
         values: list[list[Any]] = [[0.0, 1.0, 2.0] for _ in range(model.n_features)]
         if isinstance(model, Ensemble):
@@ -103,7 +104,7 @@ class ServedModel:
 
 
 class Split:
-    """Shares of queries by model: the same query gets the same model in every worker and after every start.
+    """An assignment of queries to models: a query gets the same model in every worker and after every restart.
 
     >>> split = Split({"old": 0.9, "new": 0.1})
     >>> names = [split.model_of(query) for query in range(1000)]
@@ -119,7 +120,7 @@ class Split:
         ]
 
     def model_of(self, query: str | float) -> str:
-        """Return the model of a query, by a hash of its id as text."""
+        """Return the model of a query, chosen by a hash of its id as text."""
         text = str(int(query)) if isinstance(query, float) else str(query)
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         point = int.from_bytes(digest, "big") / 2**64
@@ -129,17 +130,17 @@ class Split:
 class Registry:
     """The models by name.
 
-    A new model replaces the old one in one step, once it is loaded and warm: a request sees one or the other. A file
-    that cannot be loaded is refused: the old model keeps answering, and the other models are not affected.
+    A new model replaces the old one atomically, once it is loaded and warm. If a file cannot be loaded, the old model
+    keeps answering, and other models are not affected.
 
     Args:
-        settings: of the service.
-        tell: called with an event and facts about it.
+        settings: the settings of the service.
+        tell: called with the name of an event and facts about it.
 
     Attributes:
-        models: by name; never changed in place, but replaced as a whole.
-        refused: the names of models whose file, as it is now, cannot be loaded; also replaced as a whole.
-        changes: the number of models replaced or added since the start.
+        models: the models by name. Requests read it without a lock, so it is replaced, never changed in place.
+        refused: the names of models whose current file cannot be loaded; replaced in the same way.
+        changes: the number of models added or replaced since the start.
 
     """
 
@@ -157,12 +158,12 @@ class Registry:
             if model is not None:
                 self.models = {**self.models, name: model}
         if not self.models:
-            raise DataError("no model could be loaded, so there is nothing to serve")
+            raise DataError("no model could be loaded; see the log for the reasons")
         self._require_split_and_shadow()
         self._require_same_features(self.models)
 
     def choose(self, name: str | None, query: str | float | None) -> ServedModel:
-        """Return the model that a request names, or else the query's model in the split, or else the default."""
+        """Return the model that a request names, else the query's model in the split, else the default."""
         if name is None:
             split = self._split if query is not None else None
             name = self._settings.default if split is None or query is None else split.model_of(query)
@@ -170,26 +171,26 @@ class Registry:
         if model is not None:
             return model
         if name in self.refused:
-            raise Refused(503, f"the model {name[:80]!r} could not be loaded: name another model, or repair its file")
+            raise Refused(503, f"the model {name[:80]!r} could not be loaded: repair its file, or use another model")
         raise Refused(404, f"there is no model {name[:80]!r}; GET /models lists the models")
 
     @property
     def has_categories(self) -> bool:
-        """Whether values may be text for at least one model."""
+        """Whether at least one model accepts text, the names of categories."""
         return any(served.model.encoding.categories for served in self.models.values())
 
     def reload(self, everything: bool = False) -> None:
-        """Load the files that have changed since the last look, or all files."""
+        """Load the files that have changed since the last check, or all files."""
         with self._loading:
             files = dict(self._settings.models)
             pipelines = self._settings.pipelines
             for folder in self._settings.folders:
-                with suppress(PodiumError):  # a damaged pipeline, which its own registry reports
+                with suppress(PodiumError):  # a damaged pipeline, which `PipelineRegistry` reports
                     found = files_in(folder)
                     files = files | found if folder in pipelines.values() else found | files
             for name, path in files.items():
                 signature = _signature(path)
-                if signature is None:  # deleted, perhaps just before its replacement: the old model stays
+                if signature is None:  # deleted, perhaps about to be replaced: keep the old model
                     self._seen.pop(path, None)
                 elif everything or signature != self._seen.get(path):
                     self._seen[path] = signature
@@ -206,12 +207,12 @@ class Registry:
         self._tell("model loaded", model=name, digest=model.digest, before=None if before is None else before.digest)
 
     def _load(self, name: str, path: Path, others: Mapping[str, ServedModel] | None = None) -> ServedModel | None:
-        """Load a model and keep a copy; None, with a line in the log, if its file is refused."""
+        """Load a model and keep a copy of it; log the reason and return None if that fails."""
         try:
-            model = ServedModel(name, load(path), self._settings.limits.features)
+            model = ServedModel(name, load_model(path), self._settings.limits.features)
             if others is not None:
                 self._require_same_features({**others, name: model})
-        except Exception as error:  # whatever is wrong with one file, the other models are served
+        except Exception as error:  # one bad file must not stop the other models
             known = isinstance(error, PodiumError | OSError)
             reason = str(error) if known else f"{type(error).__name__}: {error}"
             self.refused |= {name}
@@ -222,7 +223,7 @@ class Registry:
         return model
 
     def _keep(self, model: ServedModel) -> None:
-        """Save a model as it was loaded, for workers that start later: its file may be bad by then."""
+        """Save a copy of a loaded model for workers that start later, when its file may be damaged."""
         if self._settings.good_files is None:
             return
         try:
@@ -231,22 +232,22 @@ class Registry:
             self._tell("model not kept", level="warning", model=model.name, reason=str(error))
 
     def _load_kept(self, name: str) -> ServedModel | None:
-        """Load the last good copy of a model, for a worker that starts while the model's file is bad."""
+        """Load the last good copy of a model, for a worker that starts while the model's file is damaged."""
         folder = self._settings.good_files
         path = None if folder is None else folder / f"{name}{SUFFIX}"
         if path is None or not path.exists():
             return None
-        return ServedModel(name, load(path), self._settings.limits.features)
+        return ServedModel(name, load_model(path), self._settings.limits.features)
 
     def _require_split_and_shadow(self) -> None:
-        """Raise if a model that the operator asked for by name did not load: without it the split is another one."""
+        """Raise if a model of the split or the shadow did not load: the split would not be the configured one."""
         settings = self._settings
         for name in (*settings.split, *([settings.shadow] if settings.shadow is not None else [])):
             if name not in self.models:
                 raise DataError(f"the model {name!r} of the split or shadow could not be loaded")
 
     def _require_same_features(self, models: Mapping[str, ServedModel]) -> None:
-        """Raise if models that answer the same requests take different documents."""
+        """Raise if models that answer the same requests expect different features."""
         settings = self._settings
         names = [*settings.split] or [settings.default]
         if settings.shadow is not None:
@@ -255,13 +256,13 @@ class Registry:
         for first, other in pairwise(loaded):
             one, two = first.model, other.model
             if (one.n_features, one.feature_names) != (two.n_features, two.feature_names):
-                raise DataError(f"the models {first.name!r} and {other.name!r} of a split or shadow differ in features")
+                raise DataError(f"the models {first.name!r} and {other.name!r} share requests but differ in features")
             if settings.shadow is not None and one.encoding != two.encoding:
-                raise DataError(f"the models {first.name!r} and {other.name!r} encode their features in different ways")
+                raise DataError(f"the models {first.name!r} and {other.name!r} encode their features differently")
 
 
 def _signature(path: Path) -> Signature | None:
-    """Return what changes when a file does."""
+    """Return a value that changes when the file does."""
     try:
         status = path.stat()
     except OSError:
@@ -270,15 +271,15 @@ def _signature(path: Path) -> Signature | None:
 
 
 class Reloadable(Protocol):
-    """What looks for changed files when it is told to."""
+    """An object that can reload its files."""
 
     def reload(self, everything: bool = False) -> None:
-        """Load what has changed, or everything."""
+        """Load the files that have changed, or all of them."""
 
 
 @asynccontextmanager
 async def watched(registry: Reloadable, seconds: float) -> AsyncIterator[None]:
-    """Reload a registry every few seconds, and wholly on SIGHUP, in a thread while requests are answered."""
+    """Reload changed files every few seconds, and all files on SIGHUP, in a thread while requests are answered."""
     loop = asyncio.get_running_loop()
     hangup = asyncio.Event()
 

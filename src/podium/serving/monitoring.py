@@ -1,4 +1,4 @@
-"""The log, as lines of JSON, and the numbers for Prometheus."""
+"""The log, as lines of JSON, and the metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any, TextIO
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers share their numbers; prometheus_client reads it at import
+COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers share metrics; prometheus_client reads it on import
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 _LOGGER = logging.getLogger("podium.serving")
 
 
 class JsonLines(logging.Formatter):
-    """Formats every record as one line of JSON; of an exception it shows the kind and the place, never the message.
+    """Formats records as lines of JSON. For an exception it gives the type and place, but never the message.
 
     >>> record = {"msg": "ready", "levelname": "INFO", "created": 0.0, "facts": {"pid": 7}}
     >>> JsonLines().format(logging.makeLogRecord(record))
@@ -29,7 +29,7 @@ class JsonLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; records of other libraries are events called `log`."""
+        """Return a record as a line; records of other libraries are events named `log`."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {"time": time, "level": record.levelname.lower()}
         facts = getattr(record, "facts", None)
@@ -39,11 +39,11 @@ class JsonLines(logging.Formatter):
             line |= {"event": record.getMessage(), **facts}
         if record.exc_info and record.exc_info[1] is not None:
             line |= {"kind": type(record.exc_info[1]).__name__, "place": _place(record.exc_info[2])}
-        return json.dumps(line, separators=(",", ":"), default=str)  # takes names that are not UTF-8, too
+        return json.dumps(line, separators=(",", ":"), default=str)  # also handles names that are not UTF-8
 
 
 class PlainText(io.TextIOBase):
-    """In place of standard error: what any code prints there becomes lines of JSON too.
+    """A replacement for standard error that turns everything printed there into lines of JSON.
 
     Attributes:
         stream: the standard error that the log is written to.
@@ -77,22 +77,22 @@ LOG_CONFIG: dict[str, Any] = {
 
 
 def set_up_log() -> None:
-    """Write everything that is logged in this process, or printed to standard error, as lines of JSON."""
+    """Write everything that this process logs or prints to standard error as lines of JSON."""
     logging.config.dictConfig(LOG_CONFIG)
     logging.captureWarnings(True)
-    logging.raiseExceptions = False  # a log that cannot be written would complain to itself
+    logging.raiseExceptions = False  # an error of writing the log would itself be logged, without end
     if not isinstance(sys.stderr, PlainText):
         sys.stderr = PlainText(sys.stderr)
 
 
 def log(event: str, level: str = "info", *, error: BaseException | None = None, **facts: Any) -> None:
-    """Log an event; facts that are None are left out."""
+    """Log an event; omit facts that are None."""
     facts = {name: fact for name, fact in facts.items() if fact is not None}
     _LOGGER.log(logging.getLevelNamesMapping()[level.upper()], event, exc_info=error, extra={"facts": facts})
 
 
 def _place(trace: TracebackType | None) -> str:
-    """Return the file and line in which an exception was raised."""
+    """Return the file and line where an exception was raised."""
     place = ""
     while trace is not None:
         place, trace = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}", trace.tb_next
@@ -100,15 +100,15 @@ def _place(trace: TracebackType | None) -> str:
 
 
 class Metrics:
-    """What is counted and timed, in total over all workers."""
+    """The metrics of the service, summed over all workers."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self.requests = Counter(
-            "podium_requests", "Requests, by path and status.", ["path", "status"], registry=registry
+            "podium_requests", "Requests by path and status.", ["path", "status"], registry=registry
         )
         self.seconds = Histogram(
-            "podium_request_seconds", "Time from a request's head to the end of its answer.", ["path"],
+            "podium_request_seconds", "Time from the head of a request to the end of its response.", ["path"],
             buckets=SECONDS, registry=registry,
         )  # fmt: skip
         self.scoring_seconds = Histogram(
@@ -116,7 +116,7 @@ class Metrics:
         )
         self.documents = Counter("podium_documents", "Documents ranked.", ["model"], registry=registry)
         self.shadow = Counter(
-            "podium_shadow_rankings", "Rankings compared with the shadow model's: whether the top differs.",
+            "podium_shadow_rankings", "Rankings compared with the shadow model, by whether the top documents differ.",
             ["model", "differs"], registry=registry,
         )  # fmt: skip
         self.model_changes = Counter("podium_model_changes", "Models loaded since the start.", registry=registry)
@@ -125,7 +125,7 @@ class Metrics:
         )
 
     def text(self) -> bytes:
-        """Return all numbers in Prometheus' format."""
+        """Return all metrics in Prometheus' text format."""
         if COUNTS_FOLDER not in os.environ:
             return generate_latest(self._registry)
         all_workers = CollectorRegistry()

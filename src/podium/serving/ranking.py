@@ -1,4 +1,4 @@
-"""From a query to its ranking, and to the reasons for it."""
+"""Ranks queries and explains the rankings."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from podium.serving.settings import Settings
 class ScoredQuery:
     """A query with its scores."""
 
-    query: Query[Any]  # as it came
-    model: ServedModel  # the model that scored it
-    rows: Float32s  # its documents as the model takes them
-    scores: Floats  # of the documents
-    order: Ints  # the indices of the documents, best first; equal scores keep the order of the request
-    ranking_id: str | None = None  # what events refer to; None without a click log
+    query: Query[Any]
+    model: ServedModel
+    rows: Float32s  # the documents in the model's encoding
+    scores: Floats
+    order: Ints  # indices of the documents, best first; ties keep the order of the request
+    ranking_id: str | None = None  # for events to refer to; None without a click log
 
 
 class QueryRanker:
@@ -49,36 +49,36 @@ class QueryRanker:
         self._settings, self._registry, self._metrics, self._clicks = settings, registry, metrics, clicks
 
     def rank(self, body: bytes) -> tuple[RankAnswer | RankAnswers, list[ScoredQuery]]:
-        """Return the answer to a request, and the scored queries that it was made of."""
+        """Return the response to a request, and the scored queries in it."""
         has_text = self._registry.has_categories
         queries, is_list = decode_queries(body, has_text)
         n_documents, limit = sum(len(query.documents) for query in queries), self._settings.limits.documents
         if n_documents > limit:
-            raise Refused(413, f"the request has {n_documents} documents, and the limit is {limit}")
+            raise Refused(413, f"the request has {n_documents} documents, but the limit is {limit}")
         if not is_list:
-            scored = [self._shown(queries[0], has_text)]
+            scored = [self._score_and_log(queries[0], has_text)]
             return _answer(scored[0]), scored
         scored = []
         for number, query in enumerate(queries):
             try:
-                scored.append(self._shown(query, has_text))
+                scored.append(self._score_and_log(query, has_text))
             except Refused as refused:
                 raise Refused(refused.status, f"query {number}: {refused.sentence}") from None
         return RankAnswers([_answer(query) for query in scored]), scored
 
     def explain(self, body: bytes) -> Explained:
-        """Return the answer to a request to explain."""
+        """Return the response to a request to explain."""
         query = decode_explain(body)
         n_documents, limits = len(query.documents), self._settings.limits
         if n_documents > (limit := min(limits.explained, limits.documents)):
-            raise Refused(413, f"the request has {n_documents} documents to explain, and the limit is {limit}")
-        scored = self._shown(query, True, is_logged=False)
+            raise Refused(413, f"the request has {n_documents} documents to explain, but the limit is {limit}")
+        scored = self._score_and_log(query, True, is_logged=False)
         model = scored.model
         if model.why_not_explained is not None:
             raise Refused(422, f"the model {model.name!r} cannot be explained: {model.why_not_explained}")
         pair = [int(document) for document in query.pair or ()]
         if pair and max(pair) >= n_documents:
-            raise Refused(422, f"the pair names document {max(pair)}, and there are {n_documents}")
+            raise Refused(422, f"the pair has index {max(pair)}, but there are {n_documents} documents")
         explanation = model.explanation(scored.rows)
         if not np.isfinite(explanation.values).all():
             raise Refused(422, "the contributions of the features are not finite")
@@ -90,7 +90,7 @@ class QueryRanker:
         return Explained(model.name, explanation.method, explanation.base, list(explanation.names), documents, why)
 
     def compare_with_shadow(self, queries: list[ScoredQuery]) -> None:
-        """Score the same documents with the shadow model, and count whether the top documents differ."""
+        """Score the same documents with the shadow model, and count how often the top documents differ."""
         shadow = self._settings.shadow
         for scored in queries:
             if shadow is None or scored.query.model is not None or scored.model.name == shadow:
@@ -100,11 +100,13 @@ class QueryRanker:
             differs = not np.array_equal(order[:k], scored.order[:k])
             self._metrics.shadow.labels(scored.model.name, "yes" if differs else "no").inc()
 
-    def _shown(self, query: Query[Any], has_text: bool, *, is_logged: bool = True) -> ScoredQuery:
-        """Score a query; with a click log, add click features and log the ranking, with no event in between."""
+    def _score_and_log(self, query: Query[Any], has_text: bool, *, is_logged: bool = True) -> ScoredQuery:
+        """Score a query; with a click log, compute click features and log the ranking in one step, without a race."""
         model, n_documents = self._registry.choose(query.model, query.query), len(query.documents)
         if query.ids is not None and len(query.ids) != n_documents:
-            raise Refused(422, f"there are {n_documents} documents and {len(query.ids)} ids: give an id for each")
+            raise Refused(
+                422, f"there are {n_documents} documents but {len(query.ids)} ids: send one for each document"
+            )
         if self._clicks is None:
             return self._scored(query, model, query.documents, has_text)
         with self._clicks.live.moment() as now:
@@ -123,7 +125,7 @@ class QueryRanker:
         self._metrics.documents.labels(model.name).inc(n_documents)
         if not np.isfinite(scores).all():
             document = int(np.argmin(np.isfinite(scores)))
-            raise Refused(422, f"the model gives document {document} no finite score")
+            raise Refused(422, f"the score of document {document} is not finite")
         return ScoredQuery(query, model, rows, scores, np.argsort(-scores, kind="stable"))
 
 

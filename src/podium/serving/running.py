@@ -1,4 +1,4 @@
-"""Runs the service under uvicorn: in this process, or in several workers that uvicorn supervises."""
+"""Runs the service with uvicorn, in this process or in several workers that uvicorn supervises."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from podium.serving.settings import Settings
 if TYPE_CHECKING:
     from podium.serving.app import Service
 
-FOLDER = "PODIUM_SERVICE_FOLDER"  # the variable with the folder that the workers of one service share
-STARTUP_FAILURE = 3  # uvicorn stops, and restarts no worker, when one exits with this code
-MAX_FAILED_STARTS = 5  # workers that may die, one after the other, before one of them is ready
-HEALTHCHECK = 30  # seconds in which a worker must answer uvicorn; a worker that imports and loads needs some of them
-HEAD_BYTES = 64 << 10  # of a request's first line and headers
+FOLDER = "PODIUM_SERVICE_FOLDER"  # environment variable: the folder that the workers of one service share
+STARTUP_FAILURE = 3  # exit code of a worker that makes uvicorn stop instead of starting a new worker
+MAX_FAILED_STARTS = 5  # workers that may die in a row before one of them is ready
+HEALTHCHECK = 30  # seconds for a worker to answer uvicorn, including its imports and the loading of models
+HEAD_BYTES = 64 << 10  # maximum size of a request's first line and headers
 
 
 def require_extra() -> None:
-    """Raise if a package is missing."""
+    """Raise if a package of the extra `serve` is missing."""
     for package in ("litestar", "msgspec", "uvicorn", "prometheus_client"):
         if find_spec(package) is None:
             raise MissingExtraError(package.replace("_", "-"), "serve", "podium serve")
 
 
 def run_service(settings: Settings, host: str, port: int, n_workers: int = 1) -> None:
-    """Serve until SIGINT or SIGTERM, and finish the requests that have begun. SIGHUP loads all models again."""
+    """Serve until SIGINT or SIGTERM, then finish the requests in progress. SIGHUP reloads all models."""
     if settings.clicks is not None and n_workers > 1:
-        raise DataError("click features are the state of one process: serve a click log with one worker")
-    with suppress(Stopped):  # uvicorn raises the signal again once it has shut down: the service did as it was told
+        raise DataError("a click log needs a single worker, because one process computes the click features")
+    with suppress(Stopped):  # uvicorn raises the signal again after it has shut down, which is not an error here
         if n_workers == 1:
             from podium.serving.app import Service
 
@@ -50,8 +50,8 @@ def _run_uvicorn(app: Any, settings: Settings, **options: Any) -> None:
 
     from podium.serving.monitoring import LOG_CONFIG
 
-    # h11 takes 0.86 ms of processor time per request of bench/serving, httptools 0.78 ms. But httptools does not limit
-    # the head of a request: one that never ends fills the memory.
+    # In bench/serving a request takes 0.86 ms of processor time with h11 and 0.78 ms with httptools. But httptools does
+    # not limit the head of a request, so that one without an end would fill the memory.
     uvicorn.run(
         app, http="h11", h11_max_incomplete_event_size=HEAD_BYTES, ws="none", lifespan="on", log_config=LOG_CONFIG,
         access_log=False, server_header=False, proxy_headers=False, timeout_keep_alive=30,
@@ -60,7 +60,7 @@ def _run_uvicorn(app: Any, settings: Settings, **options: Any) -> None:
 
 
 def _run_workers(settings: Settings, host: str, port: int, n_workers: int) -> None:
-    """Run several workers, which share a private folder: settings, counts, good models, and how their starts went."""
+    """Run several workers, which share settings, metrics, copies of models and their starts in a private folder."""
     import msgspec
 
     with tempfile.TemporaryDirectory(prefix="podium-serve-") as name:
@@ -73,12 +73,12 @@ def _run_workers(settings: Settings, host: str, port: int, n_workers: int) -> No
         _run_uvicorn(
             "podium.serving.running:create_worker", settings, factory=True, host=host, port=port, workers=n_workers
         )
-        if (folder / "failed").exists():  # uvicorn itself ends without an error
-            raise PodiumError("the service could not start; the lines above say why")
+        if (folder / "failed").exists():  # uvicorn itself exits without an error
+            raise PodiumError("the service could not start; see the log above for the reason")
 
 
 def create_worker() -> Service:
-    """Make the application in a worker process; if that fails, have uvicorn stop the service."""
+    """Create the application in a worker process; if that fails, make uvicorn stop the service."""
     import msgspec
 
     from podium.serving.app import Service
@@ -102,7 +102,7 @@ def create_worker() -> Service:
 
 
 class _Start:
-    """The start of a worker, noted in a folder: uvicorn would replace workers that die while they start for ever."""
+    """The start of a worker, recorded in a folder: otherwise uvicorn would restart dying workers forever."""
 
     def __init__(self, folder: Path) -> None:
         from prometheus_client.multiprocess import mark_process_dead
@@ -118,7 +118,7 @@ class _Start:
             else:
                 path.unlink(missing_ok=True)
         if len(self._failed) >= MAX_FAILED_STARTS:
-            raise PodiumError(f"{len(self._failed)} workers died while they started; is there enough memory?")
+            raise PodiumError(f"{len(self._failed)} workers died during their start; is there enough memory?")
         self._path = folder / f"{os.getpid()}.starting"
         self._path.touch()
 

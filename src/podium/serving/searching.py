@@ -1,4 +1,4 @@
-"""Search over HTTP: the pipelines of a service, and the way from a request to an answer with snippets and reasons."""
+"""Search over HTTP: the search pipelines of a service, and the answers to searches."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from podium.serving.bodies import FeatureOfPair, Refused, decode
 from podium.serving.monitoring import Metrics
 from podium.serving.settings import Settings
 
-K = 10  # documents of an answer, unless the request says otherwise
+K = 10  # default number of documents to return
 PARAMETERS = ("q", "k", "pipeline", "features", "compare")  # of GET /search
 
-QueryText = Annotated[str, Meta(max_length=1000)]  # every term costs time in every document
+QueryText = Annotated[str, Meta(max_length=1000)]  # limited because every term takes time for every document
 Count = Annotated[int, Meta(ge=1, le=1000)] | Annotated[float, Meta(ge=1, le=1000, multiple_of=1)]
 DocumentId = Annotated[str, Meta(max_length=4096)]
 
 
 class SearchBody(Struct, forbid_unknown_fields=True):
-    """A query; `compare` also asks for the ranking before the model, `pair` why one document is above another."""
+    """A search. `compare` also returns the ranking before the model; `pair` explains the order of two documents."""
 
     query: QueryText
     k: Count = K
@@ -39,7 +39,7 @@ class SearchBody(Struct, forbid_unknown_fields=True):
 
 
 class Hit(Struct, omit_defaults=True):
-    """A document: its place and score by the model and in the retrieval before it, and parts of its text.
+    """A document: its rank and score by the model and by retrieval, and parts of its text.
 
     A text is a list of pieces; every second piece matches the query.
     """
@@ -54,13 +54,13 @@ class Hit(Struct, omit_defaults=True):
 
 
 class SearchedFeature(FeatureOfPair):
-    """A feature of two documents, and what each term of the query adds to its values."""
+    """A feature of two documents, and what each query term contributes to its values."""
 
     terms: dict[str, tuple[float | None, float | None]]
 
 
 class SearchedTerm(Struct):
-    """A term of the query in a field: how often it occurs in the two documents, and how many documents contain it."""
+    """A query term in a field: how often it occurs in two documents, and how many documents contain it."""
 
     term: str
     field: str
@@ -69,7 +69,7 @@ class SearchedTerm(Struct):
 
 
 class SearchWhy(Struct):
-    """Why one document is above another: the differences, largest first, sum to the difference of the scores."""
+    """Why one document ranks above another: differences, largest first, that sum to the difference of the scores."""
 
     above: str
     below: str
@@ -79,7 +79,7 @@ class SearchWhy(Struct):
 
 
 class SearchAnswer(Struct, omit_defaults=True):
-    """The best documents of a query; `retrieved` has those before the model, if the request compares."""
+    """The best documents of a query; `retrieved` is the ranking before the model, if the request asks for it."""
 
     pipeline: str
     retrieval: str
@@ -89,7 +89,7 @@ class SearchAnswer(Struct, omit_defaults=True):
 
 
 class PipelineDescription(Struct):
-    """A pipeline, without any path on the host."""
+    """A search pipeline, without any path of the host."""
 
     name: str
     documents: int
@@ -101,12 +101,12 @@ class PipelineDescription(Struct):
 
 
 class ServedPipeline:
-    """A pipeline that is ready to answer.
+    """A search pipeline that is ready to answer.
 
     Attributes:
         name: the name that clients use.
         pipeline: the pipeline.
-        loaded: the time of loading.
+        loaded: when the pipeline was loaded.
 
     """
 
@@ -115,7 +115,7 @@ class ServedPipeline:
         self._warm_up()
 
     def answer(self, request: SearchBody) -> SearchAnswer:
-        """Return the answer to a request."""
+        """Return the answer to a search."""
         pipeline, k = self.pipeline, int(request.k)
         try:
             ranked = pipeline.search(request.query, pipeline.candidates, features=request.features)
@@ -129,7 +129,7 @@ class ServedPipeline:
         )  # fmt: skip
 
     def description(self) -> PipelineDescription:
-        """Return what clients may know."""
+        """Return the public description of the pipeline."""
         pipeline = self.pipeline
         fields = {name: str(field.analyzer) for name, field in pipeline.index.fields.items()}
         return PipelineDescription(
@@ -188,19 +188,19 @@ class ServedPipeline:
         if len(hits) > 1:
             try:
                 self.answer(SearchBody(query, pair=[hits[0].id, hits[1].id]))
-            except Refused:  # a model that cannot be explained still ranks
+            except Refused:  # a model that cannot be explained can still rank
                 pass
 
 
 class PipelineRegistry:
-    """The pipelines by name. A changed folder replaces its pipeline in one step, once it is loaded and warm.
+    """The search pipelines by name. A pipeline whose folder changes is replaced once the new one is warm.
 
     Args:
-        settings: of the service.
-        tell: called with an event and facts about it.
+        settings: the settings of the service.
+        tell: called with the name of an event and facts about it.
 
     Attributes:
-        pipelines: by name; never changed in place, but replaced as a whole.
+        pipelines: the pipelines by name. Requests read it without a lock, so it is replaced, never changed in place.
 
     """
 
@@ -212,14 +212,14 @@ class PipelineRegistry:
         }
 
     def choose(self, name: str | None) -> ServedPipeline:
-        """Return the pipeline that a request names, or else the first."""
+        """Return the pipeline that a request names, else the first one."""
         pipeline = next(iter(self.pipelines.values())) if name is None else self.pipelines.get(name)
         if pipeline is None:
             raise Refused(404, f"there is no pipeline {str(name)[:80]!r}; GET /models lists the pipelines")
         return pipeline
 
     def reload(self, everything: bool = False) -> None:
-        """Load the folders that have changed since the last look, or all; the old pipeline answers if one is bad."""
+        """Load the folders that have changed since the last check, or all; keep the old pipeline if that fails."""
         for name, folder in self._folders.items():
             signature = _signature(folder)
             if signature is None or (signature == self._seen[folder] and not everything):
@@ -227,7 +227,7 @@ class PipelineRegistry:
             self._seen[folder] = signature
             try:
                 pipeline = ServedPipeline(name, SearchPipeline.load(folder))
-            except Exception as error:  # whatever is wrong with it, the other pipelines are served
+            except Exception as error:  # one bad folder must not stop the other pipelines
                 reason = str(error) if isinstance(error, PodiumError | OSError) else f"{type(error).__name__}: {error}"
                 self._tell("pipeline refused", level="error", pipeline=name, reason=reason)
             else:
@@ -236,7 +236,7 @@ class PipelineRegistry:
 
 
 def _signature(folder: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a pipeline is saved again."""
+    """Return a value that changes when the pipeline is saved again."""
     from podium.features.pipeline import FOLDER
 
     try:
@@ -261,7 +261,7 @@ class SearchRequests:
         names = [name for name, _ in parameters]
         for name in names:
             if name not in PARAMETERS or names.count(name) > 1:
-                problem = "is given twice" if name in PARAMETERS else f"is not one of {', '.join(PARAMETERS)}"
+                problem = "occurs twice" if name in PARAMETERS else f"is not one of {', '.join(PARAMETERS)}"
                 raise Refused(400, f"the parameter {name[:80]!r} {problem}")
         if "q" not in names:
             raise Refused(400, "the parameter 'q', the query, is missing")
@@ -269,7 +269,7 @@ class SearchRequests:
             values = {"query" if name == "q" else name: value for name, value in parameters}
             return self._answered(msgspec.convert(values, SearchBody, strict=False))
         except msgspec.ValidationError as error:
-            raise Refused(400, f"the parameters do not fit: {str(error).replace('`', '')[:300]}") from None
+            raise Refused(400, f"the parameters are invalid: {str(error).replace('`', '')[:300]}") from None
 
     def _answered(self, request: SearchBody) -> SearchAnswer:
         served = self._registry.choose(request.pipeline)

@@ -1,4 +1,4 @@
-"""A contract for measures, and a slow, obvious reference for scores: for tests of your own."""
+"""Helpers for your tests: a contract for measures, and a slow, obvious reference for scores."""
 
 from podium.testing.measures import check_measure
 from podium.testing.models import score_slowly

@@ -1,6 +1,6 @@
-"""What every measure must satisfy, checked the slow way.
+"""Properties that every measure must satisfy, checked against slow, obvious code.
 
-A measure of one's own is checked by `check_measure(MyMeasure(3))`.
+Check your own measure with `check_measure(MyMeasure(3))`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podium.measures import Measure, Ranking, parse
 
 
 def slow_value(measure: Measure, labels: Floats) -> float:
-    """The value of one ranked list by definition, empty lists included."""
+    """Return the value of one ranked list by definition, including lists without relevant documents."""
     labels = measure.prepared(labels)
     if measure.is_empty(labels):
         return {"zero": 0.0, "one": 1.0, "skip": np.nan}[measure.empty]
@@ -26,12 +26,12 @@ def slow_value(measure: Measure, labels: Floats) -> float:
 
 
 def ranked(labels: Floats, scores: Floats) -> Floats:
-    """Labels by descending score, equal scores in the order of the list."""
+    """Return labels by descending score; equal scores stay in the order of the list."""
     return labels[sorted(range(len(scores)), key=lambda k: -scores[k])]
 
 
 def tied_orders(labels: Floats, scores: Floats) -> Iterator[Floats]:
-    """Every order of the labels in which scores do not ascend."""
+    """Yield every order of the labels in which scores do not ascend."""
     order = sorted(range(len(scores)), key=lambda k: -scores[k])
     groups = [list(group) for _, group in groupby(order, key=lambda k: scores[k])]
     for choice in product(*(permutations(group) for group in groups)):
@@ -39,12 +39,12 @@ def tied_orders(labels: Floats, scores: Floats) -> Iterator[Floats]:
 
 
 def brute_force_swaps(measure: Measure, labels: Floats) -> Floats:
-    """Z(after) − Z(before) for every pair, by swapping and measuring."""
+    """Return Z(after) − Z(before) for every pair, by swapping and measuring."""
     return Measure.swaps(measure, labels)
 
 
 def check_measure(measure: Measure, cases: int = 60, highest: int = 4, seed: int = 0) -> None:
-    """Check one measure on random short lists with many ties; AssertionError says what failed.
+    """Check a measure on random short lists with many ties; raise AssertionError if a property fails.
 
     Example:
         >>> from podium.measures import NDCG
@@ -101,7 +101,7 @@ def _check_swaps(measure: Measure, labels: NDArray[Any]) -> None:
 
 def _check_dependence(measure: Measure, highest: int) -> None:
     if measure.needs_cutoff and measure.cutoff is None:
-        return  # of the whole list: every order is the same
+        return  # a set measure of the whole list does not depend on the order
     labels = np.zeros((measure.cutoff or 0) + 6, np.float32)
     labels[:2] = highest
     data = RankingData(np.empty((len(labels), 0)), qid=np.zeros(len(labels), int), labels={measure.labels: labels})

@@ -1,4 +1,4 @@
-"""Scores by definition: each tree is walked from its root, in Python."""
+"""Slow, obvious reference for scores: walk each tree from its root in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podium.trees import Tree
 
 
 def score_slowly(model: Any, features: Float32s) -> Floats:
-    """The sum of a leaf of each tree, in the order of the trees.
+    """Return the score of each row: the sum of the values of its leaves, in the order of the trees.
 
     Args:
         model: a `podium.models.Ensemble`.
@@ -34,7 +34,7 @@ def score_slowly(model: Any, features: Float32s) -> Floats:
 
 
 def find_leaf_slowly(tree: Tree, x: Float32s) -> int:
-    """The leaf of a tree that a row falls into: left where the value is at most the threshold, or among the categories.
+    """Return the leaf of a row. It goes left if its value is at most the threshold, or is among the categories.
 
     Example:
         >>> import numpy as np, podium

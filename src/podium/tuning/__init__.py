@@ -1,4 +1,4 @@
-"""The search for parameters: Optuna proposes settings, Podium trains them side by side."""
+"""Search for parameters: Optuna proposes settings, and Podium trains them in parallel."""
 
 from podium.tuning.space import Between
 from podium.tuning.trials import Trial

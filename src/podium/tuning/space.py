@@ -1,4 +1,4 @@
-"""What is searched: a range or a list of choices for each parameter."""
+"""The search space: a range or a list of choices for each parameter."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Value = int | float | str | bool | None
 
 @dataclass(frozen=True)
 class Between:
-    """A range of numbers, both ends included; whole numbers where both ends are.
+    """A range of numbers including both ends; a range of integers if both ends are integers.
 
     Args:
-        low: the smallest.
-        high: the largest.
-        log: search by factors rather than by differences: as many values between 1 and 10 as between 10 and 100.
+        low: the smallest value.
+        high: the largest value.
+        log: whether to search on a logarithmic scale, with as many values between 1 and 10 as between 10 and 100.
 
     Example:
         >>> import podium
@@ -43,14 +43,14 @@ class Between:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a range of whole numbers."""
+        """Whether it is a range of integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
 Space = Mapping[str, Between | tuple[float, float] | Sequence[Value]]
 Checked = dict[str, Between | list[Value]]
 
-# What is searched by default, of the parameters that an estimator has.
+# The default search space; an estimator uses the entries of those parameters that it has.
 TREES: Checked = {
     "n_leaves": Between(4, 64, log=True),
     "learning_rate": Between(0.02, 0.2, log=True),
@@ -68,7 +68,7 @@ OBJECTIVES: list[Value] = [None, "lambdaloss(ndcg)", "queryregression", "xendcg"
 
 
 def default_space(estimator: Any) -> Checked:
-    """Return what is searched where nothing else is said."""
+    """Return the default search space of an estimator."""
     known = parameters(type(estimator))
     space = {name: over for name, over in (TREES if "n_leaves" in known else NETS).items() if name in known}
     if "feature_fraction" in space and estimator.feature_fraction is None:
@@ -76,17 +76,17 @@ def default_space(estimator: Any) -> Checked:
     if "n_leaves" in known and "objective" in known and estimator.objective is None:
         space["objective"] = list(OBJECTIVES)
     if not space:
-        raise DataError(f"{type(estimator).__name__} has no parameters that are searched by default: give space={{…}}")
+        raise DataError(f"{type(estimator).__name__} has no default search space: pass space={{…}}")
     return space
 
 
 def checked_space(space: Space | None, estimator: Any) -> Checked:
-    """Return the space that was asked for, every name and range checked."""
+    """Return the search space, with names and ranges validated."""
     if space is None:
         return default_space(estimator)
     known, checked = parameters(type(estimator)), Checked()
     if not space:
-        raise DataError("space is empty: give a range or choices for at least one parameter")
+        raise DataError("space is empty: pass a range or choices for at least one parameter")
     for name, over in space.items():
         if name not in known:
             raise unknown_parameter(type(estimator).__name__, name, known)
@@ -104,5 +104,7 @@ def _checked_values(name: str, over: Any) -> Between | list[Value]:
     if isinstance(over, Sequence) and not isinstance(over, str) and over:
         if all(isinstance(value, int | float | str | bool) or value is None for value in over):
             return list(over)
-        raise DataError(f"space: choices of {name} must be numbers, texts, flags or None, not {over!r}")
-    raise DataError(f"space: {name} needs Between(low, high), a pair (low, high) or a list of choices, not {over!r}")
+        raise DataError(f"space: choices of {name} must be numbers, text, booleans or None, but got {over!r}")
+    raise DataError(
+        f"space: {name} must be Between(low, high), a pair (low, high) or a list of choices, but got {over!r}"
+    )

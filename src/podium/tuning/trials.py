@@ -1,4 +1,4 @@
-"""Settings that are proposed and evaluated: Optuna's study, in batches that do not depend on the number of threads."""
+"""Trials: an Optuna study that proposes settings in batches, which do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from podium.core.random import seed_of
 from podium.errors import DataError, FileFormatError, MissingExtraError
 from podium.tuning.space import Between, Checked, Value
 
-BATCH = 8  # settings that are proposed at a time, from the trials before them
-RANDOM_TRIALS = 16  # before proposals follow the trials
-WORSE_THAN = 75.0  # percent: a trial is pruned if this share of the others was better at the same step
+BATCH = 8  # settings to propose at a time, based on earlier trials
+RANDOM_TRIALS = 16  # random proposals before the sampler uses earlier trials
+WORSE_THAN = 75.0  # percent: prune a trial if this share of the others was better at the same step
 NAME = "podium"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that were tried.
+    """The settings and outcome of a trial.
 
     Attributes:
-        number: from 0; the first has the estimator's own settings, if the space holds them.
-        parameters: what was tried.
-        state: "complete", or "pruned" where training was ended because most others were better so far.
-        means: of the measures on the validation data, or over the folds; those of a pruned trial where it ended.
-        rounds: the best number of trees, epochs or steps, over folds the mean; None where there is none.
-        seconds: of training, on one thread or several.
+        number: the number of the trial, from 0; the first has the estimator's own settings if the space contains them.
+        parameters: the settings.
+        state: "complete", or "pruned" if training was stopped because most other trials were better at that point.
+        means: the means of the measures on the validation data or over the folds; for a pruned trial, when it stopped.
+        rounds: the best number of trees, epochs or steps, or the mean over folds; None if there is none.
+        seconds: the duration of training.
 
     Example:
         >>> from podium.tuning import Trial
@@ -50,15 +50,15 @@ class Trial:
 class Study:
     """A search in progress: proposes settings and records their outcomes.
 
-    Proposals depend only on the seed and the trials before the batch. An interrupted search that is resumed therefore
-    gives the same result, for any number of threads.
+    Proposals only depend on the seed and the trials before the batch. So a search that is interrupted and resumed gives
+    the same result, for any number of threads.
 
     Args:
-        space: what is searched.
-        first: the settings of the first trial, if they are known.
-        settings: what the trials of a file must have been made with.
-        path: of the file that keeps the trials; None for memory.
-        seed: of proposals.
+        space: the search space.
+        first: the settings of the first trial, or None.
+        settings: the settings of the search, which must match those of the file.
+        path: the file of trials; None to keep them in memory.
+        seed: the seed of proposals.
 
     """
 
@@ -76,7 +76,7 @@ class Study:
         except (ValueError, KeyError, TypeError) as error:
             if path is None:
                 raise
-            raise FileFormatError(path, f"does not hold the trials of a search: {error}") from error
+            raise FileFormatError(path, f"is not a file of trials: {error}") from error
         known = self.study.user_attrs.get("settings")
         now = json.loads(json.dumps(settings))
         if known is None:
@@ -85,11 +85,11 @@ class Study:
                 self.study.enqueue_trial({name: _listed(space[name], value) for name, value in first.items()})
         elif known != now:
             differ = ", ".join(name for name in now if known.get(name) != now[name])
-            raise DataError(f"{path} has the trials of another search; {differ} differ: give another path")
+            raise DataError(f"{path} has the trials of another search; {differ} differ: choose another path")
 
     @property
     def trials(self) -> list[Trial]:
-        """The trials that have ended."""
+        """The finished trials."""
         states = self.optuna.trial.TrialState
         trials = []
         for trial in self.study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)):
@@ -101,7 +101,7 @@ class Study:
         return trials
 
     def batch(self, n_trials: int) -> list[Proposal]:
-        """Return the next settings to try, until `n_trials` are known: first those that an earlier search began."""
+        """Return the next settings to try, up to `n_trials` in all, beginning with unfinished trials of the file."""
         states = self.optuna.trial.TrialState
         begun = self.study.get_trials(deepcopy=False, states=(states.RUNNING,))
         known = len(self.trials)
@@ -115,7 +115,7 @@ class Study:
             return [self._proposal(self.study.ask()) for _ in range(min(BATCH, n_trials - known))]
 
     def _resumed(self, number: int) -> Any:
-        """Return the trial of this number, which an earlier search began and did not end."""
+        """Return the unfinished trial with this number of an earlier search."""
         study_id = self.storage.get_study_id_from_name(NAME)
         trial_id = self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
         return self.optuna.trial.Trial(self.study, trial_id)
@@ -141,7 +141,7 @@ class Study:
                 self.study.tell(proposal.trial.number, next(iter(outcome.means.values())))
 
     def importance(self) -> dict[str, float]:
-        """Return the share of the first measure's spread that each parameter explains (fANOVA), if trials suffice."""
+        """Return the share of the first measure's variance that each parameter explains (fANOVA), if possible."""
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if len(complete) < BATCH or len({next(iter(trial.means.values())) for trial in complete}) == 1:
             return {}
@@ -155,7 +155,7 @@ class Proposal:
     """Settings to try."""
 
     trial: Any  # Optuna's
-    values: dict[str, Value]  # of the parameters that are searched
+    values: dict[str, Value]  # the values of the searched parameters
 
     def is_worse_than_most(self, step: int, value: float) -> bool:
         """Record an intermediate value; return whether most earlier trials had a better one at this step."""
@@ -164,23 +164,23 @@ class Proposal:
 
 
 def _shown_choice(value: Value) -> str:
-    """Return a choice as text, in which 1, True and '1' differ."""
+    """Return a choice as text that distinguishes 1, True and '1'."""
     return json.dumps(value)
 
 
 def _listed(over: Between | list[Value], value: Value) -> Any:
-    """Return a value as Optuna keeps it."""
+    """Return a value in the form that Optuna stores."""
     return value if isinstance(over, Between) else _shown_choice(value)
 
 
 def _value(over: Between | list[Value], value: Any) -> Value:
-    """Return a value as the estimator takes it."""
+    """Return a value in the form that the estimator expects."""
     known: Value = value if isinstance(over, Between) else json.loads(value)
     return known
 
 
 def _storage(path: Path | None) -> Any:
-    """Return where trials are kept: a file of JSON lines, or memory."""
+    """Return the storage of trials: a file of JSON lines, or memory."""
     from optuna.storages import InMemoryStorage, JournalStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 

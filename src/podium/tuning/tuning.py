@@ -1,4 +1,4 @@
-"""`podium.tune`: search the parameters of an estimator for a measure, many fits at a time."""
+"""`podium.tune`, a search for an estimator's parameters with many fits in parallel."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from podium.tuning.space import Checked, Space, checked_space
 from podium.tuning.trials import Proposal, Study, Trial
 
 DEFAULT_FOLDS = 5
-DEFAULT_PATIENCE = 50  # of trials, where the estimator has none: else most rounds would be for nothing
-FIRST_LOOK = 25  # rounds after which a trial may be pruned; then after twice as many, and so on
-ROUNDS = ("n_trees", "epochs", "n_iterations")  # what estimators call the number of rounds
+DEFAULT_PATIENCE = 50  # of trials if the estimator has none, to avoid wasting most rounds
+FIRST_LOOK = 25  # rounds after which a trial may be pruned, then after twice as many, and so on
+ROUNDS = ("n_trees", "epochs", "n_iterations")  # estimators' names for the number of rounds
 SHOWN_TRIALS = 10
 
 
@@ -42,12 +42,12 @@ class Tuning(ShownAsTable):
     """The result of `tune`.
 
     Attributes:
-        trials: all settings that were tried.
-        best: the trial that the measure picks, among those that were not pruned.
-        estimator: an unfitted estimator with the best settings, which needs no validation data: its number of rounds
-            is the best one found. `Ranker` and `Committee` choose theirs by cross-validation when they are fitted.
-        selection: the measure, or the graded measure, that picked.
-        study: what proposed the trials.
+        trials: all trials.
+        best: the trial that the measure selects among those that were not pruned.
+        estimator: an unfitted estimator with the best settings, including the best number of rounds, so that it needs
+            no validation data. `Ranker` and `Committee` choose theirs by cross-validation in `fit`.
+        selection: the measure or graded measure that selected the best trial.
+        study: the study that proposed the trials.
 
     Example:
         >>> import podium
@@ -67,14 +67,14 @@ class Tuning(ShownAsTable):
 
     @cached_property
     def importance(self) -> dict[str, float]:
-        """How much of the spread of the first measure each parameter explains (fANOVA, Hutter et al. 2014).
+        """The share of the first measure's variance that each parameter explains (fANOVA, Hutter et al. 2014).
 
-        Empty where too few trials are complete.
+        Empty if too few trials are complete.
         """
         return self.study.importance()
 
     def table(self) -> Table:
-        """Return a row for each trial, the best first; pruned ones last."""
+        """Return a table of the trials, the best first and pruned ones last."""
         measures = list(self.best.means)
         first = measures[0]
         ranked = sorted(self.trials, key=lambda t: (t is not self.best, t.state != "complete", -t.means[first]))
@@ -91,14 +91,14 @@ class Tuning(ShownAsTable):
         return Table(table.columns, table.rows[:SHOWN_TRIALS])
 
     def plot(self) -> Any:
-        """The first measure of each trial with the best so far, and what mattered, as a chart (extra `report`)."""
+        """Return a chart of the trials' first measure, the best so far, and the importance (extra `report`)."""
         return draw("tuning", self)
 
     def __str__(self) -> str:
         pruned = sum(trial.state == "pruned" for trial in self.trials)
         mattered = ", ".join(f"{name} {share:.0%}" for name, share in self.importance.items())
         lines = [f"{len(self.trials)} trials, {pruned} of them pruned; the best is trial {self.best.number}", ""]
-        lines += [str(self._shown_table()), *(["", f"what mattered: {mattered}"] if mattered else [])]
+        lines += [str(self._shown_table()), *(["", f"importance of parameters: {mattered}"] if mattered else [])]
         return "\n".join(lines)
 
 
@@ -117,30 +117,29 @@ def tune(
     n_threads: int | None = None,
     verbose: int | None = None,
 ) -> Tuning:
-    """Search the parameters of an estimator for the best mean of a measure.
+    """Search for the parameters of an estimator that maximize the mean of a measure.
 
-    Optuna proposes settings from the trials before (a tree-structured Parzen estimator), eight at a time; they are
-    trained one on each thread and share bins. The first trial has the estimator's own settings, if the space holds
-    them: so the result is never worse than these on the validation data. Trials that are worse than most others so far
-    are broken off. The result is the same for any number of threads and any order of rows, unless `timeout` ends the
-    search.
+    Optuna proposes eight settings at a time, based on earlier trials (a tree-structured Parzen estimator). Each is
+    trained on one thread, and all share bins. The first trial has the estimator's own settings if the space contains
+    them, so the result is never worse than these on the validation data. Trials that are worse than most others are
+    pruned. The result is the same for any number of threads and any order of rows, unless `timeout` ends the search.
 
     Args:
-        estimator: an estimator of Podium's, whose other parameters stay.
+        estimator: a Podium estimator, whose other parameters stay fixed.
         data: the training data.
-        valid: validation data, on which trials are measured and stopped. Else the queries of `data` are cut into folds.
-        folds: how many, 5 by default, where there is no validation data.
-        measure: what is searched for: a name such as `"ndcg@10"`, or a graded measure, whose first guides the search,
-            and all of which pick the best trial. By default the estimator's own.
-        space: for each parameter `Between(low, high, log=…)`, a pair `(low, high)`, or a list of choices, such as
+        valid: validation data to evaluate and stop trials with; without it, the queries of `data` are cut into folds.
+        folds: the number of folds without validation data, 5 by default.
+        measure: the measure to maximize: a name such as `"ndcg@10"`, or a graded measure, whose first measure guides
+            the search and all of whose measures select the best trial. By default that of the estimator.
+        space: `Between(low, high, log=…)`, a pair `(low, high)` or a list of choices for each parameter, for example
             `{"n_leaves": (4, 64), "objective": ["lambda(ndcg)", "queryregression"]}`. By default the parameters that
             matter most, and for LambdaMART some objectives.
-        n_trials: settings that are tried, those of an earlier run with the same `path` included.
-        timeout: seconds after which no further batch begins.
-        path: a file that keeps the trials (JSON lines): a search that was broken off goes on with it.
-        seed: of proposals and folds.
-        n_threads: for all trials together; all cores by default.
-        verbose: None for a bar on terminals, 0 for silence, n for a line after every n trials.
+        n_trials: the number of settings to try, including those of an earlier run with the same `path`.
+        timeout: the seconds after which no further batch begins.
+        path: a file of trials (JSON lines), to resume a search that was interrupted.
+        seed: the seed of proposals and folds.
+        n_threads: the number of threads for all trials together; all cores by default.
+        verbose: None for a progress bar on terminals, 0 for silence, n for a line after every n trials.
 
     Returns:
         All trials, the best, and an estimator with its settings.
@@ -160,7 +159,7 @@ def tune(
     if timeout is not None:
         require_number("timeout", timeout, above=0)
     if valid is not None and folds is not None:
-        raise DataError("give validation data or folds, not both")
+        raise DataError("pass either valid or folds, not both")
     train, chosen = as_data(data), checked_space(space, estimator)
     selection = selection_for(estimator.measure if measure is None else measure, train)
     judges = _judges(train, valid, folds, seed)
@@ -182,7 +181,7 @@ def tune(
 def _search(
     study: Study, trials: _Trials, n_trials: int, timeout: float | None, n_threads: int, verbose: int | None
 ) -> None:
-    """Try batch after batch. All of a batch is told at once: what it is judged by does not depend on its order."""
+    """Run batch after batch, and report each batch at once, so that its order does not matter for pruning."""
     started = time.monotonic()
     with (
         trials.data_kept(),
@@ -203,21 +202,21 @@ def _search(
 
 
 class _Judge:
-    """Training data, what its models are judged by, and the queries that this counts for."""
+    """Training data and validation data of a trial, and the number of validation queries."""
 
     def __init__(self, load: Callable[[], tuple[RankingData, dict[str, RankingData]]], n_queries: int) -> None:
         self.shared, self.n_queries = SharedData(load), n_queries
 
 
 def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> list[_Judge]:
-    """One with validation data, one for each fold without."""
+    """Return one judge with validation data, or one for each fold."""
     if valid is not None:
         judging = as_data(valid)
         return [_Judge(lambda: (train, {"valid": judging}), judging.n_queries)]
     n_folds = DEFAULT_FOLDS if folds is None else folds
     require_whole("folds", n_folds, 2)
     if train.n_queries < n_folds:
-        raise DataError(f"{train.n_queries} queries are too few for {n_folds} folds: each needs one to test")
+        raise DataError(f"{n_folds} folds need at least as many queries, but there are {train.n_queries}")
     fold = fold_of_queries(train.query_ids, n_folds, seed)
     require_weight_outside(train, fold)
 
@@ -228,7 +227,7 @@ def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> lis
 
 
 class _Trials:
-    """What tries settings."""
+    """Runs trials."""
 
     def __init__(self, estimator: Any, judges: list[_Judge], selection: Measure | Graded) -> None:
         self.estimator, self.judges, self.measures = estimator, judges, selection.measures
@@ -236,7 +235,7 @@ class _Trials:
 
     @contextmanager
     def data_kept(self) -> Iterator[None]:
-        """Keep data and bins from trial to trial."""
+        """Keep data and bins between trials."""
         for judge in self.judges:
             judge.shared.n_fits += 1
         try:
@@ -246,7 +245,7 @@ class _Trials:
                 judge.shared.close()
 
     def job(self, proposal: Proposal, n_threads: int) -> Callable[[], Trial]:
-        """Return what tries a proposal."""
+        """Return a function that tries a proposal."""
         for judge in self.judges:
             judge.shared.n_fits += 1
         return lambda: self._try(proposal, n_threads)
@@ -286,7 +285,7 @@ def _since(started: float) -> float:
 
 
 def _mean_rounds(best_iterations: list[int | None]) -> int | None:
-    """Return how many rounds are best, over the folds."""
+    """Return the mean of the best numbers of rounds over the folds."""
     known = [iteration + 1 for iteration in best_iterations if iteration is not None]
     return max(1, round(sum(known) / len(known))) if known else None
 
@@ -300,7 +299,7 @@ class _PrunedError(Exception):
 
 
 class _Look:
-    """Looks at a training run after 25, 50, 100, … rounds, and breaks it off where most others are better."""
+    """An observer that prunes a run after 25, 50, 100, … rounds if most other trials are better."""
 
     needs_arrays = False
 
@@ -318,7 +317,7 @@ class _Look:
 
 
 def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
-    """Return the estimator as trials train it: for the measure, quiet, and stopped where it does not become better."""
+    """Return the estimator for trials: with the measure, without output, and with early stopping."""
     known, changed = parameters(type(estimator)), {"measure": selection, "verbose": 0}
     if "patience" in known and estimator.patience is None:
         changed["patience"] = DEFAULT_PATIENCE
@@ -327,7 +326,7 @@ def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
 
 
 def _tuned(estimator: Any, best: Trial, measure: Measure | Graded | str | None) -> Any:
-    """Return the estimator with the best settings; its number of rounds is fixed unless it chooses one itself."""
+    """Return the estimator with the best settings, including the number of rounds unless it chooses that itself."""
     known, values = parameters(type(estimator)), dict(best.parameters)
     if best.rounds is not None and "n_folds" not in known:
         fixed = {**dict.fromkeys(ROUNDS, best.rounds), "patience": None}
@@ -341,7 +340,7 @@ def _fingerprint(
     estimator: Any, selection: Measure | Graded, space: Checked, train: RankingData, valid: Any, folds: int | None,
     seed: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what a search depends on; the order of rows does not matter."""
+    """Return everything that a search depends on; the order of rows does not matter."""
     ignored = {"n_threads", "verbose", *space}
     own = {name: content_hash(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored}
     return {

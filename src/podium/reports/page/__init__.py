@@ -1,4 +1,4 @@
-"""Reports: `building` collects numbers (`contents`) section by section, and renders them with `templates`."""
+"""Reports: `building` collects the sections (`contents`) and renders them with `templates`."""
 
 from podium.reports.page.building import comparison_report, report
 

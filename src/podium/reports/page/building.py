@@ -1,4 +1,4 @@
-"""A report as one page: collect the sections and render them as HTML."""
+"""Collects the sections of a report and renders them as a single HTML page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PACKAGE = "podium.reports.page"
 
 
 def require_extra() -> None:
-    """Raise if a library for reports is not installed."""
+    """Raise if a package of the extra `report` is missing."""
     for module, package in (("altair", "altair"), ("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")):
         try:
             __import__(module)
@@ -57,7 +57,7 @@ def require_extra() -> None:
 
 
 def as_html(report: Report) -> str:
-    """Return the file as text."""
+    """Return a report as HTML."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -88,7 +88,7 @@ def as_html(report: Report) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a number with its sign, for people."""
+    """Format a number with its sign."""
     return f"{'−' if value < 0 else '+'}{abs(value):.3g}"
 
 
@@ -98,7 +98,7 @@ def _file(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
     bundle: Any = vl_convert.javascript_bundle
@@ -124,28 +124,28 @@ def report(
     timing: bool = False,
     facts: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write all that is known of a model as one HTML file, which works without a network (extra `report`).
+    """Write a report on a model as a single HTML file that works offline (extra `report`).
 
-    Learning curves with the round that was chosen; measures with intervals; the comparison with other models; the
-    worst, best and most changed queries with their lists, deciding features and λ by round; λ shares, labels at the top
-    and rank changes; importance three ways; partial dependence; contributions of features; speed against accuracy; the
-    data with warnings; what is needed to repeat the run. A section that is missing says why, and what to do. The same
-    model and data give the same file.
+    It shows measures with intervals, a comparison with other models, the worst, best and most changed queries with
+    their ranked lists, deciding features and λ by round, learning curves, how the ranking developed during training,
+    three kinds of feature importance, contributions and partial dependence, speed against accuracy, a summary of the
+    data with warnings, and everything needed to repeat the run. If a section cannot be computed, the report says why
+    and how to get it. The same model and data give the same file.
 
     Args:
-        model: a model, an estimator, a function, any object with `predict`; or scores, which allow fewer sections.
+        model: a model, an estimator, a function, or any object with `predict`; or scores, for fewer sections.
         data: the test data, as for `evaluate`.
-        path: the file to write, in `.html`.
-        train, valid: the training and validation data of the model, to measure and summarise with the test data.
+        path: the `.html` file to write.
+        train, valid: the training and validation data of the model, to evaluate and summarize as well.
         others: models or scores to compare with, by name.
-        measures: what to measure; the first decides which queries are shown. By default those of training, and NDCG@10,
-            ERR@10 and AP.
-        history: `model.history_`, if the model does not hold it: a net or linear model from a file.
+        measures: the measures to report; the first one selects the queries to show. By default the measures of
+            training, NDCG@10, ERR@10 and AP.
+        history: `model.history_`, for a net or linear model that was loaded from a file.
         name: the name of the model in the report.
         data_name: the name of the test data; `"valid"` or `"train"` if it is that data.
         queries: the number of queries of each kind to show.
-        timing: measure how long scoring takes; the file then differs from run to run.
-        facts: facts about the run, by name, for the section on how to repeat it.
+        timing: whether to measure the speed of scoring; the file then differs from run to run.
+        facts: facts about the run by name, for the section on how to repeat it.
 
     Returns:
         The path.
@@ -161,7 +161,7 @@ def report(
     path = _checked(path)
     require_whole("queries", queries, 1)
     if name in (others or {}):
-        raise DataError(f"others: {name!r} is the name of the model itself; name it otherwise, or give name=…")
+        raise DataError(f"others: {name!r} is already the name of the model: rename it, or pass name=…")
     with _noted() as noted, progress("report", STEPS + LOOKS + POINTS + 4) as advance:
         subject = subject_of(
             {name: model, **(others or {})}, data, data_name, {"train": train, "valid": valid}, measures,
@@ -186,13 +186,13 @@ def report(
 def comparison_report(
     systems: Mapping[str, Any], data: Any, path: str | os.PathLike[str], comparison: Comparison | None = None
 ) -> Path:
-    """Write a comparison of rankings as one HTML file: `report` without what only models have.
+    """Write a comparison of rankings as a single HTML file, with the sections of `report` that need no model.
 
     Args:
         systems: scores, models or TREC runs by name.
-        data: as for `compare`.
-        path: the file to write, in `.html`.
-        comparison: what `compare` returned for them; by default by NDCG@10.
+        data: the test data, as for `compare`.
+        path: the `.html` file to write.
+        comparison: the result of `compare` for these systems; computed for NDCG@10 by default.
 
     Example:
         >>> import podium
@@ -205,7 +205,7 @@ def comparison_report(
     path = _checked(path)
     comparison = compare(data, systems) if comparison is None else comparison
     names = list(systems)
-    ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the first ones are what it is compared with
+    ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the last is compared with the others
     with _noted() as noted, progress("report", 2) as advance:
         subject = subject_of(ordered, data, "test", {}, None, comparison=comparison, n_listed=5)
         sections = [comparison_section(subject), queries_section(subject, advance), data_section(subject)]
@@ -215,11 +215,11 @@ def comparison_report(
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:
-    """Return the file to write; raise if it is not one, or if a library is missing."""
+    """Return the path of the file to write; raise if its suffix is wrong or a package is missing."""
     require_extra()
     path = to_path(path)
     if path.suffix.lower() not in (".html", ".htm"):
-        raise DataError(f"{path}: a report is written to a file that ends in .html, not {path.suffix!r}")
+        raise DataError(f"{path}: the file of a report must end in .html, but got {path.suffix!r}")
     return path
 
 
@@ -228,11 +228,11 @@ def subject_of(
     comparison: Comparison | None = None, history: Mapping[str, Sequence[float]] | None = None,
     facts: Mapping[str, str] = MappingProxyType({}), n_listed: int, timing: bool = False,
 ) -> Subject:  # fmt: skip
-    """Return the data, rankings and evaluations of all sections; the first system is the subject of the report."""
+    """Return the data, rankings and evaluations that the sections share; the report is about the first system."""
     name, ranker = next(iter(systems.items()))
     data, ranked = rankings_of(data, list(systems.values()))
     if not data.n_queries:
-        raise DataError("there are no documents to report on")
+        raise DataError("cannot write a report: the data has no documents")
     rankings = dict(zip(systems, ranked, strict=True))
     info = getattr(model_of(ranker), "info", {})
     if comparison is not None:
@@ -255,19 +255,19 @@ def subject_of(
 def _evaluated(
     data: RankingData, rankings: dict[str, Ranking], systems: dict[str, Any], chosen: list[Measure]
 ) -> tuple[Evaluation, dict[str, Evaluation]]:
-    """Return the first system as `evaluate` measures it alone, and all of them as `compare` does."""
+    """Return the evaluation of the first system as by `evaluate`, and of all systems as by `compare`."""
     warn_of_powers(chosen, data)
     all_trained, first = measures_of(systems.values()), next(iter(systems))
     evaluations = {
         system: evaluated(data, ranking, chosen, False, system, all_trained) for system, ranking in rankings.items()
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PodiumWarning)  # they have been seen just now
+        warnings.simplefilter("ignore", PodiumWarning)  # the evaluations above have already issued them
         return evaluated(data, rankings[first], chosen, False, trained_by=measures_of([systems[first]])), evaluations
 
 
 def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]) -> list[Measure]:
-    """Return what is measured, of what the data has labels for."""
+    """Return those measures that the data has labels for."""
     if measures is not None:
         return as_measures(measures) if any(has_labels(data, source) for source in data.labels) else []
     trained = info.get("measures", [])
@@ -276,7 +276,7 @@ def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]
     for text in (*texts, *MEASURES):
         try:
             measure = as_measure(text)
-        except DataError:  # a user's measure that is not registered here
+        except DataError:  # a custom measure that is not registered in this process
             continue
         if has_labels(data, measure.labels):
             chosen.setdefault(str(measure), measure)
@@ -285,7 +285,7 @@ def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]
 
 @contextmanager
 def _noted() -> Iterator[Callable[[], list[str]]]:
-    """Yield a function that returns Podium's warnings so far, for the report; other warnings are passed on."""
+    """Yield a function that returns Podium's warnings so far, for the report; pass on all other warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PodiumWarning)
         yield lambda: list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, PodiumWarning)))

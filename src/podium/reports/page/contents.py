@@ -1,4 +1,4 @@
-"""The contents of a report: sections with figures, numbers, words and queries."""
+"""The parts of a report: sections with paragraphs, tables, charts and queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why something is not there, and what to do to get it."""
+    """A paragraph that says why something is missing, and how to get it."""
 
     kind: ClassVar[str] = "missing"
     text: str
@@ -28,7 +28,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Warned:
-    """What looks like a mistake, a line for each."""
+    """A list of likely mistakes."""
 
     kind: ClassVar[str] = "warned"
     lines: tuple[str, ...]
@@ -36,12 +36,12 @@ class Warned:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table; the first column names its rows."""
+    """A table whose first column names the rows."""
 
     kind: ClassVar[str] = "numbers"
     caption: str
     table: Table
-    folded: bool = False  # whether it is shown only on request
+    folded: bool = False  # whether the reader has to open it
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Charts in a row, as many as fit."""
+    """Charts, as many in a row as fit."""
 
     kind: ClassVar[str] = "figures"
     figures: tuple[Figure, ...]
@@ -62,24 +62,24 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reason:
-    """A feature that sets a document apart from the others of its list."""
+    """A feature that distinguishes a document from the others of its list."""
 
     feature: str
-    value: str  # as people read it
-    amount: float  # the contribution to the score, minus the mean of the documents listed
+    value: str
+    amount: float  # the contribution to the score, minus the mean over the listed documents
 
 
 @dataclass(frozen=True)
 class ListedDocument:
-    """A line of a ranked list."""
+    """A document of a ranked list."""
 
     rank: int  # from 1
-    name: str  # the id, or the number of the row
-    label: str  # as people read it, empty for none
-    share: float  # of the highest label of the data, from 0 to 1, for a bar
+    name: str  # the id or the row number
+    label: str  # empty without a label
+    share: float  # the label as a share of the highest label, 0 to 1, for a bar
     score: float | None  # None if the model did not rank it
-    change: int | None  # ranks that it is higher than in the other system's list; None without one
-    reasons: tuple[Reason, ...] = ()  # the features that count most
+    change: int | None  # by how many ranks it is higher than in the other system's list; None without other system
+    reasons: tuple[Reason, ...] = ()  # the features with the largest contributions
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,27 @@ class ListedQuery:
 
     number: int  # in the data, from 0
     name: str
-    group: str  # why it is shown: among the worst, the best, the most changed
-    value: str  # the measure that it was chosen by, as text; empty without labels
-    values: tuple[tuple[str, str], ...]  # measures by system, as text
-    documents: tuple[ListedDocument, ...]  # the first ones
-    n_documents: int  # of the whole query
-    arrows: dict[str, Any] | None = None  # λ by round, for the script of the page
+    group: str  # why it is shown: one of the worst, the best, the most changed
+    value: str  # the value of the measure that it was chosen by; empty without labels
+    values: tuple[tuple[str, str], ...]  # the values of the measures by system
+    documents: tuple[ListedDocument, ...]  # the top of the list
+    n_documents: int  # the length of the whole list
+    arrows: dict[str, Any] | None = None  # λ by round, for the page's script
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries with their lists, of which the page shows one at a time."""
+    """Queries with their lists, one of which the page shows at a time."""
 
     kind: ClassVar[str] = "queries"
     queries: tuple[ListedQuery, ...]
-    measure: str | None  # by which they were chosen
+    measure: str | None  # the measure that they were chosen by
     other: str | None  # the system to compare ranks with
-    arrows_missing: str | None  # why there are no arrows of λ
+    arrows_missing: str | None  # why λ cannot be shown
 
     @property
     def groups(self) -> dict[str, list[ListedQuery]]:
-        """The queries by the group they are in."""
+        """The queries by group."""
         groups: dict[str, list[ListedQuery]] = {}
         for query in self.queries:
             groups.setdefault(query.group, []).append(query)
@@ -122,7 +122,7 @@ Part = Words | Missing | Warned | Numbers | Figures | Queries
 class Section:
     """A heading and its parts."""
 
-    key: str  # the name in addresses within the page
+    key: str  # the anchor within the page
     title: str
     parts: tuple[Part, ...]
 
@@ -132,14 +132,14 @@ class Report:
     """A whole report."""
 
     title: str
-    summary: str  # the subject in one line
-    headline: tuple[tuple[str, str], ...]  # the most important numbers, as name and text
-    warnings: tuple[str, ...]  # of making the report
+    summary: str  # one line
+    headline: tuple[tuple[str, str], ...]  # names and values of the main measures
+    warnings: tuple[str, ...]  # issued while the report was made
     sections: tuple[Section, ...]
 
 
 def sentence_of(error: PodiumError) -> str:
-    """Return an error as a sentence of a report."""
+    """Return the message of an error as a sentence."""
     text = str(error)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
@@ -148,14 +148,14 @@ LEFT_OUT = ("$schema", "config", "width", "title", "resolve", "autosize")
 
 
 def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
-    """Return the views of a chart as figures; titles become captions.
+    """Return the views of a chart as figures, with titles as captions.
 
     Args:
-        chart: by one of `podium.reports`.
-        caption: the caption of a single view, or the start of several captions; by default the chart's title.
+        chart: a chart of `podium.reports`.
+        caption: the caption of a single view, or the start of each caption; by default the chart's title.
 
     """
-    spec = chart.to_dict(validate=False)  # Podium's charts, which the tests validate
+    spec = chart.to_dict(validate=False)  # validation is slow, and the tests validate these charts
     caption = caption or _title(spec)
     views = _views(spec)
     if len(views) == 1:
@@ -168,7 +168,7 @@ def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
 
 
 def _views(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the single views of a chart, from the top and from the left."""
+    """Return the single views of a chart, row by row."""
     for kind in ("hconcat", "vconcat", "concat"):
         if kind in spec:
             return [view for part in spec[kind] for view in _views(part)]
@@ -183,7 +183,7 @@ def _plain(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_text(layer: dict[str, Any]) -> bool:
-    """Return whether a layer is text: it has no room on a phone, and a table has it."""
+    """Return whether a layer is text, which does not fit on a phone and is in a table as well."""
     mark = layer.get("mark", {})
     return (mark.get("type") if isinstance(mark, dict) else mark) == "text"
 
@@ -197,7 +197,7 @@ def _title(spec: dict[str, Any]) -> str:
 
 
 def _vertical_title(view: dict[str, Any]) -> str:
-    """Return what the vertical axis says, of a view without a title."""
+    """Return the title of the vertical axis, for a view without a title."""
     for layer in view.get("layer", [view]):
         title = layer.get("encoding", {}).get("y", {}).get("title")
         if title:

@@ -1,4 +1,4 @@
-"""The sections on features: importance three ways, contributions, partial dependence."""
+"""The sections on features: three kinds of importance, contributions, partial dependence."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from podium.reports.page.contents import (
 )
 from podium.reports.page.subject import Subject, has_labels, of_some, sample
 
-EXPLAINED = 600  # documents whose scores are explained
-BACKGROUND = 100  # documents to compare with, if a model does not keep its training documents
-SHUFFLED_VALUES = 2_000_000  # of the documents whose features are shuffled
+EXPLAINED = 600  # documents to explain
+BACKGROUND = 100  # documents to compare with if a model does not keep training documents
+SHUFFLED_VALUES = 2_000_000  # maximum number of feature values to shuffle
 DEPENDENCE_DOCUMENTS = 2_000
 SHOWN = 12  # features in a chart
 CURVES = 6  # features with a partial dependence
-SCORES_ALONE = "There are scores alone, and nothing to see inside: give a model in their place."
+SCORES_ALONE = "This section needs a model, but the report was given scores only."
 
 
 def explained(ranker: Any, data: RankingData) -> Explanation:
-    """Return contributions of the features, compared with some of the data if the model has no training documents."""
+    """Explain the scores, with a sample of the data as background if the model keeps no training documents."""
     method = getattr(ranker, "explain", None)
     find = method if method is not None and model_of(ranker) is not ranker else lambda *given: explain(ranker, *given)
     try:
@@ -51,8 +51,8 @@ def explained(ranker: Any, data: RankingData) -> Explanation:
 
 
 def feature_sections(subject: Subject, advance: Callable[..., None]) -> list[Section]:
-    """Importance, contributions, partial dependence."""
-    titles = {"importance": "Importance of the features", "contributions": "What features add to scores",
+    """Return the sections on importance, contributions and partial dependence."""
+    titles = {"importance": "Feature importance", "contributions": "Contributions of features",
               "dependence": "Partial dependence"}  # fmt: skip
     if not subject.can_score:
         return [Section(key, title, (Missing(SCORES_ALONE),)) for key, title in titles.items()]
@@ -72,7 +72,7 @@ def feature_sections(subject: Subject, advance: Callable[..., None]) -> list[Sec
 
 
 def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tuple[list[str], list[Part]]:
-    """Return the features, the most important first, and a table of three kinds of importance."""
+    """Return the parts on importance, and the features by decreasing importance."""
     ways: dict[str, dict[str, float]] = {}
     figures: list[Figure] = []
     missing: list[Part] = []
@@ -82,12 +82,12 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
         names = [subject.model.label_of_feature(k) for k in range(len(gains))]
         ways["share of the gain"] = dict(zip(names, (gains / (gains.sum() or 1.0)).tolist(), strict=True))
     else:
-        missing.append(Missing("What the model itself knows of its features is known of Podium's models only."))
+        missing.append(Missing("Only Podium's own models report the share of the gain."))
     part = sample(subject.data, max(500, SHUFFLED_VALUES // max(1, subject.data.n_features)))
     measure = next((m for m in subject.measures if has_labels(subject.data, m.labels)), None)
     try:
         if measure is None:
-            missing.append(Missing("Without labels there is no measure to lose when a feature is shuffled."))
+            missing.append(Missing("Permutation importance needs labels, but the data has none."))
         else:
             table = permutation_importance(subject.ranker, part, measure, repeats=2)
             loss = f"{table.columns[1]} when shuffled"
@@ -97,7 +97,7 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
         missing.append(Missing(sentence_of(error)))
     if isinstance(explanation, Explanation):
         ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}
-    # The intervals of a single query are not defined.
+    # With a single query, intervals are undefined.
     has_intervals = bool(intervals) and bool(np.isfinite(list(intervals.values())).all())
     for way, values in ways.items():
         known = [intervals[name] for name in values] if "shuffled" in way and has_intervals else None
@@ -108,7 +108,7 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
     last = list(ways.values())[-1]
     order = sorted(last, key=lambda name: -last[name])
     some = f"{part.n_documents:,} documents{of_some(part, subject.data)}"
-    words = f"Features are shuffled among {some}; intervals are of 95%, over the queries."
+    words = f"Features are shuffled among {some}; 95% intervals are over queries."
     return order, [Words(words), Figures(tuple(figures)), _table(ways, intervals, order), *missing]
 
 
@@ -122,22 +122,22 @@ def _table(ways: dict[str, dict[str, float]], intervals: dict[str, tuple[float, 
             row.extend(intervals.get(row[0], (None, None)) if "shuffled" in way else ())
     most = 50
     cut = f", the first {most} of {len(rows)}" if len(rows) > most else ""
-    return Numbers(f"All three ways as numbers{cut}", Table(columns, rows[:most]), folded=True)
+    return Numbers(f"Feature importance as numbers{cut}", Table(columns, rows[:most]), folded=True)
 
 
 def _contributions(subject: Subject, explanation: Explanation | PodiumError) -> list[Part]:
     if not isinstance(explanation, Explanation):
         return [Missing(sentence_of(explanation))]
     words = (
-        f"A point is a document: how much a feature added to its score, by {explanation.method}. Contributions and the "
-        f"base, {explanation.base:.4g}, add up to the score. The table puts the colours into words."
+        f"Each point is a document, placed by what the feature contributes to its score ({explanation.method}). The "
+        f"base, {explanation.base:.4g}, and all contributions add up to the score. The table describes the colours."
     )
-    directions = Numbers("Whether scores rise with a feature", _directions(explanation))
+    directions = Numbers("How scores change with features", _directions(explanation))
     return [Words(words), Figures(figures_of(summary_chart(explanation, SHOWN))), directions]
 
 
 def _directions(explanation: Explanation) -> Table:
-    """Of the most important features: the mean |contribution|, and how contributions go with values."""
+    """Return the mean |contribution| of the most important features, and its correlation with their values."""
     from scipy import stats
 
     rows: list[list[Any]] = []
@@ -157,7 +157,7 @@ def _directions(explanation: Explanation) -> Table:
 
 
 def _dependence(subject: Subject, order: list[str]) -> list[Part]:
-    """Return the mean score by the value of the most important features."""
+    """Return the mean score by the value of each of the most important features."""
     part = sample(subject.data, DEPENDENCE_DOCUMENTS)
     names = subject.names_of_features(part)
     figures: list[Figure] = []
@@ -168,9 +168,9 @@ def _dependence(subject: Subject, order: list[str]) -> list[Part]:
             return [Missing(sentence_of(error))]
         figures += figures_of(dependence.plot(), name)
     if not figures:
-        return [Missing("No feature is known to be important.")]
+        return [Missing("No feature has a measurable importance.")]
     words = (
-        f"The mean score when a feature has the same value in all of {part.n_documents:,} documents"
-        f"{of_some(part, subject.data)}, and thin lines for single documents."
+        f"The mean score if a feature had the same value in all {part.n_documents:,} documents"
+        f"{of_some(part, subject.data)}, with thin lines for single documents."
     )
     return [Words(words), Figures(tuple(figures))]

@@ -1,4 +1,4 @@
-"""The section of single queries: the worst, the best and the most changed, with their ranked lists and λ."""
+"""The section on single queries: the worst, best and most changed ones, with their ranked lists and λ."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from podium.reports.page.contents import (
 from podium.reports.page.features import explained
 from podium.reports.page.subject import Subject, has_labels
 
-LISTED = 20  # documents of a list
-REASONS = 3  # features of a document
-STEPS = 14  # rounds of the arrows
+LISTED = 20  # documents per list
+REASONS = 3  # deciding features per document
+STEPS = 14  # rounds with λ
 
 
 def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
-    """Ranked lists of single queries, each with what sets its documents apart, and the λ on them."""
+    """Return ranked lists of single queries with the deciding features and λ of their documents."""
     chosen = _chosen(subject)
     numbers = sorted({number for group in chosen.values() for number in group})
     words = (
@@ -50,7 +50,7 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
         if subject.can_score:
             reasons = _reasons(subject, numbers)
     except PodiumError as error:
-        missing.append(Missing(f"There are no deciding features. {sentence_of(error)}"))
+        missing.append(Missing(f"Deciding features cannot be shown. {sentence_of(error)}"))
     advance(1, "explaining single queries")
     arrows, arrows_missing = _arrows(subject, numbers, advance)
     listed = [
@@ -64,7 +64,7 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
 
 
 def _chosen(subject: Subject) -> dict[str, list[int]]:
-    """Return the numbers of the queries by the group they are shown in."""
+    """Return the indices of the queries to show, by group."""
     n, names = subject.n_listed, subject.data.query_ids.astype(str)
     if not subject.evaluations:
         return {"The first queries": list(range(min(n, subject.data.n_queries)))}
@@ -81,13 +81,13 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
 
 
 def _rows(subject: Subject, number: int, name: str | None = None) -> Ints:
-    """Return the rows of a query from the top of a system's list."""
+    """Return the rows of a query in the order of a system's ranking."""
     ranking = subject.rankings[name or subject.name]
     return ranking.order[subject.data.offsets[number] : subject.data.offsets[number + 1]]
 
 
 def _reasons(subject: Subject, numbers: list[int]) -> dict[int, tuple[Reason, ...]]:
-    """For each document that is listed, by row, the features that set it apart from the others of its list."""
+    """Return the features that distinguish each listed document from the others of its list, by row."""
     lists = [_rows(subject, number)[:LISTED] for number in numbers]
     rows = np.concatenate(lists)
     explanation = explained(subject.ranker, subject.data.take(rows))
@@ -141,7 +141,7 @@ def _value(value: float) -> str:
 
 
 def _labels(data: RankingData) -> tuple[Float32s, float]:
-    """Return the labels that are shown, NaN for none, and the highest of them."""
+    """Return the labels to show, NaN where there is none, and the highest of them."""
     source = next((source for source in ("relevance", *data.labels) if has_labels(data, source)), None)
     if source is None:
         return np.full(len(data), np.nan, np.float32), 1.0
@@ -149,18 +149,18 @@ def _labels(data: RankingData) -> tuple[Float32s, float]:
 
 
 def name_of(data: RankingData, row: int) -> str:
-    """Return what to call a document: its id, or the number of its row."""
+    """Return the name of a document: its id, else its row number."""
     return f"row {row}" if data.document_ids is None else str(data.document_ids[row])
 
 
 def _arrows(
     subject: Subject, numbers: list[int], advance: Callable[..., None]
 ) -> tuple[dict[int, dict[str, Any]], str | None]:
-    """For each query its documents by rank and their λ, round by round; or why there are none."""
+    """Return the documents of each query by rank with their λ, round by round; or why they cannot be shown."""
     if not has_labels(subject.data):
-        return {}, "λ need labels 'relevance': without them no document is to go up or down."
+        return {}, "λ require labels named 'relevance', which say which documents should move up or down."
     if not np.isfinite(subject.ranking.scores).all():
-        return {}, "λ need a score for each document, and this ranking leaves some out."
+        return {}, "λ require a score for every document, but this ranking omits some."
     data = subject.data.select(numbers)
     try:
         name, objective = subject.objective
@@ -192,7 +192,7 @@ def _empty(name: str, data: RankingData) -> dict[str, Any]:
 def _add_step(
     content: dict[str, Any], arrows: LambdaArrows, data: RankingData, given: Ints, round_: int | None
 ) -> None:
-    """Another round: the first documents from the top, by row of the data, and λ of each objective."""
+    """Append a round: the rows of the top documents, and their λ under each objective."""
     rows = given[arrows.rows[:LISTED]].tolist()
     for k, row in enumerate(rows):
         content["names"][str(row)] = name_of(data, row)

@@ -1,4 +1,4 @@
-"""The sections on measures, comparisons, training, cost, the data, and what is needed to repeat the run."""
+"""The sections on measures, comparisons, training, cost, data, and how to repeat the run."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from podium.reports.page.subject import Subject, has_labels, of_some, sample
 from podium.reports.query_charts import queries_chart, top_labels_chart
 from podium.reports.training_charts import history_chart, lambda_shares_chart, rank_changes_chart, speed_chart
 
-NO_LABELS = "The data has no labels, so nothing can be measured: give labels, as RankingData(features, labels, qid=…)."
+NO_LABELS = "Measures require labels, but the data has none: pass them as RankingData(features, labels, qid=…)."
 
 SHOWN = ("mean of each system", "difference, query by query")  # of each measure, in the chart of a comparison
 
 
 def measures_section(subject: Subject) -> Section:
-    """Means with their 95% intervals on every data set, and how they are spread over the test queries."""
+    """Return the means with 95% intervals on every data set, and their distribution over the test queries."""
     own = subject.own_evaluation
     if own is None:
         return Section("measures", "Measures", (Missing(NO_LABELS),))
@@ -58,7 +58,7 @@ def measures_section(subject: Subject) -> Section:
     for name, evaluation in evaluations.items():
         rows += [[name, *row] for row in evaluation.table().rows]
     table = Table(["data", "measure", "mean", "95% from", "to", "queries"], rows)
-    parts: list[Part] = [Numbers("Means over the queries, with 95% intervals by Student's t", table)]
+    parts: list[Part] = [Numbers("Means over the queries, with 95% intervals (Student's t)", table)]
     if subject.can_score:
         for name in ("train", "valid"):
             if name not in subject.sets:
@@ -69,13 +69,13 @@ def measures_section(subject: Subject) -> Section:
 
 
 _REMEDIES = {
-    "train": "training data: report(…, train=…); podium report reads the training files of its run if they still exist",
-    "valid": "validation data: report(…, valid=…), or podium train … --valid FILE",
+    "train": "training data: use report(…, train=…); podium report reads the run's training files if they still exist",
+    "valid": "validation data: use report(…, valid=…), or podium train … --valid FILE",
 }
 
 
 def _of_sets(subject: Subject) -> dict[str, Evaluation]:
-    """Return what the ranker reaches on further data."""
+    """Return the measures of the ranker on the other data sets."""
     evaluations = {}
     for name, data in subject.sets.items():
         if data is subject.data:
@@ -87,22 +87,22 @@ def _of_sets(subject: Subject) -> dict[str, Evaluation]:
 
 
 def comparison_section(subject: Subject) -> Section:
-    """Each pair of systems: differences with intervals and tests, and the queries won and lost."""
+    """Return the differences of each pair of systems with intervals and tests, and the queries won and lost."""
     title = "Comparison"
     if len(subject.rankings) < 2:
         remedy = 'report(…, others={"name": model}), or podium report RUN --other NAME=FILE'
-        return Section("comparison", title, (Missing(f"There is no other model to compare with: {remedy}."),))
+        return Section("comparison", title, (Missing(f"There is no other model to compare with: use {remedy}."),))
     if not subject.evaluations:
         return Section("comparison", title, (Missing(NO_LABELS),))
-    # The others come first, so that differences show what the model adds.
+    # The others come first, so that a positive difference means that the model is better.
     names = [*(name for name in subject.evaluations if name != subject.name), subject.name]
     comparison = subject.comparison or compared({name: subject.evaluations[name] for name in names})
     parts: list[Part] = [
         Numbers("Means of each system", comparison.means_table()),
         Words(
-            "Each query is compared with itself: b − a is the mean of the differences, and wins are the queries on "
-            "which b is better. p is how often such a difference would come about by chance, by a t-test and by random "
-            "signs; Holm's correction is for the number of pairs."
+            "Systems are compared query by query: b − a is the mean of the differences, and wins are the queries on "
+            "which b is better. p is the probability of such a difference by chance, according to a t-test and to a "
+            "randomization test; Holm's method corrects it for the number of pairs."
         ),
         Numbers("Pairs of systems", comparison.table()),
     ]
@@ -113,39 +113,39 @@ def comparison_section(subject: Subject) -> Section:
     return Section("comparison", title, tuple(parts))
 
 
-LOOKS = 25  # rounds that are looked at
-RANKED_DOCUMENTS = 50_000  # that are ranked again after each of them
+LOOKS = 25  # rounds to replay
+RANKED_DOCUMENTS = 50_000  # maximum number of documents to rank in each of them
 TOP = 3
 OBSERVERS = {"λ shares": "WatchLambdaShares", "labels at the top": "WatchTopLabels", "rank changes": "WatchRankChanges"}
 
 
 def learning_section(subject: Subject) -> Section:
-    """Return what was measured after each round, with the round that was chosen."""
+    """Return the measures after each round, and the round that was chosen."""
     measured = {name: values for name, values in subject.history.items() if "/" in name and len(values)}
     best = subject.info.get("best_iteration", getattr(subject.ranker, "best_iteration_", None))
     before = subject.info.get("submodel_means")
     if not measured:
         text = (
-            "Nothing was measured during training, or it is not known here: fit(…, valid=…) or podium train --valid; a "
-            "model that was loaded from a file has it from report(…, history=model.history_)."
+            "The model has no history of measures: train it with fit(…, valid=…) or podium train --valid, or pass the "
+            "history of a model loaded from a file as report(…, history=model.history_)."
         )
         return Section("learning", "Learning curves", (Missing(text),))
     chart = history_chart(measured, best, before)
     n_rounds = max(len(values) for values in measured.values())
     caption = "After each round" if len({name.partition("/")[2] for name in measured}) > 1 else ""
     chosen = (
-        f"Round {best + 1} of {n_rounds} was chosen by {next(iter(measured))}: it is marked, and the model ends there."
+        f"The model ends with round {best + 1} of {n_rounds} (marked), which has the best {next(iter(measured))}."
         if isinstance(best, int) and best >= 0
-        else f"There were {n_rounds} rounds, and the model has them all."
+        else f"The model keeps all {n_rounds} rounds."
         if best is None
-        else "No round was better than the submodel alone."
+        else "No round improved on the submodel."
     )
     return Section("learning", "Learning curves", (Words(chosen), Figures(figures_of(chart, caption))))
 
 
 @dataclass(frozen=True)
 class _Replayed:
-    """A round of a model that is trained already, as observers take it."""
+    """A round of a trained model, in the form that observers expect."""
 
     iteration: int
     data: RankingData
@@ -155,29 +155,28 @@ class _Replayed:
 
 
 def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
-    """λ shares, labels at the top and rank changes: as observers saw them, or from the trees once more."""
-    title = "The ranking while it was learnt"
+    """Return λ shares, labels at the top and rank changes, from observers or by replaying the trees."""
+    title = "The ranking during training"
     seen = _from_history(subject)
     if len(seen) == len(OBSERVERS) or (seen and not subject.n_rounds):
-        parts: list[Part] = [Words("As observers saw the training queries.")]
+        parts: list[Part] = [Words("Recorded by observers on the training queries.")]
         parts += [Figures(figures_of(chart)) for chart in seen.values()]
         absent = [observer for name, observer in OBSERVERS.items() if name not in seen]
         if absent:
-            parts.append(Missing(f"Not observed: {', '.join(absent)}. fit(…, observers=[{absent[0]}()]) adds it."))
+            parts.append(Missing(f"Not observed: {', '.join(absent)}. Use fit(…, observers=[{absent[0]}()])."))
         return Section("ranking", title, tuple(parts))
     if not subject.n_rounds:
         names = ", ".join(f"{name}()" for name in OBSERVERS.values())
-        why = "Training was not observed, and this model is not a sum of trees that can be replayed"
-        text = f"{why}: fit(…, observers=[{names}]), from podium.diagnostics."
+        why = "Training was not observed, and only sums of trees can be replayed"
+        text = f"{why}: use fit(…, observers=[{names}]), from podium.diagnostics."
         return Section("ranking", title, (Missing(text),))
     where = "train" if "train" in subject.sets else subject.data_name
     data = subject.sets[where]
     if not has_labels(data):
-        return Section("ranking", title, (Missing("The data has no labels 'relevance'."),))
+        return Section("ranking", title, (Missing("This section requires labels named 'relevance'."),))
     part = sample(data, RANKED_DOCUMENTS)
     words = Words(
-        f"The first trees of the model, scored once more on the {where} data{of_some(part, data)}"
-        f"{_by_objective(subject)}."
+        f"Replayed with the model's first trees on the {where} data{of_some(part, data)}{_by_objective(subject)}."
     )
     return Section("ranking", title, (words, *_replay(subject, part, advance)))
 
@@ -190,7 +189,7 @@ def _by_objective(subject: Subject) -> str:
 
 
 def _from_history(subject: Subject) -> dict[str, Any]:
-    """Charts of what observers left in the history."""
+    """Return charts of what observers recorded in the history."""
     history, charts = subject.history, {}
     if any(name.startswith("lambda_shares: ") for name in history):
         charts["λ shares"] = lambda_shares_chart(WatchLambdaShares().result(history), of="Good documents")
@@ -205,7 +204,7 @@ def _from_history(subject: Subject) -> dict[str, Any]:
 
 
 def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -> list[Part]:
-    """Return what observers would have seen of some of the rounds."""
+    """Return charts of what observers would have recorded in some of the rounds."""
     labels = data.relevance[np.isfinite(data.relevance)]
     good = tuple(float(label) for label in np.unique(labels)[1:][-2:])
     watches: dict[str, Any] = {}
@@ -227,13 +226,13 @@ def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -
             except PodiumError as error:
                 del watches[name]
                 parts.append(Missing(sentence_of(error)))
-        advance(1, "looking back on the rounds")
+        advance(1, "replaying rounds")
     charts: dict[str, Callable[[Any], Any]] = {
         "shares": lambda_shares_chart,
         "top": top_labels_chart,
         "changes": rank_changes_chart,
     }
-    captions = {"changes": "Ranks with another document than at the look before"}
+    captions = {"changes": "Ranks whose document changed since the previous point"}
     drawn = [
         figure
         for name, chart in charts.items()
@@ -244,7 +243,7 @@ def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -
 
 
 def data_section(subject: Subject) -> Section:
-    """Counts, labels and warnings of every data set."""
+    """Return counts, labels and warnings of every data set."""
     summaries = {name: data.summary() for name, data in subject.sets.items()}
     rows: list[list[Any]] = []
     labels: list[list[Any]] = []
@@ -255,24 +254,24 @@ def data_section(subject: Subject) -> Section:
                      f"{summary.density:.1%}", f"{summary.missing:.1%}"])  # fmt: skip
         labels += [[name, source, f"{label.labelled:,}", str(label)] for source, label in summary.labels.items()]
         warned += [f"{name}: {warning}" for warning in summary.warnings]
-    columns = ["data", "documents", "queries", "documents of a query", "features", "values not zero", "values missing"]
-    parts: list[Part] = [Numbers("What is in the data", Table(columns, rows))]
+    columns = ["data", "documents", "queries", "documents per query", "features", "nonzero values", "missing values"]
+    parts: list[Part] = [Numbers("Size of the data", Table(columns, rows))]
     if labels:
-        parts.append(Numbers("Labels", Table(["data", "source", "documents labelled", "shares"], labels)))
+        parts.append(Numbers("Labels", Table(["data", "source", "labelled documents", "shares"], labels)))
     else:
         parts.append(Missing("The data has no labels."))
-    parts.append(Warned(tuple(warned)) if warned else Words("Nothing in the data looks like a mistake."))
+    parts.append(Warned(tuple(warned)) if warned else Words("The data has no obvious mistakes."))
     return Section("data", "Data", tuple(parts))
 
 
 def repeat_section(subject: Subject) -> Section:
-    """Parameters, digests and versions."""
+    """Return the parameters, digests and versions that are needed to repeat the run."""
     parts: list[Part] = []
     if subject.parameters:
         rows = [[name, _text(value)] for name, value in subject.parameters.items()]
-        parts.append(Numbers("Parameters of training", Table(["parameter", "value"], rows)))
+        parts.append(Numbers("Training parameters", Table(["parameter", "value"], rows)))
     else:
-        parts.append(Missing("The parameters of training are not known: only Podium's models hold them."))
+        parts.append(Missing("The training parameters are unknown: only Podium's own models store them."))
     facts: list[list[Any]] = [[name, value] for name, value in subject.facts.items()]
     if subject.model is not None:
         facts += [["model", repr(subject.model)], ["digest of the model", subject.model.digest()]]
@@ -280,15 +279,15 @@ def repeat_section(subject: Subject) -> Section:
             facts.append(["how the data was read", ", ".join(f"{k}={v}" for k, v in subject.model.reading.items())])
     facts += [[f"digest of the {name} data", digest_of(data).hex()] for name, data in subject.sets.items()]
     facts += [[f"{name} (report)", text] for name, text in versions().items()]
-    parts.append(Numbers("What the result depends on", Table(["fact", "value"], facts)))
+    parts.append(Numbers("Model, data and versions", Table(["fact", "value"], facts)))
     parts.append(
         Words(
-            "The same data, parameters and seed give the same model, to the bit, for any number of threads and any "
-            "order of rows. Equal digests are equal content: of a model all that decides scores, of data all documents "
-            "with their queries and labels."
+            "The same data, parameters and seed give the same model, bit for bit, for any number of threads and any "
+            "order of rows. Equal digests mean equal content: everything that determines the scores of a model, or all "
+            "documents of the data with their queries and labels."
         )
     )
-    return Section("repeat", "To repeat it", tuple(parts))
+    return Section("repeat", "How to repeat the run", tuple(parts))
 
 
 def _text(value: Any) -> str:
@@ -297,12 +296,12 @@ def _text(value: Any) -> str:
 
 POINTS = 12
 SCORED_DOCUMENTS = 100_000
-NEAR = 0.002  # of the measure: what counts as nearly as good
+NEAR = 0.002  # difference in the measure that counts as nearly as good
 REPEATS = 5
 
 
 def cost_section(subject: Subject, advance: Callable[..., None]) -> Section:
-    """How good the first trees alone are, and with `timing` how long each system takes."""
+    """Return how good the first trees alone are, and with `timing` the speed of each system."""
     title = "Speed against accuracy"
     if not subject.evaluations:
         return Section("cost", title, (Missing(NO_LABELS),))
@@ -310,7 +309,7 @@ def cost_section(subject: Subject, advance: Callable[..., None]) -> Section:
     if subject.n_rounds > 1:
         parts += _by_trees(subject, advance)
     else:
-        parts.append(Missing("The model is not a sum of trees that can be cut to the first ones."))
+        parts.append(Missing("Only a sum of trees can be truncated to its first trees."))
     parts += _sizes(subject)
     return Section("cost", title, tuple(parts))
 
@@ -324,22 +323,22 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
         ranking = Ranking(part, subject.scores_at(part, k))
         evaluation = Evaluation(part.query_ids, {str(measure): fixed.values(ranking)}, weights=weights_in_means(part))
         points.append((k + 1, evaluation.means[str(measure)], *evaluation.intervals[str(measure)]))
-        advance(1, "the first trees alone")
+        advance(1, "scoring with the first trees")
     whole = points[-1][1]
     few = next(n for n, mean, *_ in points if mean >= whole - NEAR)
     near = f"within {NEAR:g} of the whole model{of_some(part, subject.data)}"
     found = (
-        f"Of those tried, the first {few} of {subject.n_rounds} trees are the fewest that come {near}: "
-        f"predict(…, n_trees={few}) scores with them."
+        f"Of the numbers tried, {few} of {subject.n_rounds} trees is the smallest that comes {near}; score with "
+        f"predict(…, n_trees={few})."
         if few < subject.n_rounds
-        else f"Of those tried, no smaller number of trees comes {near}."
+        else f"Of the numbers tried, no smaller number of trees comes {near}."
     )
     words = f"Time grows with the number of trees. {found}"
     return [Words(words), Figures(figures_of(speed_chart(points, str(measure))))]
 
 
 def _sizes(subject: Subject) -> list[Part]:
-    """Each system with its size, its mean, and its time where that is measured."""
+    """Return the kind, the mean and, if measured, the speed of each system."""
     measure = str(subject.measures[0])
     columns, rows = ["system", "what it is", measure], []
     for name, system in subject.systems.items():
@@ -353,22 +352,22 @@ def _sizes(subject: Subject) -> list[Part]:
         for row, system in zip(rows, subject.systems.values(), strict=True):
             row.append(_microseconds(system, part) if _scores(system) else None)
         parts.append(
-            Words(f"Times are of one thread, the fastest of {REPEATS} runs over {part.n_documents:,} documents.")
+            Words(f"Times are for one thread, the fastest of {REPEATS} runs over {part.n_documents:,} documents.")
         )
-    parts.append(Numbers("The systems", Table(columns, rows)))
+    parts.append(Numbers("Systems", Table(columns, rows)))
     if not subject.timing:
-        why = "Times are not measured, so that the same data gives the same report"
-        parts.append(Missing(f"{why}: report(…, timing=True), or podium report --timing."))
+        why = "Times are not measured, so that the same data give the same report"
+        parts.append(Missing(f"{why}: to measure them, use report(…, timing=True) or podium report --timing."))
     return parts
 
 
 def _scores(system: Any) -> bool:
-    """Return whether a system scores, or is scores."""
+    """Return whether a system can score documents; otherwise it is scores."""
     return callable(system) or hasattr(system, "predict")
 
 
 def _microseconds(system: Any, data: RankingData) -> float:
-    """Return the time to score a document, after a first run that may compile."""
+    """Return the time to score a document, not counting a first run that may compile kernels."""
     model = model_of(system)
     ranker = model.scorer(n_threads=1) if isinstance(model, Model) and model is system else None
     times = []

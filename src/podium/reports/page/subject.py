@@ -1,4 +1,4 @@
-"""What a report is about: a ranker, the data it is tested on, and what else is known."""
+"""The subject of a report: a ranker, its test data, and related facts."""
 
 from __future__ import annotations
 
@@ -26,59 +26,59 @@ from podium.objectives.pair_terms import measure_in_training
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What a report is about."""
+    """The ranker of a report with its data, evaluations and history."""
 
-    name: str  # of the ranker
+    name: str  # the name of the ranker
     ranker: Any  # a model, an estimator, a function, any object with `predict`, or scores
-    data: RankingData  # what it is tested on
-    data_name: str  # what that is called: test, or the name of one of the sets
-    rankings: dict[str, Ranking]  # of this data, by the ranker and by others, in this order, by name
-    evaluations: dict[str, Evaluation]  # of these rankings, by name; none without labels
-    own_evaluation: Evaluation | None  # of the ranker as `evaluate` gives it; None without labels
-    comparison: Comparison | None  # the comparison of the systems, if it exists already
-    systems: dict[str, Any]  # the ranker and the others as they were given, by name
-    measures: tuple[Measure, ...]  # what is measured
-    sets: dict[str, RankingData]  # all data by name: what the ranker is tested on, was trained on and chosen by
-    history: Mapping[str, Sequence[float]]  # what was measured in training, by `set/measure`, and what observers saw
-    facts: Mapping[str, str]  # about the run, by name
-    n_listed: int  # queries that are shown of each kind
-    timing: bool  # whether to measure the time of scoring
+    data: RankingData  # the test data
+    data_name: str  # test, or the key of `sets` that the test data is
+    rankings: dict[str, Ranking]  # the rankings of the test data by system, the ranker first
+    evaluations: dict[str, Evaluation]  # the evaluations of these rankings; empty without labels
+    own_evaluation: Evaluation | None  # the evaluation of the ranker alone, as by `evaluate`; None without labels
+    comparison: Comparison | None  # the comparison of the systems, if it was passed to the report
+    systems: dict[str, Any]  # the ranker and the others by name, as the caller passed them
+    measures: tuple[Measure, ...]
+    sets: dict[str, RankingData]  # all data by name: test, training and validation data
+    history: Mapping[str, Sequence[float]]  # means during training by `set/measure`, and the records of observers
+    facts: Mapping[str, str]  # facts about the run by name
+    n_listed: int  # number of queries to show of each kind
+    timing: bool  # whether to measure the speed of scoring
 
     @cached_property
     def model(self) -> Model | None:
-        """The model of Podium's that ranks, if it is one."""
+        """The ranker as a Podium model, or None if it is not one."""
         model = model_of(self.ranker)
         return model if isinstance(model, Model) else None
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the model knows of its training."""
+        """The facts about its training that the model stores."""
         return self.model.info if self.model is not None else {}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of training, as far as the model knows them."""
+        """The training parameters that the model stores."""
         parameters = self.info.get("parameters")
         return parameters if isinstance(parameters, dict) else {}
 
     @property
     def can_score(self) -> bool:
-        """Whether the ranker scores other data than this."""
+        """Whether the ranker can score other data than the test data."""
         return callable(self.ranker) or hasattr(self.ranker, "predict")
 
     @property
     def ranking(self) -> Ranking:
-        """By the ranker."""
+        """The ranking of the test data by the ranker."""
         return self.rankings[self.name]
 
     @property
     def other(self) -> str | None:
-        """The first of the other systems."""
+        """The name of the first other system, or None."""
         return next((name for name in self.rankings if name != self.name), None)
 
     @cached_property
     def n_rounds(self) -> int:
-        """The rounds of a model that can be cut to the first ones; 0 if it is not a sum of trees."""
+        """The number of rounds that the model can be truncated to; 0 if it is not a sum of trees."""
         model = self.model
         parts = getattr(model, "parts", None)
         n_trees = getattr(parts[-1] if parts else model, "n_trees", 0)
@@ -86,17 +86,17 @@ class Subject:
         return int(n_trees) // trees_per_round(model) if can_be_cut else 0
 
     def rounds(self, most: int, *, by_ratio: bool = False) -> list[int]:
-        """Some rounds from the first to the last, counted from 0, evenly or by a ratio."""
+        """Return at most `most` rounds from first to last, counted from 0, in equal steps or by a constant ratio."""
         ends = np.geomspace(1, self.n_rounds, most) if by_ratio else np.linspace(1, self.n_rounds, most)
         return [int(n) - 1 for n in np.unique(np.rint(ends))]
 
     def scores_at(self, data: RankingData, round_: int | None) -> Floats:
-        """Return the scores of some data after a round, or by the whole model."""
+        """Return the scores of data after a round, or of the whole model for None."""
         return scores_at(self.ranker, data, round_)
 
     @cached_property
     def objective(self) -> tuple[str, Objective]:
-        """What the model was trained on, as far as it is known and has one score, or else λ of NDCG; and its name."""
+        """The objective of training and its name, or λ of NDCG if it is unknown or needs several scores."""
         parameters = SimpleNamespace(**self.parameters)
         ways: list[Callable[[], Objective]] = [
             lambda: lambda_objective(parameters) if parameters.objective is None else parse(parameters.objective),
@@ -111,20 +111,20 @@ class Subject:
                 return name, objective.fixed(self.data)
             except (PodiumError, AttributeError):  # a parameter that this kind of model does not have
                 continue
-        raise DataError("λ need labels 'relevance'")
+        raise DataError("λ require labels named 'relevance'")
 
     def names_of_features(self, data: RankingData) -> list[str]:
-        """Return the features of some data, as they are called before people."""
+        """Return the names of the features of data, for display."""
         return [shown_name(name) for name in data.feature_names or range(data.n_features)]
 
 
 def has_labels(data: RankingData, source: str = "relevance") -> bool:
-    """Return whether a document has a label of this source."""
+    """Return whether any document has a label of this source."""
     return source in data.labels and bool(np.isfinite(data.labels[source]).any())
 
 
 def sample(data: RankingData, documents: int) -> RankingData:
-    """Return whole queries, drawn by their content, with about `documents` documents; all if there are fewer."""
+    """Return a sample of whole queries, drawn by content, with about `documents` documents."""
     if data.n_documents <= documents:
         return data
     drawn = np.argsort(ContentRandom(data).of_queries("report"), kind="stable")
@@ -134,7 +134,7 @@ def sample(data: RankingData, documents: int) -> RankingData:
 
 
 def of_some(part: RankingData, whole: RankingData) -> str:
-    """How much of the data something is about, as words; nothing where it is about all of it."""
+    """Return the size of a sample in words; empty if it is the whole data."""
     if part.n_queries == whole.n_queries:
         return ""
     return f" ({part.n_queries:,} of {whole.n_queries:,} queries, drawn at random)"

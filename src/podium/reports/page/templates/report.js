@@ -31,7 +31,7 @@ function tableOf(caption, columns, rows, numeric) {
   return table;
 }
 
-/* Charts: each takes the width there is, and the colours of the page. */
+/* Charts take the available width and the colours of the page. */
 function look(dark, width, columns) {
   const config = JSON.parse(JSON.stringify(dark ? content.looks.dark : content.looks.light));
   config.background = "transparent";
@@ -49,7 +49,7 @@ function specOf(node, width) {
   const spec = content.charts[Number(node.dataset.chart)];
   return {...spec, width, autosize: {type: "fit-x", contains: "padding"}};
 }
-/* As many names of a legend beside each other as there is room for. */
+/* The number of legend entries that fit next to each other. */
 function columnsOf(spec, width) {
   const names = [...(spec.layer || []), spec].flatMap(one => ((((one.encoding || {}).color || {}).scale || {}).domain) || []);
   const longest = Math.max(3, ...names.map(name => String(name).length));
@@ -96,7 +96,7 @@ for (const details of document.querySelectorAll("[data-values]")) {
   });
 }
 
-/* Single queries: one at a time, and the λ on its list by round. */
+/* Single queries: show one at a time, with the λ of its list by round. */
 const SVG = "http://www.w3.org/2000/svg";
 function shape(tag, attributes, text) {
   const node = document.createElementNS(SVG, tag);
@@ -146,7 +146,7 @@ function drawArrows(node, arrows, step) {
   node.replaceChildren(svg);
 }
 function saidOf(arrows, step, last) {
-  const round = step.round === null ? "The model as it is" : step.round === 0 ? "Before the first tree"
+  const round = step.round === null ? "The final model" : step.round === 0 ? "Before the first tree"
     : `After round ${step.round} of ${last}`;
   const pushes = arrows.objectives.map((name, k) => {
     const values = step.lambdas[k];
@@ -173,7 +173,7 @@ function runQueries(block) {
     if (place < 0 || place >= steps.length) place = steps.length - 1;
     const step = steps[place], last = steps[steps.length - 1].round;
     slider.max = steps.length - 1; slider.value = place;
-    slider.setAttribute("aria-valuetext", step.round === null ? "the model as it is" : `round ${step.round}`);
+    slider.setAttribute("aria-valuetext", step.round === null ? "the final model" : `round ${step.round}`);
     panel.querySelector(".controls").hidden = steps.length < 2;
     for (const button of panel.querySelectorAll("[data-step]")) {
       const back = ["first", "-1"].includes(button.dataset.step);
@@ -214,7 +214,7 @@ function runQueries(block) {
 }
 const redrawn = [...document.querySelectorAll("[data-queries]")].map(runQueries);
 
-/* The list of sections is folded on a phone, and marks where the reader is. */
+/* The list of sections is closed on a phone, and highlights the current section. */
 if (matchMedia("(max-width: 61.9rem)").matches) document.querySelector("nav details").open = false;
 const links = new Map([...document.querySelectorAll("nav a")].map(link => [link.hash.slice(1), link]));
 const seen = new IntersectionObserver(entries => {
