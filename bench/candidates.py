@@ -53,9 +53,9 @@ CANDIDATES: dict[str, Objective] = {
     "XE-NDCG": XENDCG(),
     "query regression → λ over 100 trees (Ranker in 0.2)": Anneal(REGRESSION, LAMBDA, LinearGrowth(0.0, 0.01)),
     "λ + query regression, one model": Sum(LAMBDA, REGRESSION),
-    "average of query regression and λ (Ranker)": Average(REGRESSION, LAMBDA),
+    "average of query regression and λ": Average(REGRESSION, LAMBDA),
     "the same, scores not standardised": RawAverage(REGRESSION, LAMBDA),
-    "the same, λ truncated at 20": Average(REGRESSION, Lambda("ndcg", truncation=20)),
+    "the same, λ truncated at 20 (Ranker)": Average(REGRESSION, Lambda("ndcg", truncation=20)),
     "the same, with XE-NDCG": Average(REGRESSION, LAMBDA, XENDCG()),
 }
 APART = "the same, number of rounds chosen apart"  # from the scores of its two parts

@@ -100,6 +100,12 @@ def models(train: podium.RankingData, valid: podium.RankingData) -> Iterator[tup
         "categorical": {"categorical": [2]}, "depth": {"max_depth": 3, "n_leaves": 64}, "few bins": {"max_bins": 7},
         "many leaves": {"n_leaves": 100, "min_documents_in_leaf": 1, "l2": 0.0},
         "published": {"normalize": False, "l2": 0},
+        "tree options": {
+            "l1": 0.05, "min_gain_to_split": 1.0, "min_hessian_in_leaf": 2.0, "feature_fraction_per_node": 0.6,
+            "interaction_constraints": [[0, 1, 2], [2, 3, 4, 5, 6]],
+        },
+        "symmetric": {"symmetric": True, "n_leaves": 16},
+        "symmetric, sampled": {"symmetric": True, "split_fraction": 0.3, "monotone": {0: 1}, "categorical": [2]},
     }.items():  # fmt: skip
         yield name, lambda s=settings: mart(**few | s).fit(_rounded(train))
     yield "patience", lambda: mart(150, 15, patience=10, metrics=["err", "ap"]).fit(train, valid=valid)

@@ -1,4 +1,4 @@
-"""Training on a Dask cluster of two workers: against one process, against peers on the same cluster, and a cost model.
+"""Training on clusters of two workers: Dask against one process, peers, Ray and Spark, and a cost model for Dask.
 
 Every run is a child of its own, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
 A tree's time is the difference of two fits with few and many trees; what is left of the one with few is the time before
@@ -28,6 +28,7 @@ DELAYS = (0.005, 0.02)  # seconds that are added to each round trip: what the co
 SHARE_OF_DELAYS = 1 / 4
 FEW, MANY, LEAVES, WORKERS = 3, 18, 31, 2
 PEERS = ("lightgbm", "xgboost")
+ON_SPARK = ("podium", "xgboost")
 SECONDS = 200.0  # for one child
 MODULE = "bench.distributed"
 Fit = Callable[[int, Any, Any, Any], None]
@@ -155,21 +156,21 @@ class Podium:
     """`DaskLambdaMART`, with a delay in each round trip; counts round trips and bytes."""
 
     def __init__(self, delay: float) -> None:
-        from podium.distributed import dask_engine, estimators
+        from podium.distributed import dask_engine
 
         self.engines: list[Any] = []
         engines = self.engines
 
         class Delayed(dask_engine.DaskEngine):
-            def __init__(self, *arguments: Any) -> None:
-                super().__init__(*arguments)
+            def __init__(self, **arguments: Any) -> None:
+                super().__init__(**arguments)
                 engines.append(self)
 
             def ask(self, calls: Any) -> Any:
                 time.sleep(delay)
                 return super().ask(calls)
 
-        vars(estimators)["DaskEngine"] = Delayed
+        vars(dask_engine)["DaskEngine"] = Delayed  # where `engine_class` finds it
         self.delay = delay
         self.counts: dict[int, tuple[int, int]] = {}
 
@@ -202,6 +203,107 @@ class Podium:
 
         self(1, X, y, qid, [ask])
         return found
+
+
+# --- Ray
+
+
+def on_ray(folder: Path) -> dict[str, float]:
+    """Podium on a local Ray with two workers; the blocks are in its object store when the clock starts."""
+    import ray
+
+    import podium
+    from podium.distributed import RayEngine, fit
+
+    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
+    ray.init("local", num_cpus=WORKERS + 1, object_store_memory=int(1.5 * 4 * 136 * DOCUMENTS), **options)
+    rows = ray.data.from_arrow([_table(folder, k) for k in range(PARTS)])
+    beginning = ray.data.from_arrow(_table(folder, 0)[:2000])
+    n_documents = rows.count()
+    with RayEngine(n_workers=WORKERS) as engine:
+
+        def train(n_trees: int, data: Any) -> None:
+            fit(podium.LambdaMART(n_trees, n_leaves=LEAVES, verbose=0), data, engine=engine)
+
+        train(2, beginning)
+        result = per_tree(lambda n_trees: train(n_trees, rows))
+        workers = [worker.actor for worker in engine._workers.values()]
+        memory = sum(ray.get([worker.compute.remote(peak_bytes, []) for worker in workers]))
+    ray.shutdown()
+    return result | {"memory": memory, "documents": n_documents}
+
+
+def _table(folder: Path, k: int) -> Any:
+    """A part of the documents as an Arrow table with a column for each feature."""
+    import pyarrow as pa
+
+    X, y, qid = (np.load(folder / f"{name}{k}.npy") for name in ("X", "y", "qid"))
+    return pa.table({f"f{j}": X[:, j].copy() for j in range(X.shape[1])} | {"label": y, "qid": qid})
+
+
+# --- Spark
+
+
+def on_spark(folder: Path, who: str) -> dict[str, float]:
+    """Podium or XGBoost on a local Spark with two tasks; the rows are in Spark's cache when the clock starts."""
+    from pyspark import StorageLevel
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "8g", "spark.sql.shuffle.partitions": str(WORKERS)}
+    spark = SparkSession.builder.master(f"local[{WORKERS}]").config(map=settings).getOrCreate()
+    rows = spark.read.parquet(*_parquet_files(folder)).persist(StorageLevel.MEMORY_AND_DISK)
+    n_documents = rows.count()
+    fit = {"podium": fit_podium_on_spark, "xgboost": fit_xgboost_on_spark}[who]
+    fit(2, rows.where(f"qid <= {rows.selectExpr('min(qid) + 20').first()[0]}"))
+    result = per_tree(lambda n_trees: fit(n_trees, rows))
+    memory = sum(map(_peak_of, _descendants(os.getpid())))
+    spark.stop()
+    return result | {"memory": memory, "documents": n_documents}
+
+
+def _parquet_files(folder: Path) -> list[str]:
+    """The documents as Parquet files with a column of arrays, written once."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    paths = [folder / f"part{k}.parquet" for k in range(PARTS)]
+    for k, path in enumerate(paths):
+        if not path.exists():
+            X, y, qid = (np.load(folder / f"{name}{k}.npy") for name in ("X", "y", "qid"))
+            offsets = pa.array(np.arange(0, X.size + 1, X.shape[1], dtype=np.int32))
+            features = pa.ListArray.from_arrays(offsets, pa.array(X.ravel()))
+            pq.write_table(pa.table({"features": features, "label": y, "qid": qid}), path)
+    return [str(path) for path in paths]
+
+
+def _descendants(process: int) -> list[int]:
+    """The processes that a process has started, and theirs."""
+    children = Path(f"/proc/{process}/task").glob("*/children")
+    found = [int(child) for path in children for child in path.read_text().split()]
+    return found + [other for child in found for other in _descendants(child)]
+
+
+def _peak_of(process: int) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def fit_podium_on_spark(n_trees: int, rows: Any) -> None:
+    """`SparkLambdaMART`."""
+    from podium.distributed import SparkLambdaMART
+
+    SparkLambdaMART(n_trees=n_trees, n_leaves=LEAVES, numWorkers=WORKERS, verbose=0).fit(rows)
+
+
+def fit_xgboost_on_spark(n_trees: int, rows: Any) -> None:
+    """`xgboost.spark`."""
+    from xgboost.spark import SparkXGBRanker
+
+    SparkXGBRanker(
+        features_col="features", label_col="label", qid_col="qid", num_workers=WORKERS, n_estimators=n_trees,
+        max_leaves=LEAVES, grow_policy="lossguide", max_depth=0, tree_method="hist", objective="rank:ndcg",
+    ).fit(rows)  # fmt: skip
 
 
 # --- the cost model
@@ -248,19 +350,24 @@ def run() -> Report:
             row_of("podium, one process, 2 threads", local),
             row_of("podium, 2 workers", sizes[-1], predicted(sizes[-1], constants, 0.0)),
             *(_row_of_peer(folder, peer) for peer in PEERS),
+            _row_of_child("podium, Ray, 2 workers", folder, "ray"),
+            *(_row_of_child(f"{who}, Spark, 2 tasks", folder, "spark", who) for who in ON_SPARK),
             *(row_of("podium, 2 workers", found, predicted(found, constants, 0.0)) for found in sizes[:-1]),
             *(
                 row_of(f"podium, 2 workers, {1e3 * delay:g} ms more a call", found, predicted(found, constants, delay))
                 for found, delay in zip(delayed, DELAYS, strict=True)
             ),
         ]
-    return Report("distributed", "Training on a Dask cluster", rows, _notes(sizes[-1], constants, local))
+    return Report("distributed", "Training on a cluster", rows, _notes(sizes[-1], constants, local))
 
 
 def _row_of_peer(folder: str, peer: str) -> dict[str, Any]:
-    what = f"{peer}.dask, 2 workers"
+    return _row_of_child(f"{peer}.dask, 2 workers", folder, "cluster", peer, 1.0, 0.0)
+
+
+def _row_of_child(what: str, folder: str, task: str, *arguments: object) -> dict[str, Any]:
     try:
-        return row_of(what, in_child(MODULE, "cluster", folder, peer, 1.0, 0.0, timeout=SECONDS))
+        return row_of(what, in_child(MODULE, task, folder, *arguments, timeout=SECONDS))
     except subprocess.TimeoutExpired:
         return {"what": what, "documents": f"{DOCUMENTS:,}", "a tree, ms": f"no result in {SECONDS:g} s"}
 
@@ -272,7 +379,9 @@ def _notes(largest: dict[str, float], constants: tuple[float, float], local: dic
         f"{LEAVES} leaves, 136 features, two workers of one thread each, as processes of one machine that hold the "
         f"arrays when the clock starts; of a tree the difference of {FEW} and {MANY} trees. MB: what workers send for "
         "a tree, together. Peak memory: of the workers together, the arrays included. xgboost.dask runs with "
-        "`allow_group_split=True`: by default it makes a partition of each query.",
+        "`allow_group_split=True`: by default it makes a partition of each query. On Ray the rows are Arrow blocks in "
+        "its object store, and memory counts what each worker maps of it. On Spark the rows are in its cache, and "
+        "memory is that of the Java process and of the tasks.",
         f"A tree on two workers takes {largest['tree'] / local['tree']:.2f} times that of one process with two "
         f"threads. Before the first tree: {largest['first_trips']:.0f} round trips, "
         f"{largest['first_bytes'] / 1e6:.0f} MB.",
@@ -291,6 +400,10 @@ if __name__ == "__main__":
         outcome: dict[str, Any] = {}
     elif task == "here":
         outcome = here(Path(path), int(rest[0]))
+    elif task == "ray":
+        outcome = on_ray(Path(path))
+    elif task == "spark":
+        outcome = on_spark(Path(path), rest[0])
     else:
         outcome = on_cluster(Path(path), rest[0], float(rest[1]), float(rest[2]))
     print(json.dumps(outcome))

@@ -18,7 +18,8 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "numpy", "numba", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "ranx",
-    "pytrec-eval-terrier", "torch", "shap", "dask", "distributed", "bm25s", "tantivy", "searcharray", "podium",
+    "pytrec-eval-terrier", "torch", "shap", "dask", "distributed", "ray", "pyspark", "bm25s", "tantivy", "searcharray",
+    "podium",
 )  # fmt: skip
 
 

@@ -15,8 +15,12 @@ from typing import Any
 from bench.harness import RESULTS
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/benchmarks.md", "docs/ranker.md")
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+PAGES = tuple(
+    str(page.relative_to(ROOT))
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if MARKED.search(page.read_text(encoding="utf-8"))
+)
 SHOWN_TOOLS = {
     "podium-ranker": "Podium, `Ranker()`", "podium-committee": "Podium, `Committee()`",
     "podium": "Podium, `LambdaMART()`", "lightgbm": "LightGBM", "xgboost": "XGBoost",
@@ -92,14 +96,100 @@ def text_accuracy() -> str:
     return markdown(["NDCG@10", *systems], lines)
 
 
+def scoring() -> str:
+    """Microseconds of each tool for a document of each shape of model, and for a query of the first shape."""
+    shown = {
+        "podium": "Podium", "podium, no AVX-512": "Podium, without AVX-512", "lleaves": "lleaves",
+        "onnxruntime": "ONNX Runtime", "lightgbm": "LightGBM", "tl2cgen": "tl2cgen", "treelite gtil": "Treelite GTIL",
+        "catboost": "CatBoost, own model", "xgboost": "XGBoost, own model", "ydf": "YDF, own model",
+    }  # fmt: skip
+    rows = {(row["tool"], row["trees × leaves"]): row for row in rows_of("scoring")}
+    shapes = list(dict.fromkeys(row["trees × leaves"] for row in rows_of("scoring")))
+    lines = [
+        [
+            name,
+            *(f"{float(rows[tool, shape]['µs a document']):.2f}" for shape in shapes),
+            rows[tool, shapes[0]]["µs a query"],
+        ]
+        for tool, name in shown.items()
+    ]
+    return markdown(["µs, one thread", *shapes, f"one query of 100, {shapes[0]}"], lines)
+
+
+def explain() -> str:
+    """Microseconds of Shapley values of a document, a row for each shape of model and kind of values."""
+    tools = {"podium": "Podium", "LightGBM pred_contrib": "LightGBM", "shap": "shap"}
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows_of("explain"):
+        ratio = f" ({row['podium is faster']})" if row.get("podium is faster") else ""
+        shape = (f"{row['trees']} × {row['leaves']}", row["values"])
+        cells.setdefault(shape, {})[row["tool"]] = f"{float(row['µs / document']):,.0f}{ratio}"
+    lines = [[*shape, *(found.get(tool, "") for tool in tools)] for shape, found in cells.items()]
+    return markdown(["trees × leaves", "values", *tools.values()], lines)
+
+
+def columns(name: str, shown: dict[str, str], keep: Callable[[dict[str, Any]], bool] = lambda row: True) -> str:
+    """Columns of a result file under other names; rows that `keep` refuses are left out."""
+    return markdown(
+        list(shown.values()), [[str(row.get(key, "")) for key in shown] for row in rows_of(name) if keep(row)]
+    )
+
+
 FEW_TOOLS = ("podium-ranker", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrmse")
 TABLES: dict[str, Callable[[], str]] = {
     "accuracy": accuracy,
     "accuracy_of_few": lambda: accuracy(FEW_TOOLS),
     "accuracy_gains": accuracy_gains,
+    "distributed": lambda: columns(
+        "distributed",
+        {
+            "what": "what", "documents": "documents", "before the first tree, s": "before the first tree, s",
+            "a tree, ms": "a tree, ms", "cost model, ms": "cost model, ms",
+        },
+    ),
+    "explain": explain,
+    "many": lambda: columns(
+        "many",
+        {
+            "data": "data", "measured after each tree": "measured after each tree",
+            "Podium, fits a minute": "Podium, fits per minute", "LightGBM": "LightGBM", "ratio": "ratio",
+        },
+    ),
+    "measures": lambda: columns(
+        "measures", {"what": "seconds", "podium, s": "Podium", "ranx, s": "ranx", "pytrec_eval, s": "pytrec_eval"},
+        lambda row: "10,000 queries" in row["what"] and bool(row.get("ranx, s")),
+    ),
+    "reader": lambda: columns(
+        "reader", {"reader": "reader", "seconds": "seconds", "MB/s": "MB/s", "peak memory, MB": "peak memory, MB"}
+    ),
+    "scoring": scoring,
+    "small": lambda: columns(
+        "small",
+        {
+            "data": "data", "documents × features": "documents × features", "trees × leaves": "trees × leaves",
+            "LightGBM, s": "LightGBM, s", "Podium, s": "Podium, s", "times as fast": "times as fast",
+        },
+        lambda row: row["validation data"] == "yes" or row["data"].startswith("sparse"),
+    ),
+    "startup": lambda: columns("startup", {"process": "process", "seconds": "seconds"}),
     "text_accuracy": text_accuracy,
     "time_to_accuracy": time_to_accuracy,
-}
+    "train": lambda: columns(
+        "train",
+        {
+            "documents": "documents", "leaves": "leaves", "tool": "tool", "binning, s": "binning, s",
+            "training, s": "training, s", "with binning": "times as fast as LightGBM, with binning",
+            "memory, MB": "memory, MB", "NDCG@10": "NDCG@10", "seeds": "seeds",
+        },
+    ),
+    "tuning": lambda: columns(
+        "tuning",
+        {
+            "data": "data", "tool": "search over", "trials a minute": "trials per minute",
+            "test": "trained on training data", "test, trained again on both": "and on validation data",
+        },
+    ),
+}  # fmt: skip
 
 
 def with_tables(text: str) -> str:

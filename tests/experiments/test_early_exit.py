@@ -182,7 +182,7 @@ def test_without_validation_queries_some_of_the_training_queries_serve(data, tre
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"sentinel": 40}, "sentinel must be 39 at most"),
+        ({"sentinel": 40}, "sentinel must be at most 39"),
         ({"sentinel": 0}, "sentinel must be a whole number from 1"),
         ({"k": 0}, "k must be"),
         ({"threshold": 1.5}, "threshold must be"),
@@ -222,7 +222,7 @@ def test_scores_too_large_for_float32_do_no_harm(data, trees):
 
 
 def test_models_cannot_be_saved(model, tmp_path):
-    with pytest.raises(DataError, match="EarlyExit cannot be kept in a model file"):
+    with pytest.raises(DataError, match="EarlyExit cannot be saved"):
         model.save(tmp_path / "m.podium")
 
 
@@ -234,7 +234,7 @@ def test_explanations_are_refused(model, data):
 def test_bins_are_refused(model, data, tmp_path):
     data.write(tmp_path / "train.parquet")
     binned = podium.bin_files(tmp_path / "train.parquet", tmp_path / "bins")
-    with pytest.raises(DataError, match="holds bins, not the values"):
+    with pytest.raises(DataError, match="contains only bins, but this needs the values"):
         model.predict(binned)
 
 
