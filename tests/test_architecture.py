@@ -21,7 +21,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"errors"}, {"core"}, {"data"}, {"measures", "trees"}, {"binned"}, {"objectives"}, {"combining"}, {"models"},
     {"boosting", "linear"}, {"neural"}, {"evaluation"}, {"diagnostics", "explain", "formats", "features"}, {"clicks"},
-    {"estimators"}, {"distributed", "tuning"}, {"reports", "serving"}, {"cli", "demo"}, {"testing"},
+    {"estimators"}, {"distributed", "tuning"}, {"reports", "serving"}, {"integrations"}, {"cli", "demo"}, {"testing"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 STRANGERS = [{"measures", "trees"}]  # know nothing of each other
