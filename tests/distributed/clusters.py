@@ -127,6 +127,7 @@ def local_spark() -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.log.level": "OFF",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.python.daemon.module": "tests.distributed.spark_daemon",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }  # fmt: skip
     builder = sql.SparkSession.builder.master("local[2]")
     with TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import pytest
 import podium
 from podium.cli.app import app
 from podium.distributed import fit
-from podium.distributed.clusters import cluster_at, cluster_for
+from podium.distributed.clusters import cluster_at, cluster_for, engine_class
 from podium.errors import DataError, PodiumError, PodiumWarning
 from tests.distributed.clusters import signal_worker
 
@@ -41,9 +41,12 @@ def wait_for_processors(n):
 @pytest.fixture
 def n_free(ray_here):
     """The number of free processors; an engine that all tests share may have the others."""
-    n_free = int(ray.cluster_resources()["CPU"]) - len(live_workers())
-    wait_for_processors(n_free)
-    return n_free
+    deadline, before, free = time.monotonic() + SLOW * 2.0, -1, -2
+    while before != free or free != int(ray.cluster_resources()["CPU"]) - len(live_workers()):
+        assert time.monotonic() < deadline, f"{free} processors are free, with {len(live_workers())} workers"
+        time.sleep(0.3)  # workers of an earlier test may be about to end
+        before, free = free, int(ray.available_resources().get("CPU", 0))
+    return free
 
 
 @pytest.fixture
@@ -162,6 +165,8 @@ def test_a_worker_that_cannot_start_is_an_error(monkeypatch):
 
 
 def test_the_cluster_is_chosen_by_data_or_connection(monkeypatch, train):
+    for other in ("dask", "spark"):  # other tests of this process may have started them
+        monkeypatch.setattr(engine_class(other), "is_running", lambda: False)
     assert cluster_for(ray.data.range(3)) == "ray"
     assert cluster_for(train) == "ray"
     assert [cluster_at(address) for address in ("ray", "auto", "ray://host:10001")] == ["ray"] * 3
