@@ -188,6 +188,7 @@ def test_xgboost(params, expected):
         ({"iterations": 50, "eta": 0.3, "l2_leaf_reg": 5, "random_seed": 4, "thread_count": -1, "verbose": False},
          {"n_trees": 50, "learning_rate": 0.3, "l2": 5.0, "random_state": 4}),
         ({"depth": 6}, {"max_depth": 6, "n_leaves": 64}),
+        ({"depth": 6, "grow_policy": "SymmetricTree"}, {"max_depth": 6, "n_leaves": 64, "symmetric": True}),
         ({"max_leaves": 31, "grow_policy": "Lossguide", "min_child_samples": 5},
          {"n_leaves": 31, "min_documents_in_leaf": 5}),
         ({"bootstrap_type": "Bernoulli", "subsample": 0.5, "rsm": 0.5},

@@ -79,7 +79,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def from_catboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
         """Return a ranker with the parameters of `CatBoostRanker` or `catboost.train`, see `from_lightgbm`.
 
-        A depth becomes all leaves that fit into it; Podium's trees are not symmetric.
+        A depth becomes all leaves that fit into it. Trees are symmetric only if grow_policy is given as SymmetricTree.
         """
         ranker: Self = translating.from_catboost(cls, params, overrides)
         return ranker

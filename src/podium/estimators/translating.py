@@ -330,6 +330,8 @@ def from_catboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, 
     """See `LambdaMART.from_catboost`."""
     translation = Translation("catboost", params)
     _translate_bootstrap(translation)
+    if translation.values.get("grow_policy", ("", ""))[1] == "SymmetricTree":
+        translation.settings["symmetric"] = True
     _translate_depth(translation, "depth")
     translation.translate("cat_features", "categorical", categorical)
     _translate_shared(translation, "border_count")
