@@ -148,7 +148,7 @@ def test_graded_measures_and_few_queries(data):
 
 def test_progress_counts_no_more_trees_than_there_are(data, capsys):
     rounds_by_folds(Boosting(objective=Lambda(), n_trees=24, verbose=20), data, 2)
-    assert "24 of 24 trees, folds/ndcg@10" in capsys.readouterr().err
+    assert "24 of 24 rounds, folds/ndcg@10" in capsys.readouterr().err
 
 
 def test_trees_that_end_early_keep_their_value(data):

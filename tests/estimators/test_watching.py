@@ -86,7 +86,7 @@ def test_lines_of_training(data, capsys):
         "1 of 2 members", "2 of 2 members",
     ]  # fmt: skip
     Ranker(5, verbose=1).fit(data)
-    assert capsys.readouterr().err.startswith("5 of 5 trees, folds/ndcg@10 0.")
+    assert capsys.readouterr().err.startswith("5 of 5 rounds, folds/ndcg@10 0.")
 
 
 def test_what_is_shown_changes_neither_the_file_nor_the_checkpoint(data, tmp_path, capsys):

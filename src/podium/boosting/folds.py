@@ -94,7 +94,7 @@ def rounds_by_folds(
     )  # fmt: skip
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
         advance = stack.enter_context(
-            progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="trees")
+            progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="rounds")
         )
         parts = [
             BinnedData.of(data.select(fold != k), {"folds": data.select(fold == k)}, settings) for k in range(n_used)

@@ -72,8 +72,9 @@ def run_training(trainer: Trainer, observers: Sequence[Observer], checkpoint: Ch
 def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequence[Observer]) -> None:
     settings, state = trainer.settings, trainer.state
     needs_arrays = any(getattr(observer, "needs_arrays", True) for observer in observers)
+    unit = "trees" if state.objective.n_outputs == 1 else "rounds"
     with (
-        progress("growing trees", settings.n_trees, verbose=settings.verbose, unit="trees") as advance,
+        progress("growing trees", settings.n_trees, verbose=settings.verbose, unit=unit) as advance,
         between_steps() as check_signals,
     ):
         advance(state.n_rounds)
