@@ -1,7 +1,7 @@
-"""The tables of README and docs that show results, generated: `python -m bench.tables` rewrites them in place.
+"""The generated tables of README and docs: `python -m bench.tables` rewrites them in place.
 
 A table is between `<!-- table: NAME -->` and `<!-- end of table -->`; `TABLES` says how each follows from
-`bench/results`.
+`bench/results` or from the declarations of parameters.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.harness import RESULTS
+from podium import estimators
+from podium.core.hyperparameters import WITH_OTHER_NAMES
+from podium.core.parameters import TOOLS, parameters, table
 
 ROOT = Path(__file__).parent.parent
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -136,6 +140,27 @@ def columns(name: str, shown: dict[str, str], keep: Callable[[dict[str, Any]], b
 
 
 FEW_TOOLS = ("podium-ranker", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrmse")
+
+
+def parameters_of(estimator: str) -> str:
+    """The parameters of an estimator."""
+    return table(getattr(estimators, estimator))
+
+
+def names_in_other_tools() -> str:
+    """The names of LambdaMART's parameters in other tools, and their defaults there."""
+    defaults = {name: one.default for name, one in parameters(estimators.LambdaMART).items()}
+    lines = ["| Podium | " + " | ".join(TOOLS.values()) + " |", "|---" * (len(TOOLS) + 1) + "|"]
+    for one in WITH_OTHER_NAMES:
+        cells = [f"`{one.name}={defaults[one.name]!r}`" if one.name in defaults else f"`{one.name}`"]
+        for tool, default in zip(TOOLS, one.names.defaults, strict=True):
+            dash = "-" if tool == "ranklib" else ""
+            names = ", ".join(f"`{dash}{name}`" for name in one.names.of(tool)[:2])
+            cells.append(f"{names} ({default})" if names and default else names)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "accuracy": accuracy,
     "accuracy_of_few": lambda: accuracy(FEW_TOOLS),
@@ -189,6 +214,8 @@ TABLES: dict[str, Callable[[], str]] = {
             "test": "trained on training data", "test, trained again on both": "and on validation data",
         },
     ),
+    "names_in_other_tools": names_in_other_tools,
+    **{f"parameters_{name}": partial(parameters_of, name) for name in estimators.__all__},
 }  # fmt: skip
 
 

@@ -5,7 +5,6 @@ import inspect
 import math
 import pickle
 from dataclasses import KW_ONLY, FrozenInstanceError, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -244,21 +243,3 @@ def test_limits_are_in_the_units_of_the_gradients():
     assert GrowthParameters(min_hessian_in_leaf=1e300).limits(15, counting).min_weight == 20
     with pytest.raises(DataError, match=r"min_hessian_in_leaf=1.0 needs splits by hessians .*: use min_documents_in"):
         GrowthParameters(min_hessian_in_leaf=1.0, split="least-squares")
-
-
-@pytest.mark.parametrize(
-    ("page", "estimator"),
-    [
-        ("lambdamart", podium.LambdaMART),
-        ("ranker", podium.Ranker),
-        ("models", podium.LinearRanker),
-        ("models", podium.AdditiveGroves),
-        ("models", podium.PRank),
-        ("models", podium.estimators.AdaRank),
-        ("models", podium.estimators.RankBoost),
-        ("neural", podium.LambdaRank),
-    ],
-)
-def test_pages_have_the_tables_of_parameters(page, estimator):
-    path = Path(__file__).parents[2] / "docs" / f"{page}.md"
-    assert table(estimator) in path.read_text(), f"put this table into {path}:\n{table(estimator)}"

@@ -4,7 +4,6 @@ import copy
 import inspect
 import pickle
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ import podium
 from podium import DataError, LambdaMART, PodiumWarning
 from podium.core import hyperparameters
 from podium.core.hyperparameters import WITH_OTHER_NAMES, by_name
-from podium.core.parameters import TOOLS, parameters
+from podium.core.parameters import TOOLS
 from podium.errors import ParameterError
 from podium.estimators import translating
 
@@ -86,26 +85,6 @@ def test_every_row_of_the_table_names_a_parameter():
         for tool in TOOLS:
             names = parameter.names.of(tool)
             assert all(by_name(tool)[name] is parameter for name in names), parameter.name
-
-
-def names_table(cls):
-    """Return the names of an estimator's parameters in other tools, as the Markdown table of docs/coming-from.md."""
-    defaults = {name: one.default for name, one in parameters(cls).items()}
-    lines = ["| Podium | " + " | ".join(TOOLS.values()) + " |", "|---" * (len(TOOLS) + 1) + "|"]
-    for one in WITH_OTHER_NAMES:
-        cells = [f"`{one.name}={defaults[one.name]!r}`" if one.name in defaults else f"`{one.name}`"]
-        for tool, default in zip(TOOLS, one.names.defaults, strict=True):
-            dash = "-" if tool == "ranklib" else ""
-            names = ", ".join(f"`{dash}{name}`" for name in one.names.of(tool)[:2])
-            cells.append(f"{names} ({default})" if names and default else names)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def test_the_page_has_the_table():
-    page = Path(__file__).parents[2] / "docs" / "coming-from.md"
-    table = names_table(LambdaMART)
-    assert table in page.read_text(), f"put this table into {page}:\n{table}"
 
 
 def translated(made, params, **overrides):

@@ -24,6 +24,7 @@ from podium.binned.binned_files import BinnedFiles, open_binned, save_bins
 from podium.binned.collecting import DocumentColumns, GroupedDocuments, RowFiles
 from podium.binned.folder import COLUMNS, LAYOUT, VALUES, is_binned, write_manifest
 from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
+from podium.core.choices import DataFormat
 from podium.core.files import replacing_folder
 from podium.core.mapping import new_array
 from podium.core.progress import progress
@@ -33,7 +34,7 @@ from podium.data import RankingData, read_blocks
 from podium.data.canonical import hash_rows
 from podium.data.features import as_list_of_features, numbers_of_features
 from podium.data.io.reading import ROWS, request_for
-from podium.data.io.request import FORMATS, Format, Request
+from podium.data.io.request import FORMATS, Request
 from podium.data.io.text_blocks import Source
 from podium.data.memory import Budget
 from podium.data.normalizing import require_scale
@@ -51,7 +52,7 @@ log = logging.getLogger("podium")
 def bin_files(
     source: Source | Sequence[Source],
     folder: str | os.PathLike[str],
-    format: Format | None = None,  # noqa: A002
+    format: DataFormat | None = None,  # noqa: A002
     *,
     max_bins: int = MAX_BINS,
     categorical: Sequence[int | str] = (),
@@ -127,10 +128,10 @@ class _Reading:
         self.like, self.normalize = like, options.pop("normalize", None)
         features = as_list_of_features(categorical)
         self.request: Request = request_for(source, format, options)
-        has_columns = FORMATS[self.request.format].has_columns
-        named = [one for one in features if isinstance(one, str)] if has_columns else []
+        facts = FORMATS[self.request.format]
+        named = [one for one in features if isinstance(one, str)] if facts.has_columns else []
         self.categorical = [one for one in features if one not in named]
-        merging = {} if self.request.format == "parquet" else {"returning_qid": "merge"}
+        merging = {"returning_qid": "merge"} if "returning_qid" in facts.options else {}
         self.source, self.options = source, merging | options | ({"categorical": named} if named else {})
         if self.request.total_size is None:
             raise FileFormatError(self.request.name, "is not a file and cannot be read twice: write it to a file first")

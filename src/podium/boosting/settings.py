@@ -11,12 +11,13 @@ from podium.boosting.checkpoints import Checkpoint
 from podium.boosting.refitting import refit_trees
 from podium.boosting.sampling import Sampling
 from podium.boosting.steps import Newton, Step
-from podium.boosting.training import train_trees
+from podium.boosting.training import Trainer, run_training
 from podium.boosting.training_state import TrainingResult
 from podium.core import hyperparameters as h
 from podium.core.array_types import Floats
 from podium.core.observing import Observer
 from podium.core.parameters import settings
+from podium.core.team import Team
 from podium.core.threads import at_most_threads, thread_count
 from podium.data import RankingData
 from podium.errors import DataError
@@ -96,8 +97,9 @@ class Boosting:
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train
             data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
-        with at_most_threads(thread_count(self.n_threads)):  # also for what knows nothing of the run, such as measures
-            return train_trees(self, data, observers, checkpoint)
+        # `at_most_threads` is also for what knows nothing of the run, such as measures.
+        with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
+            return run_training(Trainer(self, data, team), observers, checkpoint)
 
     def refit(self, trees: Ensemble, data: RankingData, decay_rate: float = 0.9) -> TrainingResult:
         """Give the leaves of trees new values from other documents: decay_rate × old + (1 − decay_rate) × new.

@@ -42,14 +42,6 @@ log = logging.getLogger("podium")
 NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")
 
 
-def train_trees(
-    settings: Boosting, data: BinnedData, observers: Sequence[Observer], checkpoint: Checkpoint | None
-) -> TrainingResult:
-    """Train by the settings (`Boosting.fit`)."""
-    with Team(settings.n_threads) as team:
-        return run_training(Trainer(settings, data, team), observers, checkpoint)
-
-
 def run_training(trainer: Trainer, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> TrainingResult:
     """Run all rounds after those of the checkpoint."""
     checkpointer = trainer.checkpointer(checkpoint)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from podium.cli.reading import Absent, Reader, Sources, bin_sources, reads_data
+from podium.cli.reading import Reader, Sources, bin_sources, reads_data
+from podium.core.choices import Absent, DataPart
 from podium.errors import DataError, FileFormatError
-
-
-class Part(StrEnum):
-    """The parts of artificial data."""
-
-    train = "train"
-    valid = "valid"
-    test = "test"
 
 
 def generate(
@@ -38,8 +30,8 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the polynomial that determines the labels.")] = 0,
     part: Annotated[
-        Part, typer.Option(help="Which part: the documents differ, the polynomial is the same.")
-    ] = Part.train,
+        DataPart, typer.Option(help="Which part: the documents differ, the polynomial is the same.")
+    ] = "train",
     label_noise: Annotated[float, typer.Option(help="Noise added to the score before it is cut into labels.")] = 0,
     feature_noise: Annotated[float, typer.Option(help="Noise added to the features.")] = 0,
     shift: Annotated[float, typer.Option(help="0 to 1: change the polynomial, to simulate another domain.")] = 0,
@@ -59,10 +51,10 @@ def generate(
     if web:
         if label_noise or feature_noise or shift or clicks:
             raise DataError("--web does not support --label-noise, --feature-noise, --shift or --clicks")
-        data = artificial_web(**chosen, seed=seed, part=part.value)
+        data = artificial_web(**chosen, seed=seed, part=part)
     else:
         data = artificial(
-            **chosen, seed=seed, part=part.value, clicks=clicks, label_noise=label_noise,
+            **chosen, seed=seed, part=part, clicks=clicks, label_noise=label_noise,
             feature_noise=feature_noise, shift=shift,
         )  # fmt: skip
     data.write(output)
@@ -87,7 +79,7 @@ def convert(
     reader: Reader,
     leave_out: Annotated[
         Absent, typer.Option(help="LETOR text: which values to omit from a line, those that are 0 or missing ones.")
-    ] = Absent.zero,
+    ] = "zero",
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Write LETOR text even if it cannot hold everything, such as weights.")
     ] = False,
@@ -99,7 +91,7 @@ def convert(
     data = reader(sources)
     if feature_names is not None:
         data = data.replace(feature_names=_lines(feature_names))
-    data.write(output, absent=leave_out.value, lossy=lossy)
+    data.write(output, absent=leave_out, lossy=lossy)
     typer.echo(f"{output}: {data}")
 
 

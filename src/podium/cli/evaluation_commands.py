@@ -6,9 +6,8 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,23 +18,8 @@ if TYPE_CHECKING:
     from podium.evaluation.tables import Table
 
 
-class Shape(StrEnum):
-    """Output formats of tables."""
-
-    text = "text"
-    markdown = "markdown"
-    latex = "latex"
-    csv = "csv"
-    json = "json"
-
-
-class Preset(StrEnum):
-    """Conventions of other evaluation scripts."""
-
-    letor3 = "letor3"
-    letor4 = "letor4"
-
-
+Shape = Literal["text", "markdown", "latex", "csv", "json"]  # of a table
+Preset = Literal["letor3", "letor4"]  # conventions of other evaluation scripts
 Data = Annotated[str, typer.Argument(help="Ranking data with labels; with --qrels, TREC judgements.")]
 MeasureOption = Annotated[
     list[str] | None, typer.Option("--measure", "-m", help="Examples: ndcg@10, err, 'ndcg(empty=skip)@5'. Repeatable.")
@@ -66,7 +50,7 @@ def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:
     from podium.measures.presets import DEFAULT
 
     chosen = [parse(name) for name in names or (DEFAULT if preset else ("ndcg@10",))]
-    return letor(chosen, 3 if preset is Preset.letor3 else 4) if preset else list(chosen)
+    return letor(chosen, 3 if preset == "letor3" else 4) if preset else list(chosen)
 
 
 def models_of(systems: Iterable[str]) -> dict[str, Any]:
@@ -123,12 +107,12 @@ def scores_by(
 
 def show(table: Table, shape: Shape) -> None:
     """Print a table in the chosen format, in colour on a terminal."""
-    if shape is Shape.text and sys.stdout.isatty():
+    if shape == "text" and sys.stdout.isatty():
         from rich.console import Console
 
         Console().print(table)
     else:
-        typer.echo(table.render(shape.value))
+        typer.echo(table.render(shape))
 
 
 def read_ranked(data: str, systems: Mapping[str, str], is_qrels: bool, reader: Reader) -> tuple[Any, dict[str, Any]]:
@@ -155,7 +139,7 @@ def evaluate(
         typer.Option(help="Also evaluate each value of this feature, which must be constant within a query."),
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Show one row per query.")] = False,
-    shape: ShapeOption = Shape.text,
+    shape: ShapeOption = "text",
     measure: MeasureOption = None,
     preset: PresetOption = None,
     qrels: QrelsOption = False,
@@ -190,7 +174,7 @@ def compare(
     html: Annotated[
         Path | None, typer.Option(help="Also write the comparison, including single queries, to this HTML file.")
     ] = None,
-    shape: ShapeOption = Shape.text,
+    shape: ShapeOption = "text",
     measure: MeasureOption = None,
     preset: PresetOption = None,
     qrels: QrelsOption = False,
@@ -214,9 +198,9 @@ def compare(
     if moved:
         first, second = list(named)[:2]
         tables["moved"] = result.moved(first, second, most=moved)
-    if shape is Shape.json:
+    if shape == "json":
         typer.echo(json.dumps({name: table.records() for name, table in tables.items()}, indent=2))
-    elif shape is Shape.csv:
+    elif shape == "csv":
         show(tables["pairs"], shape)
     else:
         for k, table in enumerate(tables.values()):

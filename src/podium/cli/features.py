@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,16 +20,7 @@ features = typer.Typer(
 )
 
 
-class EngineName(StrEnum):
-    """Search engines that features can be exported to."""
-
-    elasticsearch_plugin = "elasticsearch-plugin"
-    opensearch = "opensearch"
-    elasticsearch = "elasticsearch"
-    solr = "solr"
-    vespa = "vespa"
-
-
+EngineName = Literal["elasticsearch-plugin", "opensearch", "elasticsearch", "solr", "vespa"]
 Folder = Annotated[Path, typer.Argument(help="The folder of an index.")]
 Texts = Annotated[
     list[str] | None, typer.Option("--feature", "-f", help="A feature, for example 'bm25(title, k1=0.9)'. Repeatable.")
@@ -137,9 +127,9 @@ def export(
     from podium.core.files import write_text
     from podium.features import export_features
 
-    result = export_features(chosen_features(feature, saved), engine.value, name)
+    result = export_features(chosen_features(feature, saved), engine, name)
     write_text(output, result.content)
-    typer.echo(f"{output}: {len(result.names)} features for {engine.value}")
+    typer.echo(f"{output}: {len(result.names)} features for {engine}")
     for text, reason in result.left_out.items():
         typer.echo(f"left out: {text}: {reason}")
     for note in result.notes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
 import typer
 
 from podium.cli.options import as_command
+from podium.core.choices import Absent, DataFormat
 from podium.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
@@ -23,22 +23,6 @@ if TYPE_CHECKING:
 
 Reader: TypeAlias = Any  # a partial of `_read`, called with files; its keywords are the chosen options
 Sources = Annotated[list[str], typer.Argument(help="Files, read as one data set; - is standard input.")]
-
-
-class DataFormat(StrEnum):
-    """Formats of ranking data."""
-
-    letor = "letor"
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
-
-
-class Absent(StrEnum):
-    """The value of a feature that a line of LETOR text omits."""
-
-    zero = "zero"
-    missing = "missing"
 
 
 def _read(
@@ -105,7 +89,7 @@ def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
     data = open_binned(sources[0])
     before = {**data.reading, **data.reading.get("columns", {})}
     for name in ("absent", "first_index", "normalize", *_COLUMNS):
-        value = chosen[name].value if isinstance(chosen[name], StrEnum) else chosen[name]
+        value = chosen[name]
         if value is not None and value != before.get(name):
             raise DataError(
                 f"{sources[0]} was not binned with --{name.replace('_', '-')} {value}: omit the option, or bin the "
@@ -132,8 +116,8 @@ def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
         named[name] = column
     categorical, features, first_index = chosen["categorical"], chosen["features"], chosen["first_index"]
     return {
-        "format": chosen["input_format"].value if chosen["input_format"] else None,
-        "absent": chosen["absent"].value if chosen["absent"] else "zero",
+        "format": chosen["input_format"],
+        "absent": chosen["absent"] or "zero",
         "first_index": 1 if first_index is None else first_index,
         "qid": chosen["qid"],
         "relevance": chosen["label"],
@@ -158,7 +142,7 @@ def _standard_input() -> Any:
 
 # Options of reading that a model file may contain, with a check of their values: the file is untrusted input.
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
-    "absent": lambda value: value in list(Absent),
+    "absent": lambda value: value in get_args(Absent),
     "first_index": lambda value: type(value) is int,
     "normalize": lambda value: value is None or isinstance(value, str),
 }
@@ -183,7 +167,7 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
     """Return a reader that reads data as the model's training data was read; raise if options contradict that."""
     stored, options = _checked(model.reading, _OPTIONS, name), dict(reader.keywords)
     for option in ("absent", "first_index", "normalize"):
-        value = options[option].value if isinstance(options[option], StrEnum) else options[option]
+        value = options[option]
         is_known = option in stored or (option == "normalize" and "reading" in model.info)
         if value is not None and is_known and value != stored.get(option):
             flag = f"--{option.replace('_', '-')}"
@@ -192,7 +176,6 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
                 f"{flag} {value} contradicts the model {name}, whose training data was read {trained}: omit the option"
             )
         options[option] = stored.get(option, value)
-    options["absent"] = Absent(options["absent"]) if options["absent"] is not None else None
     return with_columns(partial(_read, **options), model, name)
 
 
@@ -233,22 +216,16 @@ def configured(reader: Reader, table: Any) -> Reader:
     unknown = set(table) - set(_DEFAULTS)
     if unknown:
         raise DataError(f"[reading] has no option {min(unknown)!r}; choose from {', '.join(sorted(_DEFAULTS))}")
-    kinds: dict[str, Any] = {"absent": Absent, "input_format": DataFormat}
-    try:
-        values = {name: kinds[name](value) if name in kinds else value for name, value in table.items()}
-    except ValueError as error:
-        raise DataError(f"[reading]: {error}") from None
-    not_on_command_line = {name: value for name, value in values.items() if reader.keywords[name] == _DEFAULTS[name]}
+    for name, kind in (("absent", Absent), ("input_format", DataFormat)):
+        if name in table and table[name] not in get_args(kind):
+            raise DataError(f"[reading]: {name} must be one of {', '.join(get_args(kind))}, but got {table[name]!r}")
+    not_on_command_line = {name: value for name, value in table.items() if reader.keywords[name] == _DEFAULTS[name]}
     return partial(_read, **(reader.keywords | not_on_command_line))
 
 
 def chosen_options(reader: Reader) -> dict[str, Any]:
     """Return the options that differ from their defaults, as values of a config."""
-    return {
-        name: value.value if isinstance(value, StrEnum) else value
-        for name, value in reader.keywords.items()
-        if value != _DEFAULTS[name] and value is not None
-    }
+    return {name: value for name, value in reader.keywords.items() if value != _DEFAULTS[name] and value is not None}
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:

@@ -27,10 +27,6 @@ from podium.estimators.parameters import MODELS
 
 DEFAULT_MODEL = "ranker"
 LINES = 50  # trees or epochs per line of progress if there is no terminal for a progress bar
-FEW_ROUNDS = (
-    "additive-groves",
-    "committee",
-)  # log every round: each takes as long as many rounds of other models
 
 
 class ModelCommand(Command):
@@ -197,7 +193,8 @@ class Training:
             self.ranker = getattr(estimators, f"{prefix}{MODELS[name].estimator}")(**chosen)
         self.parameters = self.ranker.get_params()
         if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
-            self.ranker.set_params(verbose=1 if name in FEW_ROUNDS else LINES)
+            # Without rounds there are few steps, and each takes as long as many rounds of other models.
+            self.ranker.set_params(verbose=LINES if MODELS[name].has_rounds else 1)
 
     def watch(self, has_validation: bool) -> None:
         """Plot the validation measure during training, if there is a terminal."""

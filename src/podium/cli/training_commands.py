@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from podium.cli.options import with_parameters
 from podium.cli.reading import Reader, chosen_options, for_model, reads_data, require_alike
 from podium.cli.runs import read_config, to_toml
 from podium.cli.train import DEFAULT_MODEL, require_model
+from podium.core.choices import Fusion
 from podium.core.files import write_text
 from podium.estimators.parameters import MODELS, AdaptParameters, CommitteeParameters
 
@@ -188,15 +188,6 @@ def committee(
     typer.echo(f"{output}: {model.n_trees_} trees of {len(model.members_)} members")
 
 
-class FusionMethod(StrEnum):
-    """Methods that fuse runs."""
-
-    rrf = "rrf"
-    combsum = "combsum"
-    combmnz = "combmnz"
-    borda = "borda"
-
-
 @reads_data
 def combine(
     reader: Reader,
@@ -206,7 +197,7 @@ def combine(
         list[str] | None,
         typer.Argument(help="Labelled validation files, read as one data set; with --by, further runs."),
     ] = None,
-    by: Annotated[FusionMethod | None, typer.Option(help="Fuse TREC runs with this method, without labels.")] = None,
+    by: Annotated[Fusion | None, typer.Option(help="Fuse TREC runs with this method, without labels.")] = None,
     k: Annotated[float, typer.Option(help="The constant of --by rrf, Σ 1 / (k + rank).")] = 60.0,
     measure: Annotated[
         str, typer.Option("--measure", "-m", help="The measure to maximize, for example ndcg@10, err or ap.")
@@ -239,7 +230,7 @@ def combine(
         typer.echo(f"{output}: {result.model.weights[0]:.4g} · {a} + {result.model.weights[1]:.4g} · {b}")
 
 
-def _fuse(files: list[str], by: FusionMethod, k: float, output: Path | None) -> None:
+def _fuse(files: list[str], by: Fusion, k: float, output: Path | None) -> None:
     from podium.errors import DataError
     from podium.evaluation import fuse, read_run
     from podium.models.archive import is_archive
@@ -248,9 +239,9 @@ def _fuse(files: list[str], by: FusionMethod, k: float, output: Path | None) -> 
         raise DataError(
             f"{file} is a model, but --by fuses TREC runs: write one with podium score {file} DATA --trec NAME"
         )
-    fused = fuse(*map(read_run, files), by=by.value, k=k)
+    fused = fuse(*map(read_run, files), by=by, k=k)
     if output is None:
         typer.echo("".join(fused.lines()), nl=False)
     else:
         fused.write(output)
-        typer.echo(f"{output}: {len(files)} runs by {by.value}, {len(fused.scores)} queries")
+        typer.echo(f"{output}: {len(files)} runs by {by}, {len(fused.scores)} queries")

@@ -17,7 +17,6 @@ from podium.core.array_types import Bools, Floats, Ints, UInt64s
 from podium.errors import DataError
 
 MINUTE, HOUR, DAY = (seconds * PER_SECOND for seconds in (60, 3600, 86400))
-BOT = 100  # clicks in a minute
 SAME = 0.98  # two columns with at least this rank correlation count as the same statistic
 SAMPLE = 20_000  # rows to compare features on
 SCOPES = (("document",), ("query",), ("document", "query"), ("user",), ("session",))

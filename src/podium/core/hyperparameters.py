@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from podium.core.choices import SplitMode
 from podium.core.parameters import (
     TOOLS,
     Names,
@@ -194,8 +195,8 @@ MAX_DELTA_STEP = optional(number(
         "max_delta_step max_tree_output max_leaf_output", "max_delta_step", "", "", ("0, off", "0, off", "", "")
     ),
 ))  # fmt: skip
-SPLIT: Parameter[Literal["newton", "least-squares"]] = choice(
-    "split", "newton", ("newton", "least-squares"),
+SPLIT: Parameter[SplitMode] = choice(
+    "split", "newton", get_args(SplitMode),
     help="what a split raises. `\"newton\"`: Σ G²/(H + l2), as LightGBM and XGBoost do; `\"least-squares\"`: Σ G²/n, "
     "as the papers do, and the hessian counts in leaf values only.",
 )  # fmt: skip

@@ -14,6 +14,7 @@ from podium.boosting.training_state import of_output
 from podium.combining import Sweep
 from podium.combining.lines import exponents_of
 from podium.core.array_types import Bools, Floats, Int32s
+from podium.core.choices import SplitMode
 from podium.core.merging import Gathered, Max, Same, Total
 from podium.core.team import Team
 from podium.data import RankingData
@@ -24,7 +25,6 @@ from podium.trees import GrownTree, Tree
 from podium.trees.binning import BinnedFeatures
 from podium.trees.distributed_growth import GrowthRequest, PartLeaves
 from podium.trees.gradient_sampling import GradientSampler
-from podium.trees.parameters import SplitMode
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
 Steps = Generator[Any, Any, Any]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
+from podium.core.choices import Fusion
 from podium.core.validation import require_number
 from podium.errors import DataError
 from podium.evaluation.trec import Run, ranked_documents
 
-Fusion = Literal["rrf", "combsum", "combmnz", "borda"]
 Scores = dict[str, float]  # by document
 
 

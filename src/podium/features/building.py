@@ -24,7 +24,6 @@ from podium.features.word_table import SEPARATOR, WordTable
 
 BYTES_AT_ONCE = 1 << 23  # text to collect before its words are sorted
 ENTRIES_AT_ONCE = 1 << 22  # entries to copy from another index at a time
-MOST_ROWS = MOST_TERMS = 2**31 - 1
 
 NewSpool = Callable[[str, Any], Spool]
 

@@ -18,13 +18,12 @@ import numpy as np
 
 from podium.data.frames import is_frame
 from podium.data.io.parquet import import_pyarrow
-from podium.data.io.text_blocks import Block, text_blocks
+from podium.data.io.text_blocks import COMPRESSED, Block, text_blocks
 from podium.data.memory import Budget
 from podium.errors import DataError, FileFormatError
 
 Advance = Callable[[float], None]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-COMPRESSED = (".gz", ".bz2", ".xz")
 ROWS_AT_ONCE = 1024  # of a frame or a Parquet file
 LONGEST_CELL = 1 << 30  # characters of a CSV field; the csv module's default limit is 131,072
 QUERY_IDS, QUERY_TEXTS = ("id", "qid", "query_id", "_id"), ("text", "query", "query_text", "title")

@@ -80,6 +80,7 @@ class Written:
     by_number: bool = False  # whether this file knows features by number, in a format that finds them by name
 
 
+LEARNT_SIDE = "NaN goes to the side that was learnt for it, as in Podium"  # a format's note on missing values
 # What most formats carry; a format says where it differs.
 CARRIES: dict[str, Carries] = {
     "missing directions": "yes", "categories": "by other means", "combined models": "by other means",

@@ -18,6 +18,7 @@ from podium.data.encoding import Encoding, listed
 from podium.errors import DataError
 from podium.formats.base import (
     CARRIES,
+    LEARNT_SIDE,
     Format,
     Written,
     encoding_of,
@@ -46,7 +47,6 @@ from podium.formats.trees import (
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
-MISSING = "NaN goes to the side that was learnt for it, as in Podium"
 HELD = CARRIES | {"categories": "yes", "shifted features": "by other means"}
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
 NONE, ZERO, NAN = range(3)  # missing types, in bits 2 and 3
@@ -99,7 +99,7 @@ class LightGBM(Format):
         lines = ["tree", *(f"{key}={value}" for key, value in header.items()), "", ""]
         end = ["end of trees", "", f"{NAMES}{_pandas_categorical(ensemble)}", ""]
         content = ("\n".join(lines) + "".join(blocks) + "\n".join(end)).encode()
-        return Written(content, MISSING, _notes(ensemble, names), _differences(trees, thresholds, names))
+        return Written(content, LEARNT_SIDE, _notes(ensemble, names), _differences(trees, thresholds, names))
 
 
 class LightGBMJson(Format):
@@ -140,7 +140,7 @@ class LightGBMJson(Format):
             ],
             "feature_importances": {}, "pandas_categorical": json.loads(_pandas_categorical(ensemble)),
         }  # fmt: skip
-        return Written(json.dumps(document, ensure_ascii=False).encode(), MISSING, _notes(ensemble, names))
+        return Written(json.dumps(document, ensure_ascii=False).encode(), LEARNT_SIDE, _notes(ensemble, names))
 
 
 # --- writing

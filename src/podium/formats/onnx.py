@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.data.encoding import Encoding
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written
+from podium.formats.base import CARRIES, LEARNT_SIDE, Format, Written
 from podium.formats.onnx_graph import (
     ML_DOMAIN,
     READERS,
@@ -36,7 +36,6 @@ from podium.models.file import NET
 if TYPE_CHECKING:
     from podium.neural import Net
 
-TREES_MISSING = "NaN goes to the side that was learnt for it, as in Podium"
 LINEAR_MISSING = "NaN and infinities count as the mean of their feature, as in Podium"
 LINEAR = "LinearRegressor"
 SINGLE_VERSIONS, SINGLE_IR = {"": 18, ML_DOMAIN: 3}, 9
@@ -113,7 +112,7 @@ def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
     ensemble = as_ensemble(model, Onnx.name)
     trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
     thresholds = double_thresholds(trees, ensemble.encoding.shifts)
-    return add_double_trees(graph, trees, thresholds), [TREES_MISSING]
+    return add_double_trees(graph, trees, thresholds), [LEARNT_SIDE]
 
 
 def _is_net(model: Model) -> TypeGuard[Net]:
@@ -149,7 +148,7 @@ def _single(ensemble: Ensemble) -> Written:
     graph = Graph(ensemble.n_features, single=True)
     add_single_trees(graph, [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)])
     content = graph.content(SINGLE_VERSIONS, SINGLE_IR, categories_text(ensemble))
-    return Written(content, TREES_MISSING, ("thresholds and scores are float32",))
+    return Written(content, LEARNT_SIDE, ("thresholds and scores are float32",))
 
 
 def _notes(model: Model) -> tuple[str, ...]:

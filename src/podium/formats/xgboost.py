@@ -20,6 +20,7 @@ from podium.errors import DataError, warn
 from podium.formats import ubjson
 from podium.formats.base import (
     CARRIES,
+    LEARNT_SIDE,
     Format,
     Written,
     encoding_of,
@@ -242,7 +243,6 @@ TYPES: dict[str, Any] = {  # of a tree's arrays; the others are float32
     **dict.fromkeys(("categories_segments", "categories_sizes"), np.int64),
     **dict.fromkeys(("default_left", "split_type"), np.uint8),
 }  # fmt: skip
-MISSING = "NaN goes to the side that was learnt for it, as in Podium"
 ROUNDING = "scores are sums of float32: they agree to about 1e-6 of their size"
 
 
@@ -284,9 +284,9 @@ class XGBoost(Format):
         ensemble = as_ensemble(model, self.name, single=True)
         document = document_of(ensemble, objective)
         if suffix == ".ubj":
-            return Written(ubjson.dumps(document), MISSING, (ROUNDING,))
+            return Written(ubjson.dumps(document), LEARNT_SIDE, (ROUNDING,))
         text = json.dumps(document, ensure_ascii=False, default=lambda array: array.tolist())
-        return Written(text.encode(), MISSING, (ROUNDING,))
+        return Written(text.encode(), LEARNT_SIDE, (ROUNDING,))
 
 
 class XGBoostDump(Format):
@@ -306,7 +306,7 @@ class XGBoostDump(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """The model's trees, without statistics: readers refuse keys that they do not know."""
         ensemble = as_ensemble(model, self.name, single=True)
-        return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), MISSING, (ROUNDING,))
+        return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), LEARNT_SIDE, (ROUNDING,))
 
 
 def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from podium.measures.base import Measure
 from podium.measures.discounted import DCG, NDCG
 from podium.measures.registry import as_measure
 
-Preset = Literal["letor3", "letor4"]
 DEFAULT = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "precision@1", "precision@5", "precision@10", "ap")
 
 

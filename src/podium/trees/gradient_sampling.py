@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, UInt64s
+from podium.core.choices import SplitMode
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Total, alone
 from podium.core.random import keyed_bits, to_unit
@@ -17,7 +18,6 @@ from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
 from podium.trees.growth_types import U
-from podium.trees.parameters import SplitMode
 from podium.trees.partitioning import compiled_scatter
 from podium.trees.quantization import (
     NEGATIVE_HESSIAN,

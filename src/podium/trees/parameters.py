@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from podium.core import hyperparameters as h
+from podium.core.choices import SplitMode
 from podium.core.parameters import settings
 from podium.errors import DataError
 from podium.trees.growth_types import GrowthLimits
@@ -13,7 +14,6 @@ from podium.trees.growth_types import GrowthLimits
 if TYPE_CHECKING:
     from podium.trees.quantization import QuantizedGradients
 
-SplitMode = Literal["newton", "least-squares"]
 ROUNDING = 1e-3  # hessians are rounded to integers: a leaf may have this share less than its minimum
 
 

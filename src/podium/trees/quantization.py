@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Floats, Int, Int32s, Ints
+from podium.core.choices import SplitMode
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Max, Total, alone
 from podium.core.sums import ExactSum
@@ -22,7 +23,6 @@ from podium.core.team import Team
 from podium.core.threads import n_threads_for
 from podium.errors import DataError
 from podium.trees.growth_types import U
-from podium.trees.parameters import SplitMode
 
 NEGATIVE_HESSIAN = "a hessian is negative: this objective needs another step than Newton's"
 MAX_REPETITIONS = 2**24  # sum of whole weights: more would leave too few bits for gradients

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Ints
+from podium.core.choices import DataPart
 from podium.core.compiling import helper, kernel
 from podium.core.random import seed_of
 from podium.data.datasets.clicks import simulate_clicks
@@ -31,7 +32,7 @@ def artificial(
     documents: int | tuple[int, int] = 50,
     features: int = 50,
     seed: int = 0,
-    part: Part = "train",
+    part: DataPart = "train",
     label_noise: float = 0.0,
     feature_noise: float = 0.0,
     shift: float = 0.0,
@@ -158,7 +159,7 @@ def artificial_web(
     documents: int | tuple[int, int] = (40, 200),
     features: int = 136,
     seed: int = 0,
-    part: Part = "train",
+    part: DataPart = "train",
 ) -> RankingData:
     """Generate data like MSLR-WEB, for benchmarks.
 
@@ -257,8 +258,7 @@ def _score(z: Floats, q: Floats) -> Any:
     return score
 
 
-Part = Literal["train", "valid", "test"]
-PARTS: tuple[Part, ...] = ("train", "valid", "test")
+PARTS: tuple[DataPart, ...] = get_args(DataPart)
 SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)  # of the labels 0 … 4, like web data
 CALIBRATION_ROWS = 1 << 17  # documents to compute scales and the borders between labels from
 MOST_QUERIES = 10_000_000

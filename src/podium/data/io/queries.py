@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.errors import FileFormatError, warn
 
 if TYPE_CHECKING:
-    from podium.data.io.request import Returning
+    from podium.core.choices import Returning
 
 QUERY_BYTES = 128  # of an id in a set, apart from its characters
 

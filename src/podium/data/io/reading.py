@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.core.choices import Absent, DataFormat, Returning
 from podium.core.progress import progress
 from podium.core.validation import require_whole
 from podium.data.io.queries import QueryBlocks
-from podium.data.io.request import Absent, Format, Request, Returning, request_of
+from podium.data.io.request import Request, request_of
 from podium.data.io.text_blocks import Source
 from podium.data.io.text_reader import TextReader
 from podium.data.memory import Budget
@@ -28,7 +29,7 @@ ROWS = 1 << 15
 
 def read(
     source: Source | Sequence[Source],
-    format: Format | None = None,  # noqa: A002
+    format: DataFormat | None = None,  # noqa: A002
     *,
     n_features: int | None = None,
     absent: Absent = "zero",
@@ -96,7 +97,7 @@ def read(
 
 def read_blocks(
     source: Source | Sequence[Source],
-    format: Format | None = None,  # noqa: A002
+    format: DataFormat | None = None,  # noqa: A002
     *,
     rows: int = ROWS,
     whole_queries: bool = False,
@@ -143,7 +144,7 @@ def read_blocks(
     return _Blocks(request, rows, whole_queries or request.normalize is not None, like).read()
 
 
-def request_for(source: Source | Sequence[Source], format: Format | None, options: dict[str, Any]) -> Request:  # noqa: A002
+def request_for(source: Source | Sequence[Source], format: DataFormat | None, options: dict[str, Any]) -> Request:  # noqa: A002
     """Return the arguments of `read` as a request."""
     given = inspect.signature(read).bind(source, format, **options)
     given.apply_defaults()

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from podium.core.choices import Absent, DataFormat, Returning
 from podium.core.progress import progress
 from podium.core.threads import thread_count
 from podium.core.validation import require_whole, to_path
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from podium.data.io.text_reader import TextReader
 
 
-Format = Literal["letor", "csv", "tsv", "parquet"]
-
-
 class FormatFacts(NamedTuple):
     """Facts about a format of data."""
 
@@ -40,19 +38,19 @@ class FormatFacts(NamedTuple):
 _LETOR_OPTIONS = ("n_features", "absent", "first_index", "largest_index", "sparse", "returning_qid")
 
 
-FORMATS: dict[Format, FormatFacts] = {
+FORMATS: dict[DataFormat, FormatFacts] = {
     "letor": FormatFacts((".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"), False, _LETOR_OPTIONS),
     "csv": FormatFacts((".csv",), has_columns=True, options=("returning_qid",), delimiter=","),
     "tsv": FormatFacts((".tsv",), has_columns=True, options=("returning_qid",), delimiter="\t"),
     "parquet": FormatFacts((".parquet", ".pq"), has_columns=True),
 }
-SUFFIXES: dict[str, Format] = {suffix: name for name, facts in FORMATS.items() for suffix in facts.suffixes}
+SUFFIXES: dict[str, DataFormat] = {suffix: name for name, facts in FORMATS.items() for suffix in facts.suffixes}
 
 
 _FORMAT_NAMES = ", ".join(map(repr, [*FORMATS][:-1])) + f" or {[*FORMATS][-1]!r}"
 
 
-def format_of(path: str | os.PathLike[str]) -> Format:
+def format_of(path: str | os.PathLike[str]) -> DataFormat:
     """Return the format that a file's suffix indicates."""
     suffixes = to_path(path).suffixes
     if suffixes and suffixes[-1].lower() in COMPRESSED:
@@ -66,10 +64,6 @@ def format_of(path: str | os.PathLike[str]) -> Format:
             f"{', '.join(SUFFIXES)} (optionally with .gz, .bz2 or .xz), or pass format={_FORMAT_NAMES}"
         )
     return name
-
-
-Absent = Literal["zero", "missing"]
-Returning = Literal["warn", "merge", "error"]
 
 
 @dataclass(frozen=True)
@@ -127,7 +121,7 @@ class Columns(NamedTuple):
 class Request:
     """The validated arguments of `read`."""
 
-    format: Format
+    format: DataFormat
     sources: list[Source]
     options: TextOptions
     columns: Columns
@@ -234,7 +228,7 @@ def request_of(given: Mapping[str, Any]) -> Request:
     return Request(kind, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
 
 
-def _checked_format(name: str | None, sources: Sequence[Source]) -> Format:
+def _checked_format(name: str | None, sources: Sequence[Source]) -> DataFormat:
     if not sources:
         raise DataError("pass at least one file to read")
     if name:
@@ -250,7 +244,7 @@ def _checked_format(name: str | None, sources: Sequence[Source]) -> Format:
     return formats.pop()
 
 
-def _refuse_unused(kind: Format, options: TextOptions, of_columns: dict[str, Any]) -> None:
+def _refuse_unused(kind: DataFormat, options: TextOptions, of_columns: dict[str, Any]) -> None:
     facts, default = FORMATS[kind], TextOptions()
     names = [option.name for option in fields(TextOptions) if option.name not in (*facts.options, "n_threads")]
     unused = [name for name in names if getattr(options, name) != getattr(default, name)]

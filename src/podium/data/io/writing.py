@@ -12,12 +12,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from podium.core.array_types import Bytes, Float32s, Int, Ints
+from podium.core.choices import DataFormat
 from podium.core.compiling import helper, kernel
 from podium.core.files import compressed, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import to_path
-from podium.data.io.request import Format, format_of
+from podium.data.io.request import format_of
 from podium.data.io.text_numbers import COLON, HASH, LINE_FEED, SPACE, write_integer, write_number
 from podium.data.ranking_data import RankingData
 from podium.data.schema import as_data
@@ -28,7 +29,7 @@ from podium.errors import DataError
 def write(
     data: RankingData,
     path: str | os.PathLike[str],
-    format: Format | None = None,  # noqa: A002
+    format: DataFormat | None = None,  # noqa: A002
     *,
     absent: Literal["zero", "missing", "none"] = "zero",
     lossy: bool = False,
