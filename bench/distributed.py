@@ -127,9 +127,11 @@ def client_seconds() -> float:
 
     That is the largest part of the client's work that grows with the documents.
     """
+    from podium.distributed.sources import has_equal
+
     hashes = np.random.default_rng(0).integers(0, 2**63, QUERIES_OF_MODEL).astype(np.uint64)
     started = time.perf_counter()
-    np.unique(hashes)
+    has_equal(hashes)
     return time.perf_counter() - started
 
 
