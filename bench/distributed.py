@@ -1,8 +1,11 @@
-"""Training on clusters of two workers: Dask against one process, peers, Ray and Spark, and a cost model for Dask.
+"""Training on clusters of two workers: Podium on Dask, Ray and Spark, its peers there, and a cost model for Dask.
 
-Every run is a child of its own, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
-A tree's time is the difference of two fits with few and many trees; what is left of the one with few is the time before
-the first tree. `PODIUM_BENCH_DOCUMENTS` takes another number of documents than two million.
+Every run is a child process, on documents in the shape of MSLR-WEB that workers have read before the clock starts. The
+time of a tree is the difference of two fits with few and many trees. What is left of the fit with few trees is the time
+before the first tree. Bytes are those that pass the loopback device, so nothing else on the machine may use it.
+
+`PODIUM_BENCH_DOCUMENTS` sets another number of documents than two million; `PODIUM_BENCH_SECONDS` sets the time limit
+of the whole benchmark. Runs that do not fit into the limit have no figures in the table.
 """
 
 from __future__ import annotations
@@ -19,17 +22,23 @@ from typing import Any
 
 import numpy as np
 
+from bench.cluster_model import WORKERS, Constants, fitted, predicted
 from bench.harness import Report, in_child, peak_bytes
 
 DOCUMENTS = int(os.environ.get("PODIUM_BENCH_DOCUMENTS", "2000000"))
 PARTS = 16
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)  # of the documents: the sizes that the cost model is fitted to
-DELAYS = (0.005, 0.02)  # seconds that are added to each round trip: what the cost model must foretell
+SHARES_OF_PEERS = (1 / 4, 1.0)
+DELAYS = (0.005, 0.02)  # seconds that are added to each round trip: what the cost model must predict
 SHARE_OF_DELAYS = 1 / 4
-FEW, MANY, LEAVES, WORKERS = 3, 18, 31, 2
-PEERS = ("lightgbm", "xgboost")
-ON_SPARK = ("podium", "xgboost")
+FEW, MANY, LEAVES = 3, 18, 31
+RUNS = {  # what is compared with Podium on Dask: the task of the child, and who trains
+    "lightgbm.dask": ("cluster", "lightgbm"), "xgboost.dask": ("cluster", "xgboost"),
+    "podium, Ray": ("ray", "podium"), "podium, Spark": ("spark", "podium"), "xgboost.spark": ("spark", "xgboost"),
+}  # fmt: skip
 SECONDS = 200.0  # for one child
+SECONDS_OF_ALL = float(os.environ.get("PODIUM_BENCH_SECONDS", "1500"))
+QUERIES_OF_MODEL = 10**9 // 120  # whose hashes the client compares before the first tree, see `client_seconds`
 MODULE = "bench.distributed"
 Fit = Callable[[int, Any, Any, Any], None]
 
@@ -79,21 +88,30 @@ def beginning(folder: Path) -> list[Any]:
 
 
 def per_tree(fit: Callable[[int], Any]) -> dict[str, float]:
-    """Seconds for a tree, from two fits; and for all that comes before."""
-    seconds = []
+    """Return the seconds and loopback bytes of a tree, from two fits, and the seconds before the first tree."""
+    seconds, sent = [], []
     for n_trees in (FEW, MANY):
-        started = time.perf_counter()
+        started, n_bytes = time.perf_counter(), loopback_bytes()
         fit(n_trees)
         seconds.append(time.perf_counter() - started)
-    tree = (seconds[1] - seconds[0]) / (MANY - FEW)
-    return {"tree": tree, "before": seconds[0] - FEW * tree}
+        sent.append(loopback_bytes() - n_bytes)
+    tree, n_bytes = ((of[1] - of[0]) / (MANY - FEW) for of in (seconds, sent))
+    return {"tree": tree, "before": seconds[0] - FEW * tree, "loopback": n_bytes}
 
 
-def here(folder: Path, threads: int) -> dict[str, float]:
+def loopback_bytes() -> float:
+    """Return the bytes that processes of this machine have sent to each other so far; NaN where Linux is missing."""
+    devices = Path("/proc/net/dev")
+    lines = devices.read_text().splitlines() if devices.exists() else []
+    return next((float(line.split()[1]) for line in lines if line.split()[0] == "lo:"), float("nan"))
+
+
+def here(folder: Path, threads: int, share: float) -> dict[str, float]:
     """Podium in one process."""
     import podium
 
-    X, y, qid = (np.concatenate([np.load(folder / f"{n}{k}.npy") for k in range(PARTS)]) for n in ("X", "y", "qid"))
+    parts = range(n_parts(share))
+    X, y, qid = (np.concatenate([np.load(folder / f"{n}{k}.npy") for k in parts]) for n in ("X", "y", "qid"))
     n_documents = len(X)
 
     def fit(n_trees: int) -> None:
@@ -101,7 +119,20 @@ def here(folder: Path, threads: int) -> dict[str, float]:
         podium.LambdaMART(n_trees, n_leaves=LEAVES, n_threads=threads, verbose=0).fit(data)
 
     fit(1)
-    return per_tree(fit) | {"memory": peak_bytes(), "documents": n_documents}
+    return per_tree(fit) | {"memory": peak_bytes(), "documents": n_documents, "client": client_seconds()}
+
+
+def client_seconds() -> float:
+    """Return the seconds in which a client finds out whether any of 8 million queries are equal.
+
+    That is the largest part of the client's work that grows with the documents.
+    """
+    from podium.distributed.sources import has_equal
+
+    hashes = np.random.default_rng(0).integers(0, 2**63, QUERIES_OF_MODEL).astype(np.uint64)
+    started = time.perf_counter()
+    has_equal(hashes)
+    return time.perf_counter() - started
 
 
 def on_cluster(folder: Path, who: str, share: float, delay: float) -> dict[str, float]:
@@ -194,6 +225,12 @@ class Podium:
                 engine.call("sizes")
                 times.append(time.perf_counter() - started)
             found["call"] = float(np.median(times)) - self.delay
+            times = []
+            for _ in range(40):
+                started = time.perf_counter()
+                engine.ask({min(engine.holders): [("sizes", ())]})
+                times.append(time.perf_counter() - started)
+            found["call_of_one"] = float(np.median(times)) - self.delay
             times, n_bytes = [], 1
             for _ in range(5):
                 started = time.perf_counter()
@@ -208,7 +245,7 @@ class Podium:
 # --- Ray
 
 
-def on_ray(folder: Path) -> dict[str, float]:
+def on_ray(folder: Path, share: float) -> dict[str, float]:
     """Podium on a local Ray with two workers; the blocks are in its object store when the clock starts."""
     import ray
 
@@ -216,8 +253,8 @@ def on_ray(folder: Path) -> dict[str, float]:
     from podium.distributed import RayEngine, fit
 
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
-    ray.init("local", num_cpus=WORKERS + 1, object_store_memory=int(1.5 * 4 * 136 * DOCUMENTS), **options)
-    rows = ray.data.from_arrow([_table(folder, k) for k in range(PARTS)])
+    ray.init("local", num_cpus=WORKERS + 1, object_store_memory=int(1e8 + 1.5 * 4 * 136 * DOCUMENTS), **options)
+    rows = ray.data.from_arrow([_table(folder, k) for k in range(n_parts(share))])
     beginning = ray.data.from_arrow(_table(folder, 0)[:2000])
     n_documents = rows.count()
     with RayEngine(n_workers=WORKERS) as engine:
@@ -244,7 +281,7 @@ def _table(folder: Path, k: int) -> Any:
 # --- Spark
 
 
-def on_spark(folder: Path, who: str) -> dict[str, float]:
+def on_spark(folder: Path, who: str, share: float) -> dict[str, float]:
     """Podium or XGBoost on a local Spark with two tasks; the rows are in Spark's cache when the clock starts."""
     from pyspark import StorageLevel
     from pyspark.sql import SparkSession
@@ -252,7 +289,7 @@ def on_spark(folder: Path, who: str) -> dict[str, float]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "8g", "spark.sql.shuffle.partitions": str(WORKERS)}
     spark = SparkSession.builder.master(f"local[{WORKERS}]").config(map=settings).getOrCreate()
-    rows = spark.read.parquet(*_parquet_files(folder)).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = spark.read.parquet(*_parquet_files(folder)[: n_parts(share)]).persist(StorageLevel.MEMORY_AND_DISK)
     n_documents = rows.count()
     fit = {"podium": fit_podium_on_spark, "xgboost": fit_xgboost_on_spark}[who]
     fit(2, rows.where(f"qid <= {rows.selectExpr('min(qid) + 20').first()[0]}"))
@@ -306,90 +343,116 @@ def fit_xgboost_on_spark(n_trees: int, rows: Any) -> None:
     ).fit(rows)  # fmt: skip
 
 
-# --- the cost model
+# --- all runs
 
 
-def fitted(rows: list[dict[str, float]]) -> tuple[float, float]:
-    """Seconds of a worker for a document, and seconds of a round trip with its bytes, that fit the rows best."""
-    table = np.array([[row["documents"] / WORKERS, row["trips"]] for row in rows])
-    seconds = np.array([row["tree"] for row in rows])
-    weights = 1.0 / seconds  # relative errors count
-    (of_document, of_trip), *_ = np.linalg.lstsq(table * weights[:, None], seconds * weights, rcond=None)
-    return float(of_document), float(of_trip)
-
-
-def predicted(row: dict[str, float], constants: tuple[float, float], delay: float) -> float:
-    """Seconds of a tree, as docs/scale.md has it."""
-    return constants[0] * row["documents"] / WORKERS + row["trips"] * (constants[1] + delay)
-
-
-def row_of(what: str, found: dict[str, float], model: float | None = None) -> dict[str, Any]:
-    """A row of the table."""
+def row_of(
+    what: str, share: float, found: dict[str, float] | None, model: float | None = None, n_workers: int = WORKERS
+) -> dict[str, Any]:
+    """Return a row of the table."""
+    if found is None:
+        return {"what": what, "documents": f"{share * DOCUMENTS:,.0f}", "a tree, ms": "no result"}
     row = {
         "what": what, "documents": f"{found['documents']:,.0f}", "before the first tree, s": f"{found['before']:.1f}",
         "a tree, ms": f"{1e3 * found['tree']:.0f}",
         "cost model, ms": "" if model is None else f"{1e3 * model:.0f}",
         "peak memory, GB": f"{found['memory'] / 1e9:.1f}",
     }  # fmt: skip
+    row["MB a tree and worker"] = f"{found['loopback'] / n_workers / 1e6:.1f}" if n_workers else ""
     if "trips" in found:
-        row |= {"round trips": f"{found['trips']:.1f}", "MB": f"{found['bytes'] / 1e6:.1f}"}
+        row["round trips"] = f"{found['trips']:.1f}"
     return row
 
 
+class Runs:
+    """Runs children until the time is up.
+
+    Attributes:
+        folder: of the documents.
+        deadline: when no child may run any more.
+
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.deadline = folder, time.monotonic() + SECONDS_OF_ALL
+
+    def child(self, task: str, *arguments: object) -> dict[str, float] | None:
+        """Return what a child measured, or None if it failed or the time was not enough."""
+        seconds = min(SECONDS, self.deadline - time.monotonic())
+        if seconds <= 0:
+            return None
+        started = time.monotonic()
+        try:
+            result: dict[str, float] = in_child(MODULE, task, self.folder, *arguments, timeout=seconds)
+        except (subprocess.TimeoutExpired, RuntimeError) as error:  # the other runs are worth having
+            print(error, file=sys.stderr)
+            return None
+        finally:
+            print(f"{task} {arguments}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+        return result
+
+
 def run() -> Report:
-    """Podium beside its peers, then sizes and delays beside what the cost model says."""
+    """Podium next to its peers at two sizes, then sizes and delays next to the cost model."""
     with tempfile.TemporaryDirectory() as folder:
         in_child(MODULE, "prepare", folder)
-        local = in_child(MODULE, "here", folder, 2)
-        sizes = [in_child(MODULE, "cluster", folder, "podium", share, 0.0, timeout=SECONDS) for share in SHARES]
-        delayed = [
-            in_child(MODULE, "cluster", folder, "podium", SHARE_OF_DELAYS, delay, timeout=SECONDS) for delay in DELAYS
-        ]
-        constants = fitted(sizes)
-        rows = [
-            row_of("podium, one process, 2 threads", local),
-            row_of("podium, 2 workers", sizes[-1], predicted(sizes[-1], constants, 0.0)),
-            *(_row_of_peer(folder, peer) for peer in PEERS),
-            _row_of_child("podium, Ray, 2 workers", folder, "ray"),
-            *(_row_of_child(f"{who}, Spark, 2 tasks", folder, "spark", who) for who in ON_SPARK),
-            *(row_of("podium, 2 workers", found, predicted(found, constants, 0.0)) for found in sizes[:-1]),
-            *(
-                row_of(f"podium, 2 workers, {1e3 * delay:g} ms more a call", found, predicted(found, constants, delay))
-                for found, delay in zip(delayed, DELAYS, strict=True)
-            ),
-        ]
-    return Report("distributed", "Training on a cluster", rows, _notes(sizes[-1], constants, local))
+        runs = Runs(folder)
+        local = {share: runs.child("here", 2, share) for share in SHARES_OF_PEERS}
+        sizes = {share: runs.child("cluster", "podium", share, 0.0) for share in SHARES}
+        delayed = {delay: runs.child("cluster", "podium", SHARE_OF_DELAYS, delay) for delay in DELAYS}
+        others = {
+            (share, what): runs.child(task, who, share, 0.0)
+            for share in SHARES_OF_PEERS
+            for what, (task, who) in RUNS.items()
+        }
+    largest, here_largest = sizes[1.0], local[1.0]
+    if largest is None or here_largest is None:
+        raise RuntimeError("there was no time for Podium itself: raise PODIUM_BENCH_SECONDS")
+    constants = fitted([one for one in sizes.values() if one is not None], largest | {"client": here_largest["client"]})
+    rows = []
+    for share in reversed(SHARES_OF_PEERS):
+        rows.append(row_of("podium, one process, 2 threads", share, local[share], n_workers=0))
+        rows.append(_row_with_model("podium, Dask", share, sizes[share], constants))
+        rows += [row_of(what, share, others[share, what]) for what in RUNS]
+    rows += [
+        _row_with_model("podium, Dask", share, found, constants)
+        for share, found in sizes.items()
+        if share not in SHARES_OF_PEERS
+    ]
+    rows += [
+        _row_with_model(f"podium, Dask, {1e3 * delay:g} ms more a call", SHARE_OF_DELAYS, found, constants, delay)
+        for delay, found in delayed.items()
+    ]
+    return Report(
+        "distributed", "Training on a cluster", rows, _notes(largest, constants, here_largest), constants._asdict()
+    )
 
 
-def _row_of_peer(folder: str, peer: str) -> dict[str, Any]:
-    return _row_of_child(f"{peer}.dask, 2 workers", folder, "cluster", peer, 1.0, 0.0)
+def _row_with_model(
+    what: str, share: float, found: dict[str, float] | None, constants: Constants, delay: float = 0.0
+) -> dict[str, Any]:
+    return row_of(what, share, found, predicted(found, constants, delay) if found else None)
 
 
-def _row_of_child(what: str, folder: str, task: str, *arguments: object) -> dict[str, Any]:
-    try:
-        return row_of(what, in_child(MODULE, task, folder, *arguments, timeout=SECONDS))
-    except subprocess.TimeoutExpired:
-        return {"what": what, "documents": f"{DOCUMENTS:,}", "a tree, ms": f"no result in {SECONDS:g} s"}
-
-
-def _notes(largest: dict[str, float], constants: tuple[float, float], local: dict[str, float]) -> list[str]:
-    bytes_of_trip = largest["bytes"] / WORKERS / largest["trips"]
-    explained = largest["call"] + bytes_of_trip * largest["byte"]
+def _notes(largest: dict[str, float], constants: Constants, local: dict[str, float]) -> list[str]:
+    explained = constants.call + constants.bytes_of_trip * constants.byte
     return [
         f"{LEAVES} leaves, 136 features, two workers of one thread each, as processes of one machine that hold the "
-        f"arrays when the clock starts; of a tree the difference of {FEW} and {MANY} trees. MB: what workers send for "
-        "a tree, together. Peak memory: of the workers together, the arrays included. xgboost.dask runs with "
-        "`allow_group_split=True`: by default it makes a partition of each query. On Ray the rows are Arrow blocks in "
-        "its object store, and memory counts what each worker maps of it. On Spark the rows are in its cache, and "
-        "memory is that of the Java process and of the tasks.",
-        f"A tree on two workers takes {largest['tree'] / local['tree']:.2f} times that of one process with two "
+        f"documents when the clock starts; of a tree the difference of {FEW} and {MANY} trees. MB: all that passes the "
+        "loopback device, divided by the trees and workers. Peak memory: of the workers together, the arrays included. "
+        "xgboost.dask runs with `allow_group_split=True`: by default it makes a partition of each query. On Ray the "
+        "rows are Arrow blocks in its object store, and memory counts what each worker maps of it. On Spark the rows "
+        "are in its cache, and memory is that of the Java process and of the tasks. A run is ended after "
+        f"{SECONDS:g} s, and all runs after {SECONDS_OF_ALL:g} s; then it has no result.",
+        f"A tree on two workers of Dask takes {largest['tree'] / local['tree']:.2f} times that of one process with two "
         f"threads. Before the first tree: {largest['first_trips']:.0f} round trips, "
         f"{largest['first_bytes'] / 1e6:.0f} MB.",
-        f"The cost model: {1e6 * constants[0]:.3f} µs of a worker for each of its documents, and "
-        f"{1e3 * constants[1]:.2f} ms for each round trip with its bytes, fitted to the sizes; the runs with longer "
-        f"calls are predicted. Measured alone: an empty call {1e3 * largest['call']:.2f} ms, a byte "
-        f"{1e9 * largest['byte']:.2f} ns, which with {bytes_of_trip / 1e6:.2f} MB of each worker make "
-        f"{1e3 * explained:.2f} ms (docs/scale.md).",
+        f"The cost model: {1e6 * constants.of_document:.3f} µs of a worker for each of its documents, and "
+        f"{1e3 * constants.of_trip:.2f} ms for each round trip with its bytes, fitted to the sizes; the runs with "
+        f"longer calls are predicted. Measured alone: an empty call {1e3 * constants.call:.2f} ms, of which "
+        f"{1e3 * constants.of_worker:.2f} ms for each worker; a byte {1e9 * constants.byte:.2f} ns, which with "
+        f"{constants.bytes_of_trip / 1e6:.2f} MB of each worker make {1e3 * explained:.2f} ms (docs/scale.md). A "
+        f"client compares the hashes of {QUERIES_OF_MODEL:,} queries in {constants.client:.1f} s.",
     ]
 
 
@@ -399,11 +462,11 @@ if __name__ == "__main__":
         prepare(Path(path))
         outcome: dict[str, Any] = {}
     elif task == "here":
-        outcome = here(Path(path), int(rest[0]))
+        outcome = here(Path(path), int(rest[0]), float(rest[1]))
     elif task == "ray":
-        outcome = on_ray(Path(path))
+        outcome = on_ray(Path(path), float(rest[1]))
     elif task == "spark":
-        outcome = on_spark(Path(path), rest[0])
+        outcome = on_spark(Path(path), rest[0], float(rest[1]))
     else:
         outcome = on_cluster(Path(path), rest[0], float(rest[1]), float(rest[2]))
     print(json.dumps(outcome))

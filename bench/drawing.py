@@ -97,8 +97,23 @@ def time_to_accuracy(rows: Rows) -> Any:
     return themed(lines(points, x, y, "tool", x_scale=x_scale, x_axis=x_axis, y_scale={"zero": False}))
 
 
+def cluster_model(rows: Rows) -> Any:
+    """Seconds of a tree against workers, for each way to add histograms, and without any."""
+    x, y = "workers", "seconds for a tree"
+    ways = {
+        "the client adds histograms": "a tree, the client adds histograms, ms",
+        "workers add histograms in a tree": "a tree, workers add histograms, ms",
+        "work on documents alone": "work on documents, ms",
+    }
+    points = [{x: row[x], y: float(row[ways[way]]) / 1e3, "way": way} for way in ways for row in rows]
+    x_scale, x_axis = logarithmic(point[x] for point in points)
+    y_scale, y_axis = logarithmic(point[y] for point in points)
+    return themed(lines(points, x, y, "way", x_scale=x_scale, x_axis=x_axis, y_scale=y_scale, y_axis=y_axis))
+
+
 PICTURES: dict[str, Callable[[Rows], Any]] = {
     "scaling": scaling, "neural": neural, "early_exit": early_exit, "time_to_accuracy": time_to_accuracy,
+    "cluster_model": cluster_model,
 }  # fmt: skip
 
 

@@ -139,6 +139,12 @@ def columns(name: str, shown: dict[str, str], keep: Callable[[dict[str, Any]], b
     )
 
 
+def cluster_model() -> str:
+    """Seconds of a tree for each number of workers."""
+    rows = rows_of("cluster_model")
+    return columns("cluster_model", {name: name for name in rows[0]})
+
+
 FEW_TOOLS = ("podium-ranker", "lightgbm", "xgboost", "catboost-yetirank", "catboost-queryrmse")
 
 
@@ -165,11 +171,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "accuracy": accuracy,
     "accuracy_of_few": lambda: accuracy(FEW_TOOLS),
     "accuracy_gains": accuracy_gains,
+    "cluster_model": cluster_model,
     "distributed": lambda: columns(
         "distributed",
         {
             "what": "what", "documents": "documents", "before the first tree, s": "before the first tree, s",
             "a tree, ms": "a tree, ms", "cost model, ms": "cost model, ms",
+            "MB a tree and worker": "MB per tree and worker",
         },
     ),
     "explain": explain,

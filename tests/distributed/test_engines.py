@@ -10,7 +10,7 @@ import podium
 from podium.distributed import fit
 from podium.distributed.clusters import CLUSTERS
 from podium.errors import DataError, PodiumError, PodiumWarning
-from podium.objectives import Debiased, Lambda
+from podium.objectives import Debiased, Lambda, Tiers
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -19,6 +19,9 @@ ESTIMATORS = {
     "LambdaMART": podium.LambdaMART(2, n_leaves=6, categorical=[5]),
     "stops early": podium.LambdaMART(20, n_leaves=6, patience=2, learning_rate=0.5),
     "position bias": podium.LambdaMART(2, n_leaves=6, split_fraction=0.4, objective=Debiased(Lambda("ndcg"))),
+    "label sources": podium.LambdaMART(
+        2, n_leaves=6, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)")), measure="ndcg(labels=clicks)"
+    ),
     "Ranker": podium.Ranker(n_trees=2, feature_fraction=0.5),
     "MART": podium.MART(2, n_leaves=6),
     "McRank": podium.McRank(2, n_leaves=6),

@@ -1,4 +1,7 @@
-"""Workers that are killed or hang, at every stage of a fit: the model is that of local training, and nothing hangs."""
+"""Dask workers that are killed or hang, at every stage of a fit: nothing hangs, and the model is the local one.
+
+`test_stages.py` loses one of two workers on a cluster of each kind.
+"""
 
 import os
 import signal
@@ -102,7 +105,7 @@ def test_a_killed_worker_is_noticed_and_survived(train, valid, tmp_path, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_workers", "stages"), [(2, STAGES[::2]), (3, STAGES), (4, STAGES[1::2])])
+@pytest.mark.parametrize(("n_workers", "stages"), [(3, STAGES), (4, STAGES[1::2])])
 def test_killed_workers_at_every_stage(n_workers, stages, train, valid, tmp_path, monkeypatch):
     require_survival(signal.SIGKILL, n_workers, n_workers, stages, train, valid, tmp_path, monkeypatch)
 
@@ -110,7 +113,7 @@ def test_killed_workers_at_every_stage(n_workers, stages, train, valid, tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_workers", "stages"),
-    [(2, ("find_bins", "gather")), (3, ("hash_documents",)), (4, ("answer", "find_thresholds"))],
+    [(3, ("hash_documents", "gather")), (4, ("find_bins", "find_thresholds"))],
 )
 def test_hung_workers(n_workers, stages, train, valid, tmp_path, monkeypatch):
     require_survival(signal.SIGSTOP, n_workers, 1, stages, train, valid, tmp_path, monkeypatch)

@@ -17,7 +17,7 @@ from podium.data.schema import Schema
 from podium.distributed.engine import Engine, Placement
 from podium.distributed.holder import TRAIN
 from podium.distributed.parts import TrainingPlan
-from podium.distributed.sources import Partitions, Source, describe, gather_partitions
+from podium.distributed.sources import Partitions, Source, describe, gather_partitions, has_equal
 from podium.errors import DataError
 from podium.measures import Measure, as_selection, warn_of_powers
 from podium.models.base import checked_sets, require_weight
@@ -206,8 +206,7 @@ def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, A
 
 
 def _has_equal(sums: Mapping[int, UInt64s]) -> bool:
-    together = np.concatenate(list(sums.values()))
-    return len(np.unique(together)) < len(together)
+    return has_equal(np.concatenate(list(sums.values())))
 
 
 def _occurrences(

@@ -141,14 +141,20 @@ def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
 
+def has_equal(values: NDArray[Any]) -> bool:
+    """Whether two values are equal. Sorting is a hundred times faster than `np.unique`, which hashes."""
+    ordered = np.sort(values)
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
 def _whole_queries(name: str, sources: list[Source], described: list[PartitionSummary], schema: Schema) -> Partitions:
     """Bring queries that lie in several partitions into one of them."""
     ids = np.concatenate([d.query_ids for d in described])
     sizes = np.concatenate([d.query_sizes for d in described])
     partition = np.repeat(np.arange(len(described)), [len(d.query_ids) for d in described])
-    _, query, times = np.unique(ids, return_inverse=True, return_counts=True)
-    if (times == 1).all():
+    if not has_equal(ids):
         return Partitions(sources, [d.n_documents for d in described], schema, described[0])
+    _, query, times = np.unique(ids, return_inverse=True, return_counts=True)
     order = np.lexsort((partition, query))
     starts = np.cumsum(times) - times
     place = np.arange(len(query)) - starts[query[order]]

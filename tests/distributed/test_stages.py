@@ -1,0 +1,177 @@
+"""Workers and drivers that are lost at several stages of a fit, on a cluster of each kind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import podium
+from podium.boosting import Checkpoint
+from podium.distributed import fit
+from podium.distributed.engine import WorkerLostError
+from podium.errors import PodiumWarning
+from tests.distributed.clusters import pid_of_task
+
+HEARTBEAT = 2.0
+SLOW = 5  # how much slower the machine may be than an idle one
+SECONDS_TO_NOTICE = {signal.SIGKILL: 12.0, signal.SIGSTOP: HEARTBEAT + 12.0}  # with the end of the tasks of Spark
+
+pytestmark = pytest.mark.slow
+
+
+def names_of(calls):
+    """Return the names of the calls to all workers, and of the work in steps that they start."""
+    for name, arguments in next(iter(calls.values())):
+        yield name
+        if name == "start":
+            yield from (step for step, _ in arguments[0])
+
+
+def strike(engine, sent, position):
+    """Send a signal to one of the workers that hold documents."""
+    holders = sorted(engine.holders)
+    worker = holders[position % len(holders)]
+    if engine.cluster == "ray":
+        import ray
+
+        pid = ray.get(engine.holders[worker].compute.remote(os.getpid, []))
+    elif engine.cluster == "spark":
+        pid = engine.compute(pid_of_task, [0, 1])[position % 2]
+    else:
+        pid = engine.client.run(os.getpid, workers=[worker])[worker]
+    os.kill(pid, sent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "stages", "position"),
+    [
+        (signal.SIGKILL, ("facts", "measure", "find_thresholds"), 0),
+        (signal.SIGKILL, ("find_bins", "gather"), 1),
+        (signal.SIGSTOP, ("answer",), 1),
+    ],
+)
+def test_workers_lost_at_every_stage(sent, stages, position, any_cluster, train, valid, tmp_path, monkeypatch):
+    engine = any_cluster.engine
+    if engine.collections == "nothing else":
+        pytest.skip("test_equality.py loses workers of this process at every call")
+    left, seconds, seen = list(stages), [], []
+    ask = engine.ask
+
+    def sabotaged(calls):
+        stage = next((name for name in names_of(calls) if name in left), None)
+        if stage is None:
+            return ask(calls)
+        left.remove(stage)
+        strike(engine, sent, position)
+        usual, engine.heartbeat = engine.heartbeat, HEARTBEAT
+        started = time.monotonic()
+        try:
+            return ask(calls)
+        except WorkerLostError:
+            seconds.append(time.monotonic() - started)
+            raise
+        finally:
+            engine.heartbeat = usual  # workers that start on a busy machine are silent for longer
+
+    monkeypatch.setattr(engine, "ask", sabotaged)
+    if engine.cluster == "spark" and sent == signal.SIGSTOP:  # its tasks keep the time limit that they start with
+        monkeypatch.setattr(engine, "heartbeat", HEARTBEAT)
+    estimator = podium.OrdinalMART(3, n_leaves=6)
+    with pytest.warns(PodiumWarning, match="has left|sent no heartbeat"):
+        model = fit(
+            estimator, train, valid=valid, engine=engine, checkpoint=Checkpoint(tmp_path / "run"),
+            observers=[lambda round_: seen.append(len(round_.scores))],
+        )  # fmt: skip
+    local = estimator.fit(train, valid=valid)
+    assert model.digest() == local.digest()
+    assert model.model_.info == local.model_.info
+    assert model.history_ == local.history_
+    assert not left
+    assert seen == [int((train.document_weights > 0).sum())] * 3
+    assert len(seconds) == len(stages)
+    assert max(seconds) < SLOW * SECONDS_TO_NOTICE[sent]
+
+
+# --- lost drivers
+
+DRIVER = """
+import os, signal, sys
+import podium
+from podium.boosting import Checkpoint
+from podium.distributed import fit
+
+def die(round_):
+    if round_.iteration == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+{connect}
+train = podium.artificial(30, documents=12, features=6)
+options = dict(observers=[die], checkpoint=Checkpoint(sys.argv[1], every=1))
+fit(podium.LambdaMART(4, n_leaves=6), train, engine={engine!r}, **options, **connection)
+"""
+CONNECT = {
+    "dask": "from distributed import Client\nconnection = dict(client=Client({address!r}))",
+    "ray": "import ray\nray.init({address!r}, logging_level='error', log_to_driver=False)\n"
+    "connection = dict(n_workers=1)",
+    "spark": "from pyspark.sql import SparkSession\nimport os\nos.environ['PYSPARK_PYTHON'] = sys.executable\n"
+    "SparkSession.builder.master('local[2]').config('spark.ui.enabled', False).getOrCreate()\nconnection = dict()",
+}
+
+
+def address_of(engine):
+    if engine.cluster == "ray":
+        import ray
+
+        return ray.get_runtime_context().gcs_address
+    return engine.client.scheduler.address if engine.cluster == "dask" else None
+
+
+def n_left(engine, mark):
+    """Return how much of the lost driver is left: actors on a cluster that outlives it, or processes."""
+    if engine.cluster == "ray":
+        import ray
+
+        actors = ray._private.state.actors().values()
+        alive = [a for a in actors if "BeatingWorker" in a["ActorClassName"] and a["State"] != "DEAD"]
+        return len(alive) - len(engine._workers) - len(engine._starting)
+    if engine.cluster == "dask":
+        return sum(engine.client.run(lambda dask_worker: len(dask_worker.state.actors)).values())
+    return sum(is_marked(process, mark) for process in Path("/proc").glob("[0-9]*"))
+
+
+def is_marked(process, mark):
+    try:
+        return mark.encode() in (process / "environ").read_bytes()
+    except OSError:  # it has ended
+        return False
+
+
+def test_a_lost_driver_leaves_nothing_and_its_checkpoint_is_resumed(any_cluster, tmp_path):
+    engine = any_cluster.engine
+    if engine.collections == "nothing else":
+        pytest.skip("this process is the driver")
+    connect = CONNECT[engine.cluster].format(address=address_of(engine))
+    mark = f"PODIUM_TEST={tmp_path}"
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER.format(connect=connect, engine=engine.cluster), str(tmp_path / "run")],
+        env=os.environ | dict([mark.split("=")]), capture_output=True, text=True, timeout=SLOW * 60, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    deadline = time.monotonic() + SLOW * 10
+    while (n := n_left(engine, mark)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not n
+    train, rounds = podium.artificial(30, documents=12, features=6), []
+    model = fit(
+        podium.LambdaMART(4, n_leaves=6), train, engine=engine, checkpoint=Checkpoint(tmp_path / "run", every=1),
+        observers=[lambda round_: rounds.append(round_.iteration)],
+    )  # fmt: skip
+    assert rounds[0] > 0
+    local = podium.LambdaMART(4, n_leaves=6).fit(train)
+    assert model.digest() == local.digest()
+    assert np.array_equal(model.predict(train), local.predict(train))
