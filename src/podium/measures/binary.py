@@ -226,7 +226,9 @@ class InterpolatedPrecision(Binary):
     """The highest precision at any rank by which a share of the relevant documents is found.
 
     iprec(x) = max of c(r) / r over the ranks r with c(r) ≥ ⌊x R + 0.9⌋, where c(r) of the R relevant documents are
-    among the first r. The rounding is that of trec_eval. The number after `@` is the recall, not a rank: `iprec@0.5`.
+    among the first r. The number after `@` is the recall, not a rank: `iprec@0.5`.
+
+    The rounding is that of trec_eval 9, pytrec_eval and ir_measures. trec_eval 10 rounds x R to the nearest number.
 
     Args:
         recall: x, from 0 to 1.
