@@ -14,7 +14,7 @@ from podium.core.random import seed_of, uniform
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
 
-MANY = 720_000  # documents from which the share of those on which splits are searched falls
+N_SHARED_FROM = 720_000  # documents from which the share of those on which splits are searched falls
 
 
 @settings
@@ -50,12 +50,12 @@ class Sampling:
     def split_fraction_of(self, n_documents: int) -> float:
         """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them.
 
-        From `MANY` documents on, the number that is searched grows with the root of their number.
+        From `N_SHARED_FROM` documents on, the number that is searched grows with the root of their number.
         """
         if self.split_fraction is not None:
             return self.split_fraction
         n = max(n_documents, 1)
-        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(MANY / n))), 0.5)
+        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(N_SHARED_FROM / n))), 0.5)
 
     def split_seed(self, tree: int) -> np.uint64:
         """The seed of the gradient-based sampling of a tree."""

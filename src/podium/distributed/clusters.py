@@ -50,8 +50,8 @@ def engine_class(name: str) -> type[Engine]:
     """
     if name not in CLUSTERS:
         raise DataError(f"engine must be {_names()}, not {name!r:.60}{did_you_mean(str(name), CLUSTERS)}")
-    found: type[Engine] = getattr(import_module(f"podium.distributed.{name}_engine"), f"{CLUSTERS[name].prefix}Engine")
-    return found
+    cls: type[Engine] = getattr(import_module(f"podium.distributed.{name}_engine"), f"{CLUSTERS[name].prefix}Engine")
+    return cls
 
 
 def cluster_for(X: Any) -> str:

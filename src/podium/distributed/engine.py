@@ -172,8 +172,8 @@ class Engine(ABC):
         self.wait_for_worker(self.timeout)
         n = PIECES * len(self.workers())
         return {
-            name: self._other_sources(*sets[name], reader, n) if found is None else found
-            for name, found in sources.items()
+            name: self._other_sources(*sets[name], reader, n) if from_collection is None else from_collection
+            for name, from_collection in sources.items()
         }
 
     def _other_sources(self, X: Any, columns: Columns, reader: Reader | None, n: int) -> list[Source]:

@@ -87,8 +87,8 @@ class OnCluster(_Base):
             raise DataError("patience needs validation data: give valid=… or eval_set=…")
         categorical = as_list_of_features(self.categorical)
         if engine is None:
-            with engine_class(self.cluster)(**connection) as own:
-                return self._fit_on(own, own.sources_of(sets, categorical, reader), observers, checkpoint)
+            with engine_class(self.cluster)(**connection) as new_engine:
+                return self._fit_on(new_engine, new_engine.sources_of(sets, categorical, reader), observers, checkpoint)
         if connection:
             raise DataError(f"the engine has its own {next(iter(connection))}: give it to {type(engine).__name__}")
         try:
@@ -202,8 +202,8 @@ class OrdinalOnCluster(OnCluster):
 
         def find() -> dict[str, list[float]]:
             trainer.engine.defer("restore", trees, 1, learnt, trainer.data.bins)
-            found: dict[str, list[float]] = trainer.engine.run("find_thresholds")
-            return found
+            thresholds: dict[str, list[float]] = trainer.engine.run("find_thresholds")
+            return thresholds
 
         bound.restore(trainer.survive(find))
 

@@ -135,8 +135,8 @@ def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
             )
     names: dict[int, set[str]] = {}
     for d in described:
-        for feature, found in d.schema.encoding.categories.items():
-            names.setdefault(feature, set()).update(found)
+        for feature, names_here in d.schema.encoding.categories.items():
+            names.setdefault(feature, set()).update(names_here)
     categories = {feature: names_of_categories(all_names) for feature, all_names in sorted(names.items())}
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
@@ -190,9 +190,9 @@ def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None
     return pieces
 
 
-def _collected(number: int, own: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
+def _collected(number: int, pieces: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
     """Join the queries that a partition keeps and those that other partitions give it."""
-    kept = own[None] if isinstance(own, dict) else own
+    kept = pieces[None] if isinstance(pieces, dict) else pieces
     parts = [part for part in (kept, *(other[number] for other in others)) if len(part)]
     return RankingData.concatenate(parts) if parts else kept
 
@@ -222,8 +222,8 @@ def file_sources(X: Any, columns: Columns, reader: Reader | None) -> list[Source
     extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
     if extra:
         raise DataError(f"files have their own labels and weights: leave {extra[0]} out")
-    found = [Path(path) for path in paths_of(X)]
-    paths = [str(path.absolute() if path.exists() else path) for path in found]  # workers may be in another folder
+    files = [Path(path) for path in paths_of(X)]
+    paths = [str(path.absolute() if path.exists() else path) for path in files]  # workers may be in another folder
     return [DerivedSource(_read, (path, reader)) for path in paths]
 
 
@@ -233,12 +233,12 @@ def paths_of(X: Any) -> list[str]:
     for one in [X] if isinstance(X, str | os.PathLike) else X:
         text = os.fspath(one)
         if Path(text).is_dir():
-            found = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
+            matches = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
         else:
-            found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
-        if not found:
+            matches = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+        if not matches:
             raise DataError(f"there are no files {text!r}")
-        paths += found
+        paths += matches
     return paths
 
 

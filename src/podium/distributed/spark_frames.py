@@ -119,7 +119,7 @@ class SparkDocuments:
 
         """
         names = frame.columns if features is None else list(dict.fromkeys([*features, *roles.values()]))
-        found, features = assign_roles(names, dict(roles), features)
+        columns_by_role, features = assign_roles(names, dict(roles), features)
         fields = {name: frame.schema[name] for name in features}
         wide = [name for name in features if is_wide(fields[name])]
         if wide and len(features) > 1:
@@ -128,7 +128,7 @@ class SparkDocuments:
                 f"{len(features)} columns: name it alone, or assemble all of them with VectorAssembler"
             )
         in_vector = _names_in_vector(fields[wide[0]].metadata) if wide else None
-        return cls(frame, Reading(found, tuple(features), bool(wide), in_vector, tuple(categorical)), rows)
+        return cls(frame, Reading(columns_by_role, tuple(features), bool(wide), in_vector, tuple(categorical)), rows)
 
 
 def as_array(frame: Any, name: str) -> Any:

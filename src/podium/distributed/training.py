@@ -213,10 +213,10 @@ class ClusterRound(Round):
         self.__dict__.update(values)
 
     def _fetched(self, name: str) -> Floats:
-        own = self.__dict__
-        if "_parts" not in own:
-            own["_parts"] = own["_trainer"].fetch_arrays(self.iteration)
-        return np.concatenate([part[name] for part in own["_parts"]], axis=-1)
+        attributes = self.__dict__
+        if "_parts" not in attributes:
+            attributes["_parts"] = attributes["_trainer"].fetch_arrays(self.iteration)
+        return np.concatenate([part[name] for part in attributes["_parts"]], axis=-1)
 
     @property
     def scores(self) -> Floats:

@@ -267,12 +267,12 @@ def from_text(text: str) -> Ensemble:
 
 def _encoding_of_text(header: Mapping[str, str], rest: str, n_features: int) -> Encoding:
     """The names of categories: the line at the end has them, what the header says of each feature the numbers."""
-    _, found, line = rest.rpartition(f"\n{NAMES}")
+    _, has_names, line = rest.rpartition(f"\n{NAMES}")
     numbers = {
         k: whole_numbers(info.split(":"), "feature_infos")
         for k, info in enumerate(header.get("feature_infos", "").split(" ")) if info[:1] not in ("", "[", "n")
     }  # fmt: skip
-    return _encoding(json.loads(line.split("\n")[0]) if found else None, numbers, n_features)
+    return _encoding(json.loads(line.split("\n")[0]) if has_names else None, numbers, n_features)
 
 
 def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Sequence[int]], n_features: int) -> Encoding:

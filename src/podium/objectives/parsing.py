@@ -136,7 +136,7 @@ class _ObjectiveReader:
         if kind == "text":
             return self.quoted(text, at)
         if self.take("("):
-            return self.made(text, at)
+            return self.built(text, at)
         cls = registered_classes().get(_plain(text))
         return cls if cls is not None else _WORDS.get(text.lower(), text)
 
