@@ -1,8 +1,8 @@
 """Training on clusters of two workers: Dask against one process, peers, Ray and Spark, and a cost model for Dask.
 
-Every run is a child of its own, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
-A tree's time is the difference of two fits with few and many trees; what is left of the one with few is the time before
-the first tree. `PODIUM_BENCH_DOCUMENTS` takes another number of documents than two million.
+Every run is a separate process, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
+The time per tree comes from the difference between a fit with many trees and one with few; the rest of the shorter fit
+is the time before the first tree. `PODIUM_BENCH_DOCUMENTS` sets the number of documents, by default two million.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ def row_of(what: str, found: dict[str, float], model: float | None = None) -> di
 
 
 def run() -> Report:
-    """Podium beside its peers, then sizes and delays beside what the cost model says."""
+    """Compare Podium with its peers, then sizes and delays with the cost model."""
     with tempfile.TemporaryDirectory() as folder:
         in_child(MODULE, "prepare", folder)
         local = in_child(MODULE, "here", folder, 2)

@@ -290,7 +290,7 @@ def test_rows_that_change_when_they_are_computed_again_are_refused(spark, frame)
             signal_task(engine, signal.SIGKILL)
             engine._rows = engine._partitioned()  # Spark keeps what it has partitioned, unless an executor is lost
 
-        with pytest.warns(PodiumWarning), pytest.raises(DataError, match="had other rows when Spark computed it again"):
+        with pytest.warns(PodiumWarning), pytest.raises(DataError, match="had other rows when Spark recomputed it"):
             fit(podium.LambdaMART(**SETTINGS), documents, observers=[strike], engine=engine)
 
 

@@ -502,9 +502,9 @@ def test_an_objective_obeys_its_cutoff_and_an_estimator_trains_on_the_whole_list
     assert cut == digest(objective="lambda(ndcg, truncation=3)") == digest(measure="ndcg@10", truncation=3)
     assert cut != digest(objective="lambda(ndcg)") == digest(measure="ndcg@3") == digest(measure="ndcg@10")
     assert Lambda("ndcg@3", truncation=3).trained_measure() == NDCG(3) == Local("ndcg@3").trained_measure()
-    with pytest.raises(DataError, match="give one cutoff, not both ndcg@3 and truncation=5"):
+    with pytest.raises(DataError, match="pass one cutoff, not both ndcg@3 and truncation=5"):
         Lambda("ndcg@3", truncation=5)
-    with pytest.raises(DataError, match="whole list: leave out the cutoff of ndcg@10"):
+    with pytest.raises(DataError, match="whole list: omit the cutoff of ndcg@10"):
         LambdaLoss("ndcg@10")
 
 

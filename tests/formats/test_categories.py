@@ -112,7 +112,7 @@ class TestLightGBM:
 class TestXGBoost:
     def test_frames_predict_alike(self, xgboost_booster, tmp_path):
         xgboost = pytest.importorskip("xgboost")
-        with pytest.warns(PodiumWarning, match="takes it for a missing one"):
+        with pytest.warns(PodiumWarning, match="treats it as missing"):
             models = list(forms_of(xgboost_booster, tmp_path, [".json", ".ubj"]))
         for model in models:
             assert (model.arrays["category"] >= 0).any()

@@ -110,7 +110,7 @@ class TestElasticsearch:
             config = {"model_id": "m", "input": {"field_names": STORE_NAMES}, **definition}
             for document in (config, {"count": 1, "trained_model_configs": [config]}):
                 assert imported(document).digest() == expected
-        with pytest.raises(FileFormatError, match="2 models, and one is expected"):
+        with pytest.raises(FileFormatError, match="2 models, but expected one"):
             imported({"count": 2, "trained_model_configs": [STORE, STORE]})
         with pytest.raises(FileFormatError, match="include=definition"):
             imported({"count": 1, "trained_model_configs": [{"model_id": "m"}]})

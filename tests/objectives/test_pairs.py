@@ -340,7 +340,7 @@ def test_steps_and_objectives_that_do_not_fit():
         Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False)).bind(
             RankingData(np.eye(2), [0, 1], qid=[1, 1])
         )
-    with pytest.raises(DataError, match="bound of NDCG"):
+    with pytest.raises(DataError, match="bound on NDCG"):
         LambdaLoss("err", normalize=False)
 
 
