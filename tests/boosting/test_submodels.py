@@ -299,7 +299,7 @@ def test_a_checkpoint_is_refused_for_an_objective_with_another_array(parts, tmp_
 
 @dataclass(frozen=True)
 class TowardsTargets(Objective):
-    """Least squares of targets of its own."""
+    """Least squares with its own targets."""
 
     targets: np.ndarray
 

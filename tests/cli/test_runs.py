@@ -24,7 +24,7 @@ def start(*arguments):
 
 
 def broken_off(number, after, *arguments):
-    """A run that gets a signal after so many lines, and how it ended."""
+    """Send a signal to a run after some lines; return the process and how it ended."""
     process = start(*arguments, "--verbose", 1)
     lines = []
     while len(lines) < after:

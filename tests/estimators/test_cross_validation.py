@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 
 def canonical(data):
-    """The rows as ties between documents are to stand."""
+    """Return the rows in the order that breaks ties between documents."""
     return data.take(data.canonical_order)
 
 

@@ -119,7 +119,7 @@ class TestOut:
         scores = evaluators.solr((tmp_path / "m").read_bytes(), rows)
         if any(
             "it adds 1e-6" in note for note in written.notes
-        ):  # thresholds that Solr's slack keeps from being exact: values one float32 beside them
+        ):  # thresholds that Solr's slack makes inexact for the adjacent float32
             assert np.mean(~np.isclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)) < 0.05
         else:
             assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)

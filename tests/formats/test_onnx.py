@@ -80,7 +80,7 @@ class TestNets:
             expected = in_double(torch.from_numpy(net.inputs(one)).double(), torch.tensor([0, len(one)])).numpy()
             assert np.allclose(scores, expected, rtol=1e-9, atol=1e-9)
             data = podium.RankingData(one, qid=np.zeros(len(one)))
-            if kind in ("quantile", "log"):  # where inputs are no thousand deviations large
+            if kind in ("quantile", "log"):  # inputs are not a thousand deviations large
                 assert np.allclose(scores, net.predict(data), rtol=1e-5, atol=1e-5)
 
     @pytest.mark.parametrize("estimator", [podium.RankNet, podium.LambdaRank])
