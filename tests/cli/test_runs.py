@@ -103,7 +103,7 @@ def test_a_checkpoint_of_other_settings_is_refused(sample, tmp_path):
     assert broken_off(signal.SIGINT, 5, *command)[0] == 130
     refused = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run")
     assert refused.returncode == 1
-    assert "--overwrite starts anew" in refused.stderr
+    assert "--overwrite starts again" in refused.stderr
     done = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run", "--overwrite")
     assert done.returncode == 0, done.stderr
 

@@ -245,7 +245,7 @@ class TestPartialFit:
         with pytest.raises(DataError, match="classes must be numbers"):
             PRank().partial_fit(x, y, classes=["bad", "good"])
         begun = PRank().partial_fit(x, y, classes=range(5))
-        with pytest.raises(DataError, match="classes differs from what was known before"):
+        with pytest.raises(DataError, match="classes differs from that of earlier calls"):
             begun.partial_fit(x, y, classes=range(6))
         with pytest.raises(DataError, match="is expecting 8 features"):
             begun.partial_fit(x[:, :3], y)

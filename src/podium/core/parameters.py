@@ -2,7 +2,7 @@
 
 A declaration (`core/hyperparameters.py` has all of them) is a value:
 
-    N_LEAVES = integer("n_leaves", 15, least=2, help="leaves of a tree, at most", names=Names(lightgbm="num_leaves"))
+    N_LEAVES = integer("n_leaves", 15, least=2, help="maximum number of leaves", names=Names(lightgbm="num_leaves"))
 
 A class lists its parameters, and may change their defaults. Calling a declaration creates the field of a dataclass, so
 that type checkers and editors know the constructor:
@@ -351,7 +351,7 @@ def table(cls: type) -> str:
     >>> print(table(Trees))
     | parameter | default | what it is |
     |---|---|---|
-    | `n_leaves` | `15` | leaves of a tree, at most |
+    | `n_leaves` | `15` | maximum number of leaves of a tree |
     <BLANKLINE>
     """
     rows = [f"| `{name}` | `{one.default!r}` | {one.help.rstrip('.')} |" for name, one in parameters(cls).items()]
