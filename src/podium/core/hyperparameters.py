@@ -159,8 +159,8 @@ MIN_DOCUMENTS_TO_SPLIT = integer(
 )  # fmt: skip
 MIN_HESSIAN_IN_LEAF = number(
     "min_hessian_in_leaf", 0.0, least=0,
-    help="minimum sum of hessians in a leaf, for `split=\"newton\"`. It is estimated from the documents on which splits "
-    "are searched (`split_fraction`).",
+    help="minimum sum of hessians in a leaf, for `split=\"newton\"`. It is estimated from the documents on which "
+    "splits are searched (`split_fraction`).",
     names=Names(
         "min_sum_hessian_in_leaf min_child_weight min_sum_hessian_per_leaf min_sum_hessian min_hessian",
         "min_child_weight", defaults=("0.001", "1", "", ""),
@@ -233,7 +233,8 @@ MONOTONE = anything(
 INTERACTION_CONSTRAINTS = anything(
     "interaction_constraints", None, read=_groups,
     help="groups of features that may interact: the features on any path from the root to a leaf belong to one group. "
-    "By name or number, such as `[[\"bm25\", \"age\"], [2, 3]]`. Features without a group are not used, as in LightGBM.",
+    "By name or number, such as `[[\"bm25\", \"age\"], [2, 3]]`. Features without a group are not used, as in "
+    "LightGBM.",
     names=Names("interaction_constraints", "interaction_constraints", defaults=("None", "None", "", "")),
 )  # fmt: skip
 
@@ -259,8 +260,8 @@ FEATURE_FRACTION = fraction(
 )  # fmt: skip
 FEATURE_FRACTION_PER_NODE = fraction(
     "feature_fraction_per_node",
-    help="the share of these features, sampled for each node, that it may split on; with `interaction_constraints`, the "
-    "share of the allowed features. Symmetric trees sample for each level.",
+    help="the share of these features, sampled for each node, that it may split on; with `interaction_constraints`, "
+    "the share of the allowed features. Symmetric trees sample for each level.",
     names=Names(
         "feature_fraction_bynode sub_feature_bynode colsample_bynode", "colsample_bynode", "rsm colsample_bylevel", "",
         ("1", "1", "1", ""),
@@ -330,9 +331,9 @@ STEP = anything(
 )  # fmt: skip
 SUBMODEL = anything(
     "submodel", None, read=str,
-    help="a model whose scores training starts from ([W] §3, LambdaSMART): a Podium model or its file, features such as "
-    "`{\"bm25\": 1.0}`, any object with `predict`, a function of the data, or the scores of the training data. With "
-    "validation data, the submodel alone may be best: then `n_trees_` is 0.",
+    help="a model whose scores training starts from ([W] §3, LambdaSMART): a Podium model or its file, features such "
+    "as `{\"bm25\": 1.0}`, any object with `predict`, a function of the data, or the scores of the training data. "
+    "With validation data, the submodel alone may be best: then `n_trees_` is 0.",
     names=Names("input_model model_input model_in init_model", "xgb_model", "init_model"),
 )  # fmt: skip
 SUBMODEL_SCALE = anything(
@@ -398,9 +399,9 @@ ALPHA = number(
 )  # fmt: skip
 TRAINING: Parameter[Literal["fast", "slow", "layered"]] = choice(
     "training", "fast", ("fast", "slow", "layered"),
-    help="the smaller grove that each grove starts from. `\"slow\"`: the one with one tree less or the one with smaller "
-    "trees, depending on the out-of-bag error; `\"fast\"`: the same choices as for the first grove; `\"layered\"`: "
-    "always the one with smaller trees.",
+    help="the smaller grove that each grove starts from. `\"slow\"`: the one with one tree less or the one with "
+    "smaller trees, depending on the out-of-bag error; `\"fast\"`: the same choices as for the first grove; "
+    "`\"layered\"`: always the one with smaller trees.",
 )  # fmt: skip
 
 # Nets
