@@ -242,7 +242,7 @@ class TestPartialFit:
             PRank().partial_fit(x, y)
         with pytest.raises(DataError, match="the label 2 is not among the classes"):
             PRank().partial_fit(x, y, classes=[0, 1])
-        with pytest.raises(DataError, match="classes must be numbers"):
+        with pytest.raises(DataError, match="classes must be the possible labels"):
             PRank().partial_fit(x, y, classes=["bad", "good"])
         begun = PRank().partial_fit(x, y, classes=range(5))
         with pytest.raises(DataError, match="classes differs from that of earlier calls"):

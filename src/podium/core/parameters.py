@@ -146,7 +146,7 @@ class Parameter(Generic[Value]):
             raise DataError(f"{name} must be {listed}, but is {value!r}{near}")
 
     def in_round(self, value: Any, iteration: int) -> float:
-        """The value in a round, counted from 0; the last one of a list stays for all later rounds.
+        """Return the value in a round, counted from 0; the last one of a list applies to all later rounds.
 
         >>> rate = number("learning_rate", 0.1, above=0, by_round=True, help="the share of each step that is taken")
         >>> rate.in_round(0.1, 7), rate.in_round([0.3, 0.2], 7), rate.in_round(lambda k: 0.5 / (1 + k), 4)

@@ -239,7 +239,7 @@ def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None
 
 
 def from_lightgbm(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
-    """See `LambdaMART.from_lightgbm`."""
+    """Implement `LambdaMART.from_lightgbm`."""
     translation = Translation("lightgbm", params)
     _translate_bagging(translation)
     if translation.values.get("min_data_in_leaf", ("", None))[1] == 0:
@@ -273,7 +273,7 @@ def _translate_bagging(translation: Translation) -> None:
 
 
 def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
-    """See `LambdaMART.from_xgboost`."""
+    """Implement `LambdaMART.from_xgboost`."""
     translation = Translation("xgboost", params)
     if translation.take("sampling_method", "uniform") != "uniform":
         translation.untranslated["sampling_method"] = "Podium has split_fraction instead"
@@ -327,7 +327,7 @@ RANDOM = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # CatBoost's losses
 
 
 def from_catboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
-    """See `LambdaMART.from_catboost`."""
+    """Implement `LambdaMART.from_catboost`."""
     translation = Translation("catboost", params)
     _translate_bootstrap(translation)
     _translate_depth(translation, "depth")

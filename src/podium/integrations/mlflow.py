@@ -80,7 +80,7 @@ def load_model(model_uri: str) -> Any:
     mlflow = _mlflow()
     flavors = mlflow.models.get_model_info(model_uri).flavors
     if FLAVOR_NAME not in flavors:
-        raise DataError(f"{model_uri} is not a model of Podium's; it has the flavours {', '.join(flavors)}")
+        raise DataError(f"{model_uri} is not a Podium model; it has the flavours {', '.join(flavors)}")
     return load(Path(mlflow.artifacts.download_artifacts(model_uri)) / flavors[FLAVOR_NAME]["data"])
 
 
