@@ -320,7 +320,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            ({"valid": (1, 2, 3)}, "arrays go to eval_set"), ({"valid": {"a": 3}}, "valid takes RankingData"),
+            ({"valid": (1, 2, 3)}, "pass arrays as eval_set"), ({"valid": {"a": 3}}, "valid takes RankingData"),
             ({"eval_set": "x"}, "pass RankingData as valid"), ({"eval_set": [3]}, "eval_set takes"),
         ],
     )  # fmt: skip
