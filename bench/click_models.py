@@ -370,7 +370,7 @@ def pyclick_models() -> dict[str, Any]:
 
 
 def pyclick_sessions(log: Any) -> list[Any]:
-    """Return a log as PyClick has it."""
+    """Return a log in PyClick's format."""
     from pyclick.search_session.SearchResult import SearchResult
     from pyclick.search_session.SearchSession import SearchSession
 
@@ -399,7 +399,7 @@ NAMES = (
 
 
 def run() -> Report:
-    """All parts, each in a process of its own."""
+    """Run all parts, each in a separate process."""
     parts = [in_child("bench.click_models", part) for part in PARTS]
     rows = [{"model": name} | {k: v for part in parts for k, v in part.get(name, {}).items()} for name in NAMES]
     return Report(

@@ -240,7 +240,7 @@ PARTS = {"ranklens": ranklens, "speed": speed, "links": links}
 
 
 def run() -> Report:
-    """All parts, each in a process of its own."""
+    """Run all parts, each in a separate process."""
     results = [entry for part in PARTS for entry in in_child("bench.clicks", part).items()]
     rows = [{"what": name} | {key: round(value, 4) for key, value in row.items()} for name, row in results]
     return Report(

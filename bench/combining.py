@@ -1,4 +1,4 @@
-"""The sweep beside a plain one in NumPy, line search for each tree, and the committee beside single models."""
+"""The sweep against a plain one in NumPy, line search for each tree, and the committee against single models."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sweeps() -> list[dict[str, Any]]:
 
 
 def expected_ties() -> list[dict[str, Any]]:
-    """What the mean over the orders of tied documents costs beside their order in the rows, measured in turns."""
+    """Compare the cost of the mean over all orders of tied documents with that of their order in the rows, in turns."""
     data = podium.artificial(2_000, documents=50, features=2)
     rng = np.random.default_rng(0)
     scores = rng.normal(size=len(data))
@@ -108,7 +108,7 @@ def searches() -> list[dict[str, Any]]:
 
 
 def sampled(seed: int, **settings: Any) -> Any:
-    """One member's settings as a model of its own."""
+    """Return a single model with the settings of one member."""
     return podium.LambdaMART(
         1000, 15, 0.05, patience=100, random_state=seed, document_fraction=0.7, feature_fraction=0.5,
         split_fraction=1.0, **settings,

@@ -1,7 +1,7 @@
-"""What the defaults of LambdaMART rest on: one change at a time, judged without any test fold.
+"""The choice of LambdaMART's defaults: one change at a time, judged without any test fold.
 
-Of the training queries of each fold of MQ2008 and OHSUMED a third after the other stops the training, the rest is
-trained on, and the validation part is measured; artificial data of both kinds have parts of their own.
+In each fold of MQ2008 and OHSUMED, each third of the training queries in turn stops the training on the other two, and
+the validation part is measured. Both kinds of artificial data have separate parts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Training on clusters of two workers: Podium on Dask, Ray and Spark, its peers there, and a cost model for Dask.
 
-Every run is a child process, on documents in the shape of MSLR-WEB that workers have read before the clock starts. The
-time of a tree is the difference of two fits with few and many trees. What is left of the fit with few trees is the time
-before the first tree. Bytes are those that pass the loopback device, so nothing else on the machine may use it.
+Every run is a separate process, on documents in the shape of MSLR-WEB that workers have read before the clock starts.
+The time per tree comes from the difference between a fit with many trees and one with few; the rest of the shorter fit
+is the time before the first tree. Bytes are those that pass the loopback device, so nothing else on the machine may use
+it.
 
 `PODIUM_BENCH_DOCUMENTS` sets another number of documents than two million; `PODIUM_BENCH_SECONDS` sets the time limit
 of the whole benchmark. Runs that do not fit into the limit have no figures in the table.
@@ -393,7 +394,7 @@ class Runs:
 
 
 def run() -> Report:
-    """Podium next to its peers at two sizes, then sizes and delays next to the cost model."""
+    """Compare Podium with its peers at two sizes, then sizes and delays with the cost model."""
     with tempfile.TemporaryDirectory() as folder:
         in_child(MODULE, "prepare", folder)
         runs = Runs(folder)

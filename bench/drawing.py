@@ -1,4 +1,4 @@
-"""The pictures beside the tables, drawn from these: `python -m bench.drawing` draws all that results are there for."""
+"""Pictures drawn from the tables of results: `python -m bench.drawing` draws all for which results exist."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def scaling(rows: Rows) -> Any:
     columns = ("rows", "features", "leaves")
 
     def panel(name: str, y: str) -> Any:
-        mine = [{name: row[name], y: float(row[y])} for row in rows if row["what"] == name]
-        y_scale, y_axis = logarithmic(float(row[y]) for row in rows if row["what"] in columns)  # the same beside it
-        x_axis = {"values": [row[name] for row in mine], "format": "~s"}
-        options = {"x_scale": logarithmic(row[name] for row in mine)[0], "x_axis": x_axis}
-        return lines(mine, name, y, y_scale=y_scale, y_axis=y_axis, **options).properties(width=220, height=170)
+        points = [{name: row[name], y: float(row[y])} for row in rows if row["what"] == name]
+        y_scale, y_axis = logarithmic(float(row[y]) for row in rows if row["what"] in columns)  # shared by all panels
+        x_axis = {"values": [row[name] for row in points], "format": "~s"}
+        options = {"x_scale": logarithmic(row[name] for row in points)[0], "x_axis": x_axis}
+        return lines(points, name, y, y_scale=y_scale, y_axis=y_axis, **options).properties(width=220, height=170)
 
     return themed(alt.concat(*(panel(name, y) for y in ("a tree, ms", "memory, MB") for name in columns), columns=3))
 

@@ -30,7 +30,7 @@ K = 10
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; thresholds are those of early exit beside the one that is chosen."""
+    """The size of the benchmark; `thresholds` of early exit are measured in addition to the chosen one."""
 
     train_queries: int = 6_000
     valid_queries: int = 2_000
@@ -72,7 +72,7 @@ def lightgbm_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way
 
 
 def top_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way:
-    """The exact top ten; all other documents stand behind."""
+    """Rank the exact top ten; all other documents follow."""
 
     def scores(found: TopDocuments) -> NDArray[np.float64]:
         ranked = np.full(len(test), found.scores.min() - 1)

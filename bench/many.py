@@ -1,4 +1,4 @@
-"""Fits per minute: seeds and settings on the folds of MQ2008 and OHSUMED, beside LightGBM under joblib.
+"""Fits per minute: seeds and settings on the folds of MQ2008 and OHSUMED, against LightGBM under joblib.
 
 Both have all cores, one fit on each: Podium in threads of one process (`fit_many`), LightGBM in processes of joblib
 with one thread each. Every fit has its own settings; training data is in memory, binning counts. Workers and kernels

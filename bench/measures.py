@@ -84,7 +84,7 @@ def extras() -> dict[str, float]:
 
 
 def run() -> Report:
-    """Interleave the tools, each in a process of its own."""
+    """Interleave the tools, each in a separate process."""
     runs: dict[str, list[dict[str, Any]]] = {tool: [] for tool in TOOLS}
     for _ in range(RUNS):
         for tool in TOOLS:

@@ -1,4 +1,4 @@
-"""Nets: speed beside padded pair matrices, the factored step beside pairs, and accuracy beside trees."""
+"""Nets: speed against padded pair matrices, the factored step against pairs, and accuracy against trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from podium.objectives import Lambda, Objective, Pairwise
 MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
 
 
-# --- an epoch beside padded lists and pair matrices, as allRank has them
+# --- an epoch against padded lists and pair matrices, as in allRank
 
 
 def pair_matrix_loss(scores: Tensor, labels: Tensor, present: Tensor, measured: bool) -> Tensor:
@@ -153,7 +153,7 @@ def factored_rows() -> list[dict[str, Any]]:
     return rows
 
 
-# --- accuracy beside trees: [W] 5.3
+# --- accuracy against trees: [W] 5.3
 
 
 def models(real: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What each objective costs beside NDCG's λ, how well trees trained on it rank real data, and models without one."""
+"""The cost of each objective against NDCG's λ, the accuracy of trees trained on it, and models without an objective."""
 
 from __future__ import annotations
 

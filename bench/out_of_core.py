@@ -1,4 +1,4 @@
-"""Files larger than memory: binned into a folder and trained on within a limit, beside memory and LightGBM."""
+"""Files larger than memory: binning into a folder and training within a limit, against memory and LightGBM."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from bench.harness import Report
 SOURCE_BYTES = 4 << 30  # of the CSV file
 LIMIT_BYTES = 1536 << 20  # of memory, for the ways that are made for that
 N_TREES, N_LEAVES = 50, 31
-PART_QUERIES = 500  # that are made at a time
-SPREAD = 3  # places of the second file at which documents of a query stand
+PART_QUERIES = 500  # number of queries to generate at a time
+SPREAD = 3  # number of places in the second file with documents of a query
 POLL_SECONDS = 0.02
 
 WAYS = {  # and whether they run within the limit
@@ -101,7 +101,7 @@ def _lightgbm(way: str, folder: Path) -> dict[str, Any]:
 
 
 def measured(way: str, folder: Path, is_limited: bool) -> dict[str, Any]:
-    """Run one way in a process of its own; its result, the peak of its anonymous memory, and whether it was limited."""
+    """Run one way in a separate process; return its result, its peak anonymous memory, and whether it was limited."""
     command, group = [sys.executable, "-m", "bench.out_of_core", way, str(folder)], is_limited and has_groups()
     if group:
         limit = ["-p", f"MemoryMax={LIMIT_BYTES}", "-p", "MemorySwapMax=0"]
@@ -172,7 +172,7 @@ def run(size: int = SOURCE_BYTES) -> Report:
     notes = [
         f"CSV of {facts['bytes'] / 2**30:.2f} GiB, {facts['documents']:,} documents × 136 features; {N_TREES} trees of "
         f"{N_LEAVES} leaves. The limit is enforced by {enforced}. Preparing is reading, or binning; for a folder that "
-        "is opened again, its checksums. Queries apart: the documents of each query stand in "
+        "is opened again, its checksums. Queries apart: the documents of each query are in "
         f"{SPREAD} places of the file. Equal digests: the same model, to the bit.",
     ]
     return Report("out_of_core", "Files larger than memory", rows, notes)
@@ -189,7 +189,7 @@ def _made(folder: Path, size: int) -> dict[str, Any]:
 
 
 def _small(folder: Path) -> Path:
-    """A small file beside the large one, so that kernels are compiled before anything is timed."""
+    """Write a small file next to the large one, to compile kernels before anything is timed."""
     small = folder / "small"
     small.mkdir(exist_ok=True)
     make_files(small, 1)

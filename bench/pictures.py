@@ -34,7 +34,7 @@ def forces() -> Any:
     labels = np.array([0.0, 1, 0, 0, 3, 0, 0, 1])
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
     hidden = {"axis": None, "scale": alt.Scale(domain=[-1, 8.5])}
-    y = alt.Y("score:Q", title="score; label beside the document", scale=alt.Scale(domain=[-1.6, 2.4]))
+    y = alt.Y("score:Q", title="score; label next to the document", scale=alt.Scale(domain=[-1.6, 2.4]))
     colour = alt.Color("way:N", legend=None, scale=alt.Scale(domain=["up", "down"]))
     panels = []
     for name, objective in (("RankNet", Pairwise()), ("LambdaRank, NDCG", Lambda("ndcg", normalize=False))):
@@ -92,7 +92,7 @@ def arrows() -> Any:
 
 
 def pair() -> Any:
-    """Why a document stands above another, of docs/explaining.md."""
+    """Draw why one document ranks above another, for docs/explaining.md."""
     train, test = (podium.artificial(60, features=8, part=part) for part in ("train", "test"))
     found = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train).explain(test)
     first, *_, last = found.rows_of(test.query_ids[0])[:6].tolist()

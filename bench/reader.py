@@ -16,7 +16,7 @@ RUNS = 3
 
 
 def make_text(path: Path) -> dict[str, Any]:
-    """200 MB of web-like LETOR text with every feature on every line, as MSLR-WEB has it."""
+    """Write 200 MB of web-like LETOR text with every feature on every line, as in MSLR-WEB."""
     import podium
 
     data = podium.artificial_web(1_220)
@@ -54,7 +54,7 @@ def child(tool: str, path: str) -> dict[str, Any]:
 
 
 def run() -> Report:
-    """Interleave the tools, each in a process of its own; the best of three."""
+    """Interleave the tools, each in a separate process; keep the best of three runs."""
     tools = ("scikit-learn", "podium, 1 thread", "podium")
     runs: dict[str, list[dict[str, Any]]] = {tool: [] for tool in tools}
     with tempfile.TemporaryDirectory() as folder:

@@ -56,7 +56,7 @@ def _score(way: str, folder: Path, name: str) -> None:
 
 
 def run() -> Report:
-    """Interleave the ways, each in a process of its own; the best of three."""
+    """Interleave the ways, each in a separate process; keep the best of three runs."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,9 +1,9 @@
 """Scoring against other tools: time for each document in a batch and for one query, and agreement with LightGBM.
 
-All tools that can read LightGBM's models score the same ones; XGBoost, CatBoost and YDF score their own of the same
-shape. Every run is a process of its own with one thread, on one core; the tools take turns. lleaves needs an older
-llvmlite than Numba, and gets an environment of its own. Podium is measured a second time as compiled without AVX-512;
-the others are as they are built.
+All tools that can read LightGBM's models score the same ones; XGBoost, CatBoost and YDF score their own models of the
+same shape. Every run is a separate process with one thread, on one core; the tools take turns. lleaves needs an older
+llvmlite than Numba, so it runs in a separate environment. Podium is measured a second time compiled without AVX-512;
+the others run as distributed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def make_data() -> None:
 
 
 def model_path(trees: int, leaves: int) -> Path:
-    """LightGBM's model of a shape; its scores stand beside it."""
+    """Return the path of LightGBM's model of a shape; its scores are next to it."""
     return CACHE / f"{trees}x{leaves}.txt"
 
 
@@ -215,7 +215,7 @@ def python_of(tool: str) -> str:
 
 
 def measure(tool: str, trees: int, leaves: int) -> dict[str, Any]:
-    """One tool in a process of its own."""
+    """Measure one tool in a separate process."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
     if tool == HASWELL:
         environment |= without_avx512()

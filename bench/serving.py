@@ -1,8 +1,8 @@
-"""The service against a usual one: FastAPI around LightGBM, the same model, the same requests, in turn.
+"""The service against a typical one: FastAPI around LightGBM, with the same model and requests, in turns.
 
 A request has 100 documents with 136 features; the model has 500 trees. Each service has one worker with one thread on
-one core; the client, which keeps so many connections busy, runs on another. Then the model is changed 100 times under
-load, and memory is read while 100,000 requests are answered.
+one core. The client runs on another core and keeps a number of connections busy. Then the model is changed 100 times
+under load, and memory is read while 100,000 requests are answered.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def require_same_rankings(folder: Path) -> None:
 
 
 def main(what: str, folder: Path, *arguments: str) -> None:
-    """The parts that run in processes of their own."""
+    """Run one of the parts that need a separate process."""
     if what == "files":
         make_files(folder)
         print("{}")

@@ -1,4 +1,4 @@
-"""Training on small and on zero-heavy data beside LightGBM, with and without validation data: where most people work.
+"""Training on small and on zero-heavy data against LightGBM, with and without validation data: the most common case.
 
 Both tools have the same documents, trees, leaves, truncation and threads, and grow all trees. They take turns in one
 process per row; binning counts. `python -m bench.small haswell` measures without AVX-512.

@@ -1,7 +1,7 @@
 """How many of 3 million documents a search of splits needs: NDCG@10 by `split_fraction`, and of LightGBM.
 
-Every run is a process of its own and is kept in `bench/.cache/split_share`, so that a stopped benchmark continues where
-it was. A model of 300 trees also gives the figures of its first 50.
+Every run is a separate process whose result is kept in `bench/.cache/split_share`, so that a stopped benchmark resumes.
+A model of 300 trees also gives the figures of its first 50.
 """
 
 from __future__ import annotations

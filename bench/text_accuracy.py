@@ -154,7 +154,7 @@ def measure(name: str, n_queries: int | None = None) -> dict[str, Any]:
 
 
 def judged(collection: Collection, data: Any, scores: Any) -> float:
-    """NDCG@10 with all judged documents in the ideal ranking, those that are no candidates included."""
+    """Return NDCG@10 with all judged documents in the ideal ranking, including those that are not candidates."""
     import podium
     from podium.evaluation import Qrels, Run
 

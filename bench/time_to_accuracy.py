@@ -1,7 +1,7 @@
 """NDCG on test queries against training time, on 400,000 web-shaped documents.
 
-Every run is a process of its own with all cores. Where a run is stopped, a fifth of the training queries is held out
-for it: the same queries for every tool. Podium's `Ranker` gets all training queries and holds out a fifth itself.
+Every run is a separate process with all cores. Runs with early stopping hold out a fifth of the training queries, the
+same for every tool. Podium's `Ranker` gets all training queries and holds out a fifth itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Training against LightGBM, XGBoost and CatBoost: time, memory, NDCG@10, all on the same data in the same run.
 
-Every run is a process of its own; the tools take turns. Binning is counted apart. Memory is the peak above what the
-process held with the data and the library loaded; the library's own, compiled kernels included, stands beside it.
+Every run is a separate process; the tools take turns. Binning is timed separately. Memory is the peak above the state
+with the data and the library loaded; the memory of the library, including compiled kernels, has a separate column.
 `python -m bench.train haswell` measures without AVX-512.
 """
 
@@ -192,7 +192,7 @@ def measured(
 
 
 def rows_of(
-    found: dict[str, list[list[dict[str, Any]]]], leaves: int, beside: str = LIGHTGBM[0], documents: str = "718,000"
+    found: dict[str, list[list[dict[str, Any]]]], leaves: int, baseline: str = LIGHTGBM[0], documents: str = "718,000"
 ) -> list[dict[str, Any]]:
     """The table: best times, ratios to LightGBM's better float mode, and NDCG@10 against one tool's, paired."""
     from scipy.stats import ttest_rel
@@ -205,9 +205,9 @@ def rows_of(
     peer = min(float_modes, key=lambda tool: best[tool]["both"])
     rows = []
     for tool, runs in found.items():
-        seeds = [seed for seed, some in enumerate(runs) if some and found[beside][seed]]
+        seeds = [seed for seed, some in enumerate(runs) if some and found[baseline][seed]]
         mine = np.concatenate([runs[seed][0]["ndcg"] for seed in seeds])
-        theirs = np.concatenate([found[beside][seed][0]["ndcg"] for seed in seeds])
+        theirs = np.concatenate([found[baseline][seed][0]["ndcg"] for seed in seeds])
         p = ttest_rel(mine, theirs).pvalue if (mine != theirs).any() else float("nan")
         rows.append({
             "documents": documents, "leaves": leaves, "tool": tool, "binning, s": f"{best[tool]['binning']:.2f}",
@@ -216,7 +216,7 @@ def rows_of(
             "with binning": f"{best[peer]['both'] / best[tool]['both']:.2f}",
             "memory, MB": f"{best[tool]['memory'] / 1e6:.0f}",
             "library, MB": f"{best[tool]['library'] / 1e6:.0f}", "NDCG@10": f"{mine.mean():.4f}",
-            "against": "" if np.isnan(p) else f"{beside}: {mine.mean() - theirs.mean():+.4f} (p = {p:.2g})",
+            "against": "" if np.isnan(p) else f"{baseline}: {mine.mean() - theirs.mean():+.4f} (p = {p:.2g})",
             "seeds": len(seeds),
         })  # fmt: skip
     return rows
@@ -234,11 +234,12 @@ def run() -> Report:
         "train", "Training LambdaMART on MSLR-shaped artificial data", rows,
         [f"{QUERIES:,} or {MANY_QUERIES:,} queries × 120 documents × 136 features, {TREES} trees, rate {RATE}, "
          f"truncation {TRUNCATION}, at least {FEWEST} documents a leaf, 2 threads; best of {RUNS} for the first rows, "
-         "else one run. NDCG@10 on {TEST_QUERIES:,} queries a seed, beside another tool's, paired "
+         f"else one run. NDCG@10 on {TEST_QUERIES:,} queries a seed, compared with another tool's by a paired "
          "t-test over queries and seeds. Ratios are to the faster of LightGBM's two float modes of the same rows.",
-         "Podium seeks splits on some of so many documents (its default: 30% of 718,000, 15% of 3,000,000), the heavy "
-         "ones and some others, unless it says all; GOSS is LightGBM's way to do so, with 30% of them after the first "
-         "ten trees. Validated: NDCG@10 of a quarter as many other queries is measured after each tree."],
+         "Podium searches splits on a share of the documents (by default 30% of 718,000, 15% of 3,000,000), the heavy "
+         "ones and some others, except in rows named 'all documents'; GOSS is LightGBM's method for this, with 30% of "
+         "them after the first ten trees. Validated: NDCG@10 of a quarter as many other queries is measured after each "
+         "tree."],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A search of parameters beside the same search over LightGBM: what it finds, and trials per minute.
+"""A search of parameters against the same search over LightGBM: accuracy, and trials per minute.
 
 Both searches are Optuna's, with the same sampler, ranges, batches, rule of pruning and number of trials, on validation
 data; both have all cores, one fit on each: Podium's in threads, LightGBM's in processes of joblib, which are started

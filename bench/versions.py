@@ -1,7 +1,7 @@
 """Two checkouts of Podium side by side: did a change make anything slower?
 
-`python -m bench.versions OTHER` measures this checkout against the one in the folder OTHER. Each task is a process of
-its own, the two take turns, and which goes first alternates. The ratio is OTHER's time to this one's (above 1: this one
+`python -m bench.versions OTHER` measures this checkout against the one in the folder OTHER. Each task is a separate
+process. The two take turns, and alternate in going first. The ratio is OTHER's time to this one's (above 1: this one
 is faster), the geometric mean over the pairs, with a 95% interval by Student's t on the logarithms.
 """
 

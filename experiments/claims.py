@@ -179,7 +179,7 @@ class Claim:
         return min(1.0, len(self.parts) * min(p for _, p in self.tests()))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the claim as a dictionary for JSON."""
         return asdict(self)
 
     @classmethod

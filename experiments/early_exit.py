@@ -31,11 +31,11 @@ from podium.models import Ensemble
 from podium.models.base import model_of
 from podium.models.over_trees import OverTrees
 
-DEFAULT_SENTINEL = 50  # trees, where there are twice as many
-# Few trees, since every document sees them.
+DEFAULT_SENTINEL = 50  # trees, in ensembles of at least twice as many
+# Few trees, because they score every document.
 CLASSIFIER: dict[str, Any] = {"n_trees": 10, "n_leaves": 31, "learning_rate": 0.3, "balanced": True}
-N_THRESHOLDS = 100  # that are tried, at equal shares of the validation documents
-N_ADDED = 3  # what a classifier sees beside the features: partial score, rank, normalised score
+N_THRESHOLDS = 100  # number of thresholds to try, at equal shares of the validation documents
+N_ADDED = 3  # inputs of a classifier in addition to the features: partial score, rank, normalised score
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from podium.reports.charts import HEIGHT, WIDTH, Chart, alt, data_of
 
 
 def chart_of(figure: Figure) -> Chart:
-    """A figure as a chart; rows with a `panel` are drawn in panels of their own."""
+    """Return a figure as a chart; each value of `panel` in the rows gets its own panel."""
     if figure.kind == "arrows":
         return _arrows(figure)
     marks = {"lines": _lines, "points": _points}

@@ -142,7 +142,7 @@ def reproduce(
         folder: gets `results/NAME.json`, and `steps/` (what a run that is stopped goes on from).
             `experiments.page.write_page` makes a page with pictures of them.
         quick: smaller data and fewer trees.
-        seeds: how many; each draws data and models of its own. 10 by default, 3 in a quick run.
+        seeds: the number of seeds, each with its own data and models. 10 by default, 3 in a quick run.
         data: folders of MSLR-WEB, Yahoo or Istella data, to use in place of artificial web data.
         report: gets a line for each step.
 

@@ -26,15 +26,15 @@ from podium.data.features import Features
 from podium.measures.ranking import descending_order, in_descending_order
 from podium.models import Ensemble
 
-DOCUMENTS_AT_ONCE = 1 << 15  # whole queries of about so many: those that go on are copied
-NEXT_LOOK = 0.75  # the bounds are looked at whenever what later trees can change has shrunk to this share of itself …
-SMALLEST_PIECE = 5  # … and after so many trees at least: a look takes about as long as two
-GONE = 1 / 8  # documents are dropped when so many of them can be: to drop a few is not worth a copy of the others
+DOCUMENTS_AT_ONCE = 1 << 15  # approximate number of documents, in whole queries, to score at a time
+NEXT_LOOK = 0.75  # check the bounds whenever what later trees can change has shrunk to this share …
+SMALLEST_PIECE = 5  # … but at most once in this number of trees: a check takes as long as about two trees
+GONE = 1 / 8  # drop documents when at least this share can be dropped, because dropping copies the others
 
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments:
-    """The top k of each query, as `top_documents` finds them.
+    """The top k documents of each query, the result of `top_documents`.
 
     Attributes:
         rows: rows of the data, query after query, each from the top.
@@ -79,7 +79,7 @@ class Piece:
     """Consecutive trees of an ensemble, and what the trees after them can add to a score.
 
     Attributes:
-        trees: an ensemble of their own.
+        trees: these trees, as an ensemble.
         lowest, highest: the sums of the lowest and of the highest leaf of each later tree.
         largest: the sum of the largest |leaf| of each.
         slack: how far rounding may take a score out of these bounds, as a share of |score| + `largest`.

@@ -41,11 +41,11 @@ class Source:
     """A data set of an experiment.
 
     Attributes:
-        name: as tables have it.
+        name: the name in tables.
         parts: the training, validation and test data for a seed and numbers of queries: one triple, or one for each
             fold.
-        queries_of: what tells the test queries of a seed apart from those of others; by default the seed, since each
-            draws its own.
+        queries_of: returns a key for the test queries of a seed, which is equal for equal queries; by default the
+            seed, because each seed draws its own queries.
 
     """
 

@@ -1,7 +1,7 @@
-"""The command `podium` as a shell runs it, each call in a process of its own.
+"""The command `podium` as a shell runs it, each call in a separate process.
 
 A call is forked from a process that has imported what most commands need (`commands_server`), which saves most of its
-time. Where a call needs another environment, or the platform cannot fork, it starts from nothing.
+time. If a call needs another environment, or the platform cannot fork, it starts a new interpreter.
 
 Workers of Dask are forked from the same process (`tests/distributed/conftest.py`).
 """

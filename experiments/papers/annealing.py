@@ -66,9 +66,7 @@ def run(work: Work) -> Outcome:
             [name, *(f"{100 * arm.mean(f'ndcg@{k}'):.2f}" for k in CUTOFFS)]
             for name, arm in arms.items() if not name.endswith(f", {EXPONENTIAL}")
         ]  # fmt: skip
-        tables[f"{source.name}: NDCG in points as {PLACE} has it"] = Table(
-            ["method", *(f"@{k}" for k in CUTOFFS)], rows
-        )
+        tables[f"{source.name}: NDCG in points, as in {PLACE}"] = Table(["method", *(f"@{k}" for k in CUTOFFS)], rows)
     by_share = {  # the last arms are those of all queries
         share: arms if share == 1 else _arms(work, wrong, (round(share * sizes[0]), *sizes[1:]), trees, (LINEAR,))
         for share in shares

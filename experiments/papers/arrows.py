@@ -120,7 +120,7 @@ def _claims(results: list[dict[str, Any]]) -> list[Claim]:
         compared("LambdaRank pushes the upper of two relevant documents more, in most lists", PLACE, "above",
                  "share of random lists", shares("LambdaRank upper"), 0.5,
                  why=f"The upper one has the larger push, by the spread of scores: {by_spread}."),
-        compared("beside RankNet, LambdaRank moves the push from the lower to the upper relevant document", PLACE,
+        compared("relative to RankNet, LambdaRank moves the push from the lower to the upper relevant document", PLACE,
                  "above", "share of random lists in which the upper one has a larger share of the push of both",
                  shares("shift"), 0.5),
     ]  # fmt: skip

@@ -59,8 +59,7 @@ def run(work: Work) -> Outcome:
     table = Table(["documents", "factored, µs a query", "pair by pair, µs a query", "times as fast"], rows)
     settings = {
         "net": "10 tanh units", "features": FEATURES,
-        "factored": f"an epoch of podium.RankNet, {QUERIES} queries a step, so that what a step costs beside its "
-                    "documents is small",
+        "factored": f"an epoch of podium.RankNet, {QUERIES} queries a step, so that the fixed cost of a step is small",
         "pair by pair": f"both documents of each pair through the same net and back, {AT_ONCE} pairs at once",
         "times": f"CPU time of one thread, in each of {len(rounds)} repetitions the best of several epochs; the table "
                  "has the best of all",

@@ -44,7 +44,7 @@ def run(work: Work) -> Outcome:
         }
         for sign, arm in arms.items():
             claims += _claims(source, sign, arm, baseline, _chosen(steps, CLICKS[sign], weights))
-        tables[f"{source.name}: as {PLACE} has it, in points"] = _table(arms, baseline)
+        tables[f"{source.name}: in points, as in {PLACE}"] = _table(arms, baseline)
         tables[f"{source.name}: means on test queries for each weight of the clicks, and how often it was chosen"] = (
             Table(["clicks", "weight", "NDCG@3", "NDCG@10", "CNDCG@3", "CNDCG@10", "chosen"], _sweep(steps, weights))
         )

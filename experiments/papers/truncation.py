@@ -93,6 +93,6 @@ EXPERIMENT = Experiment(
     place=PLACE,
     says="Training on NDCG@3 gives worse results than training on the whole NDCG, even where NDCG@3 is what counts: "
     "few pairs have a document in the top 3, so most of the training data is lost.",
-    cuts="The paper refers to earlier work for this. It has no experiment of its own.",
+    cuts="The paper refers to earlier work for this. It has no experiment for it.",
     run=run,
 )

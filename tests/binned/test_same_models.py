@@ -251,7 +251,7 @@ def test_documents_without_weight_are_left_out_of_pointwise_losses(files, tmp_pa
 
 
 def test_missing_values_are_scored_by_bins(tmp_path):
-    """A split of missing values from all others has the threshold infinity, which is no cut."""
+    """A split that separates missing values from all others has the threshold infinity, which is not a cut."""
     data = podium.artificial(40, documents=20, features=3)
     features = data.features.copy()
     features[np.random.default_rng(0).random(features.shape) < 0.4] = np.nan

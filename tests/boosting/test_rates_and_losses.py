@@ -112,7 +112,7 @@ def test_a_rate_for_each_round(ranker, tmp_path):
     assert again.learning_rate == RATES
     assert clone(again).fit(TRAIN).digest() == by_list.digest()
     by_function.save(tmp_path / "code.podium")
-    with pytest.warns(PodiumWarning, match="the model is given instead of its estimator"):
+    with pytest.warns(PodiumWarning, match="loaded the model instead of its estimator"):
         assert podium.load(tmp_path / "code.podium").digest() == by_list.digest()
 
 

@@ -81,10 +81,10 @@ class TestScale:
 
     def test_the_reverse_order_is_kept_as_next_to_nothing(self):
         data = RankingData(np.zeros((4, 1)), [0, 1, 2, 3], qid=[1] * 4)
-        with pytest.warns(PodiumWarning, match="no better order than a random one"):
+        with pytest.warns(PodiumWarning, match="no better than at random"):
             c = scale_of(data, [3e9, 2e9, 1e9, 0.0])
         assert 0 < c <= 2 * SMALLEST / 3e9
-        with pytest.warns(PodiumWarning, match="no better order than a random one"):
+        with pytest.warns(PodiumWarning, match="no better than at random"):
             model = LambdaMART(3, min_documents_in_leaf=1, submodel={0: -1.0}).fit(
                 [[0], [1], [2]], [0, 1, 2], qid=[1] * 3
             )
@@ -299,7 +299,7 @@ def test_a_checkpoint_is_refused_for_an_objective_with_another_array(parts, tmp_
 
 @dataclass(frozen=True)
 class TowardsTargets(Objective):
-    """Least squares of targets of its own."""
+    """Least squares with its own targets."""
 
     targets: np.ndarray
 

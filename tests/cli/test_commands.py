@@ -76,7 +76,7 @@ def test_exports_are_checked_and_differences_told(sample, tmp_path):
     assert "0 at thresholds, 0 infinite, 0 missing" in done.stdout
     done = run("export", model, tmp_path / "m.json", "--format", "catboost")
     assert done.returncode == 0, done.stderr
-    assert "podium: warning: CatBoost takes" in done.stderr
+    assert "podium: warning: CatBoost treats" in done.stderr
 
 
 def test_columns_are_named_on_the_command_line(tmp_path):

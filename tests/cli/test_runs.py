@@ -24,7 +24,7 @@ def start(*arguments):
 
 
 def broken_off(number, after, *arguments):
-    """A run that gets a signal after so many lines, and how it ended."""
+    """Send a signal to a run after some lines; return the process and how it ended."""
     process = start(*arguments, "--verbose", 1)
     lines = []
     while len(lines) < after:
@@ -103,7 +103,7 @@ def test_a_checkpoint_of_other_settings_is_refused(sample, tmp_path):
     assert broken_off(signal.SIGINT, 5, *command)[0] == 130
     refused = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run")
     assert refused.returncode == 1
-    assert "--overwrite starts anew" in refused.stderr
+    assert "--overwrite starts again" in refused.stderr
     done = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run", "--overwrite")
     assert done.returncode == 0, done.stderr
 

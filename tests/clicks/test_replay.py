@@ -38,7 +38,7 @@ def test_replay_equals_the_slow_reference(seed):
 
 
 def steps_of(log):
-    """The events and requests of a log in the order of time, as an online caller has them."""
+    """Return the events and requests of a log in the order of time, as an online caller sends them."""
     steps = []
     for time, kind, _, names in events_of(log):
         if kind == "dwell":

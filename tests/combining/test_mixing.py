@@ -120,7 +120,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def columns(data):
-    """A ranker that knows something beside another one; neither is best alone."""
+    """Return the scores of two rankers that complement each other; neither is best alone."""
     rng = np.random.default_rng(0)
     return [data.relevance + 2.0 * rng.normal(size=len(data)) for _ in range(2)]
 
@@ -191,7 +191,7 @@ def test_several_rankers_of_any_scales(data, columns, scales):
     three = [*columns, data.feature(0).astype(float)]
     plain = combine(*three, data)
     scaled = combine(*(scale * column for scale, column in zip(scales, three, strict=True)), data)
-    assert scaled.value == pytest.approx(plain.value, abs=2e-3)  # scales that are no powers of two round differently
+    assert scaled.value == pytest.approx(plain.value, abs=2e-3)  # scales other than powers of two round differently
     assert scaled.value > max(scaled.values) + 0.01
     mixed = sum(w * (s * c) for w, s, c in zip(scaled.weights, scales, three, strict=True))
     assert Sweep(data, "ndcg@10").value(mixed) == scaled.value
@@ -232,7 +232,7 @@ def test_a_tree_that_is_larger_by_far_is_held_back():
 @pytest.mark.parametrize("powers", [(200, -200), (-200, 200), (0, 0)])
 @pytest.mark.parametrize("bounds", [(0.2, 0.7), (-1.0, 2.0), (-0.7, -0.2), (1.2, 3.0), (0.5, np.nextafter(0.5, 1))])
 def test_the_path_has_a_value_everywhere(powers, bounds):
-    """Beside scores that are larger by far, the bounds may be nearer to each other than any two numbers."""
+    """Compared with much larger scores, the bounds may be closer to each other than any two numbers."""
     data = RankingData(np.ones((3, 1)), [0, 1, 2], qid=[0, 0, 0])
     first, second = np.array([1.0, 0.0, 0.0]) * 10.0 ** powers[0], np.array([0.0, 1.0, 2.0]) * 10.0 ** powers[1]
     path = best_mixture(Sweep(data, "ndcg"), first, second, *bounds).path

@@ -205,7 +205,7 @@ def test_what_makes_no_sense():
         sweep.best(scores[1:], slopes, 0.0, 1.0)
     with pytest.raises(DataError, match="tau cannot be trained on"):
         Sweep(data, "tau", "stable")
-    with pytest.raises(DataError, match="bounds must be two numbers"):
+    with pytest.raises(DataError, match="bounds must be two non-negative numbers"):
         LineSearch(bounds=(2, 1))
     with pytest.raises(DataError, match="needs validation data"):
         LambdaMART(2, step=LineSearch(on="valid")).fit(data)
@@ -307,7 +307,7 @@ class TestSeveral:
         assert other.digest() == model.digest()
         with pytest.raises(DataError, match="method must be"):
             LinearRanker(method="up").fit(train)
-        with pytest.raises(DataError, match="no objective, no validation"):
+        with pytest.raises(DataError, match="omit objective and valid"):
             LinearRanker(method="ascent").fit(train, valid=valid)
 
 
@@ -364,7 +364,7 @@ class TestLineSearch:
         data = RankingData(np.arange(8.0)[:, None], [0, 0, 1, 1] * 2, qid=np.repeat([1, 2], 4))
         against = data.replace(labels={"relevance": 1 - data.relevance})  # every order is better than the tree's
         step = LineSearch(bounds=(0, 5), on="valid")
-        with pytest.warns(podium.PodiumWarning, match="tree 0 has the weight 0"):
+        with pytest.warns(podium.PodiumWarning, match="tree 0 has weight 0"):
             model = LambdaMART(9, 2, 1.0, step=step, min_documents_in_leaf=1, split_fraction=1.0).fit(
                 data, valid=against
             )

@@ -139,7 +139,7 @@ class TestCompileBeside:
         return kernel
 
     def test_another_process_calls_the_function(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "beside.py").write_text(
+        (tmp_path / "work.py").write_text(
             "import os, pathlib\n"
             "def call():\n"
             "    pathlib.Path(__file__).with_suffix('.pid').write_text(str(os.getpid()))\n"
@@ -148,10 +148,10 @@ class TestCompileBeside:
         monkeypatch.setattr("podium.core.compiling.thread_count", lambda: 2)
         monkeypatch.setattr("podium.core.compiling.cache_folder", lambda: tmp_path)
         kernel = self.kernel()
-        wait = compile_beside(kernel, "beside", "call")
-        assert compile_beside(kernel, "beside", "nothing") == wait
+        wait = compile_beside(kernel, "work", "call")
+        assert compile_beside(kernel, "work", "nothing") == wait
         assert wait() == 0
-        assert int((tmp_path / "beside.pid").read_text()) != os.getpid()
+        assert int((tmp_path / "work.pid").read_text()) != os.getpid()
 
     @pytest.mark.parametrize("reason", ["cached", "compiled", "uncached", "no third process", "one core"])
     def test_nothing_is_started_without_need(

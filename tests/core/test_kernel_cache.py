@@ -23,7 +23,7 @@ EDIT = ("keys[slot - 1] > key", "keys[slot - 1] < key")  # in a helper of that k
 
 
 def python(code: str, packages: Path, **variables: str) -> str:
-    """Run code with a copy of Podium, and a cache of its own; what it printed."""
+    """Run code with a copy of Podium and a separate cache; return what it printed."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -115,7 +115,7 @@ def test_old_folders_are_removed_when_a_new_one_is_made(tmp_path):
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """A temporary directory of its own, and no memory of earlier folders."""
+    """Use a separate temporary directory, and forget earlier folders."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))

@@ -110,7 +110,7 @@ def test_docstrings_and_tables():
     assert doc.index("Args:") < doc.index("Attributes:")
     assert "| `depth` | `4` | levels, at most. None of them is empty |\n" in table(Small)
     assert DEPTH.summary == "Levels, at most."
-    assert "n_leaves: leaves of a tree, at most" in inspect.getdoc(GrowthParameters)
+    assert "n_leaves: maximum number of leaves of a tree" in inspect.getdoc(GrowthParameters)
     assert "monotone: for each feature" in inspect.getdoc(GrowthParameters)
     assert inspect.getdoc(PRankTraining).count("    seed: ") == 1  # told of by the class itself
 

@@ -54,7 +54,7 @@ def test_letor_text_names_its_features_by_its_numbers(tmp_path):
     ],
 )
 def test_text_is_sparse_if_a_line_omits_a_feature(text, sparse, monkeypatch):
-    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 16)  # the lines stand in different blocks
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 16)  # so that the lines are in different blocks
     assert letor(text).absent_value == (0.0 if sparse else None)
     assert letor(text, sparse=True).absent_value == (0.0 if sparse else None)
     assert letor(text, n_features=9).absent_value == (0.0 if sparse else None)

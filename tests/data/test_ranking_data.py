@@ -291,11 +291,11 @@ def test_canonical_order_does_not_depend_on_the_order_of_rows(features, draw):
 
 
 def test_canonical_order_puts_the_label_last_but_for_the_document_id():
-    # Equal features: the position decides, not the label, in whichever way the labels stand.
+    # Equal features: the position decides, not the label, whatever the order of the labels.
     for labels in ([0, 1], [1, 0]):
         data = RankingData(np.ones((2, 1)), labels, qid=[1, 1], positions=[2, 1])
         assert data.canonical_order.tolist() == [1, 0]
-    for names in (["a", "b"], ["b", "a"]):  # a model must not depend on names: the lower label stands first
+    for names in (["a", "b"], ["b", "a"]):  # a model must not depend on names: the lower label comes first
         data = RankingData(np.ones((2, 1)), [1, 0], qid=[1, 1], document_ids=names)
         assert data.canonical_order.tolist() == [1, 0]
     data = RankingData(np.ones((2, 1)), [1, 1], qid=[1, 1], document_ids=["b", "a"])

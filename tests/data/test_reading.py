@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 
 
 def letor_text():
-    """Queries of 1 to 8 rows; later ones have more features, comments, and one an id that is no number."""
+    """Queries of 1 to 8 rows; later ones have more features, comments, and one an id that is not a number."""
     lines = []
     for query in range(30):
         for _ in range(rng.integers(1, 9)):

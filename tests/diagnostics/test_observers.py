@@ -114,7 +114,7 @@ def test_measures_of_the_training_data(data, watched):
 
 
 def slow_shares(data, lambdas, of_labels):
-    """[S] eq. 11 as it stands, and with |λ_jk|."""
+    """Compute [S] eq. 11 literally, and with |λ_jk|."""
     labels, chosen = data.relevance, np.flatnonzero(np.isin(data.relevance, of_labels))
     kinds = np.unique(labels)
     shares = []

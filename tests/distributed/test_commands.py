@@ -48,5 +48,5 @@ def test_clusters_that_cannot_be(monkeypatch):
             pass
     monkeypatch.setattr("podium.distributed.dask_engine.SECONDS_TO_CONNECT", 0.2)
     for address in ("tcp://127.0.0.1:9", "tls://127.0.0.1:9", "odd://127.0.0.1:9", "tcp://127.0.0.1:x", "tcp://[::"):
-        with pytest.raises(PodiumError, match="there is no Dask scheduler"), connected(address):
+        with pytest.raises(PodiumError, match="cannot connect to a Dask scheduler"), connected(address):
             pass

@@ -82,7 +82,7 @@ def test_a_frame_gives_the_local_model_and_lazy_scores(client, frames):
     settings = {"n_trees": 3, "n_leaves": 8, "split_fraction": 0.4, "objective": Debiased(Lambda("ndcg"))}
     one = local(podium.LambdaMART(**settings), frames)
     shuffled = frames[0].sample(frac=1.0, random_state=0)
-    with pytest.warns(PodiumWarning, match="lie in several partitions"):
+    with pytest.warns(PodiumWarning, match="are spread over several partitions"):
         other = DaskLambdaMART(**settings).fit(
             dd.from_pandas(shuffled, npartitions=5, sort=False), valid=dd.from_pandas(frames[1], npartitions=1)
         )
@@ -100,7 +100,7 @@ def test_arrays_and_data_that_is_here(client, train, valid):
     X, y, qid = (da.from_array(a, chunks=200) for a in (train.features, train.relevance, train.qid))
     plain = podium.RankingData(train.features, train.relevance, qid=train.qid)
     one = podium.LambdaMART(2, n_leaves=6).fit(plain)
-    with pytest.warns(PodiumWarning, match="lie in several partitions"):
+    with pytest.warns(PodiumWarning, match="are spread over several partitions"):
         other = DaskLambdaMART(2, n_leaves=6).fit(X, y, qid=qid, client=client)
     assert other.digest() == one.digest()
     assert np.array_equal(other.predict(X).compute(), one.predict(train.features))
@@ -209,7 +209,7 @@ def test_a_worker_that_does_not_answer_is_an_error_not_a_hang(client, train):
             time.sleep(3)
             return super().bind(data)
 
-    with pytest.raises(PodiumError, match="gave no answer in 1 seconds"):
+    with pytest.raises(PodiumError, match="did not answer within 1 seconds"):
         DaskLambdaMART(2, objective=Slow("ndcg")).fit(train, timeout=1)
 
 
@@ -223,7 +223,7 @@ def test_bad_input_is_refused(client, frames, train):
         DaskLambdaMART(2).fit(frame, qid="nonsense")
     with pytest.raises(DataError, match="column 'qid'"):
         DaskLambdaMART(2).fit(frame.drop(columns="qid"))
-    with pytest.raises(DataError, match="y must be one, too"):
+    with pytest.raises(DataError, match="y must be one as well"):
         DaskLambdaMART(2).fit(da.zeros((4, 2)))
 
 

@@ -65,7 +65,7 @@ def test_collections(any_cluster, frame):
     local = podium.LambdaMART(3, n_leaves=6, categorical=["kind"]).fit(train, valid=few)
     data, valid = any_cluster.collect(frame), any_cluster.collect(frame[:200])
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the .* lie in several partitions")  # Dask and Ray move them
+        warnings.filterwarnings("ignore", "the .* are spread over several partitions")  # Dask and Ray move them
         model = fit(estimator, data, valid=valid, engine=any_cluster.engine)
     require_same(model, local)
     assert model.model_.encoding.categories
@@ -102,11 +102,11 @@ def test_errors_of_workers_come_at_once(any_cluster, tmp_path):
 
 def test_bad_input_is_refused(any_cluster, train):
     engine = any_cluster.engine
-    with pytest.raises(DataError, match=r"documents come as .*, a list of files, or RankingData; not list"):
+    with pytest.raises(DataError, match=r"documents must be .*, a list of files, or RankingData, not list"):
         fit(podium.LambdaMART(2), [[1.0]], engine=engine)
     with pytest.raises(DataError, match="patience needs validation data"):
         fit(podium.LambdaMART(2, patience=1), train, engine=engine)
     with pytest.raises(DataError, match=r"estimator must be one of LambdaMART, MART, .*, not LinearRanker"):
         fit(podium.LinearRanker(), train, engine=engine)
-    with pytest.raises(DataError, match="the engine has its own timeout: give it to"):
+    with pytest.raises(DataError, match="timeout belongs to the engine: pass it to"):
         fit(podium.LambdaMART(2), train, engine=engine, timeout=5)

@@ -170,7 +170,7 @@ def test_queries_in_several_partitions_are_brought_together(train, valid):
     def rows(documents):
         return [documents.take(np.arange(k, len(documents), 4)) for k in range(4)]
 
-    with pytest.warns(PodiumWarning, match="60 of 60 queries lie in several partitions, so .* MB"):
+    with pytest.warns(PodiumWarning, match="60 of 60 queries are spread over several partitions, so .* MB"):
         result, engine = on_parts(run, train, {}, 2, rows)
     require_equal(run.fit(train), result)
     sizes = [sum(len(data) for data in holder.data.values()) for holder in engine.holders.values()]
@@ -328,7 +328,7 @@ def test_observers_see_rounds_and_fetch_arrays(train):
     def look(round_):
         seen.append((round_.scores, round_.gradients, round_.weights))
         if rounds:
-            with pytest.raises(DataError, match="look at them in the observer"):
+            with pytest.raises(DataError, match="read them in the observer"):
                 _ = rounds.pop().scores
         rounds.append(unseen(round_))
         with pytest.raises(DataError, match="documents stay on the workers"):
@@ -373,9 +373,9 @@ def test_what_cannot_be_distributed_is_refused(train):
     def fit(**settings):
         on_parts(Boosting(n_trees=1, **settings), train, {}, 2, lambda d: pieces_of(d, 2))
 
-    with pytest.raises(DataError, match="Own says nothing of parts of the data"):
+    with pytest.raises(DataError, match="Own cannot be distributed"):
         fit(objective=Own())
-    with pytest.raises(DataError, match="on a cluster there is no submodel"):
+    with pytest.raises(DataError, match="submodel is not supported on a cluster"):
         fit(submodel=lambda data: np.zeros(len(data)))
     with pytest.raises(DataError, match="needs validation data"):
         fit(step=LineSearch(on="valid"))
@@ -387,7 +387,7 @@ def test_what_cannot_be_distributed_is_refused(train):
         on_parts(Boosting(), train, {}, 2, lambda d: [d.take(np.arange(0))])
     times = 1.7e9 + np.arange(200.0)[:, None]
     stamps = podium.RankingData(times, np.arange(200) % 3, qid=np.arange(200) // 10)
-    with pytest.raises(DataError, match="float32 cannot tell the values of feature 0 apart"):
+    with pytest.raises(DataError, match="float32 cannot distinguish the values of feature 0"):
         on_parts(Boosting(), stamps, {}, 2, lambda d: pieces_of(d, 2))
 
 

@@ -72,7 +72,7 @@ def data_set_of(frame):
 @pytest.mark.usefixtures("nothing_left")
 def test_a_data_set_in_a_fit_of_its_own(frame):
     data = data_set_of(frame)
-    with pytest.warns(PodiumWarning, match="lie in several partitions"):
+    with pytest.warns(PodiumWarning, match="are spread over several partitions"):
         model = fit(podium.LambdaMART(3, n_leaves=6), data, "grade", qid="query")
     assert type(model) is RayLambdaMART
     local = podium.LambdaMART(3, n_leaves=6).fit(podium.RankingData(frame, "grade", qid="query"))
@@ -118,7 +118,7 @@ def test_workers_are_where_processors_are_free(n_free):
         )
         assert ray.get(there.options(num_cpus=bundles[0]["CPU"], scheduling_strategy=place).remote()) == expected
         ray.util.remove_placement_group(group)
-    with pytest.raises(PodiumError, match="no node of the Ray cluster has processors for a worker"):
+    with pytest.raises(PodiumError, match="no node of the Ray cluster has enough processors for a worker"):
         RayEngine(cpus_per_worker=n_cpus + 1).wait_for_worker(1)
 
 
@@ -160,7 +160,7 @@ def test_a_worker_that_cannot_start_is_an_error(monkeypatch):
     monkeypatch.setattr("podium.distributed.ray_engine.MOST_FAILURES", 1)
     with RayEngine(n_workers=1) as engine:
         monkeypatch.setattr(engine, "_actor_class", ray.remote(Broken))
-        with pytest.raises(PodiumError, match=r"a worker cannot be started(.|\n)*there is no disk"):
+        with pytest.raises(PodiumError, match=r"cannot start a worker(.|\n)*there is no disk"):
             engine.wait_for_worker(60)
 
 

@@ -34,7 +34,7 @@ def test_scores_of_another_file_of_that_name_are_not_taken_over(model, tmp_path)
     _require_same_model(folder, model, {first: target})
     target.write_text("1.0\n")
     _require_same_model(folder, model, {first: target})
-    with pytest.raises(DataError, match=r"holds a file 'a\.scores\.txt' that was not made of .*y/a\.txt"):
+    with pytest.raises(DataError, match=r"holds a file 'a\.scores\.txt' that does not come from .*y/a\.txt"):
         _require_same_model(folder, model, {second: target})
     assert list(json.loads((folder / MANIFEST).read_text())["files"]) == [first]
 
@@ -42,7 +42,7 @@ def test_scores_of_another_file_of_that_name_are_not_taken_over(model, tmp_path)
 def test_scores_without_a_manifest_are_not_taken_over(model, tmp_path):
     first, _, folder = paths(tmp_path)
     (folder / "a.scores.txt").write_text("1.0\n")
-    with pytest.raises(DataError, match="was not made of"):
+    with pytest.raises(DataError, match="does not come from"):
         _require_same_model(folder, model, {first: folder / "a.scores.txt"})
 
 
@@ -66,12 +66,12 @@ def test_a_damaged_manifest_is_refused(content, model, tmp_path):
 
 def test_an_output_that_is_a_file_is_refused(model, tmp_path):
     first, _, _ = paths(tmp_path)
-    with pytest.raises(DataError, match=r"output: the folder .* cannot be made"):
+    with pytest.raises(DataError, match=r"output: cannot create the folder"):
         podium.distributed.score_files(model, first, first, client=object())
     with pytest.raises(DataError, match="expected a path"):
         podium.distributed.score_files(model, first, 5, client=object())
 
 
 def test_two_files_of_one_name_are_refused():
-    with pytest.raises(DataError, match=r"two files would get the same scores 'a\.scores\.txt'"):
+    with pytest.raises(DataError, match=r"two files would have their scores in the same file 'a\.scores\.txt'"):
         _names_of_scores(["x/a.txt", "y/b.txt", "z/a.txt.gz"])

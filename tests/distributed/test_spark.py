@@ -290,7 +290,7 @@ def test_rows_that_change_when_they_are_computed_again_are_refused(spark, frame)
             signal_task(engine, signal.SIGKILL)
             engine._rows = engine._partitioned()  # Spark keeps what it has partitioned, unless an executor is lost
 
-        with pytest.warns(PodiumWarning), pytest.raises(DataError, match="had other rows when Spark computed it again"):
+        with pytest.warns(PodiumWarning), pytest.raises(DataError, match="had other rows when Spark recomputed it"):
             fit(podium.LambdaMART(**SETTINGS), documents, observers=[strike], engine=engine)
 
 
@@ -331,7 +331,7 @@ def test_bad_input_is_refused(spark, frame):
         SparkLambdaMART(num_leaves=5)
     with pytest.raises(DataError, match="n_leaves must be a whole number from 2, but is 1"):
         SparkLambdaMART(n_leaves=1)
-    with pytest.raises(DataError, match="featuresCol: the DataFrame has no column 'features', but f0, f2"):
+    with pytest.raises(DataError, match="featuresCol: the DataFrame has no column 'features', only f0, f2"):
         SparkLambdaMART(**ROLES).fit(frame)
     with pytest.raises(DataError, match="groupCol: the DataFrame has no column 'qid'"):
         SparkLambdaMART(featuresCol=FEATURES, labelCol="grade").fit(frame)

@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 
 def canonical(data):
-    """The rows as ties between documents are to stand."""
+    """Return the rows in the order that breaks ties between documents."""
     return data.take(data.canonical_order)
 
 
@@ -126,10 +126,10 @@ def test_what_cannot_be_right(data, folder):
         (model, data.select([0, 1, 2]), {}, "3 queries are too few for 5 folds"),
         (model, data, {"folds": 1}, "folds must be a whole number from 2"),
         (model, relevant_in_one, {}, "has no relevant document"),
-        (model, folds, {"folds": 5}, "leave folds=… out"), (model, folds, {"valid": 0.2}, "leave valid=… out"),
+        (model, folds, {"folds": 5}, "omit folds=…"), (model, folds, {"valid": 0.2}, "omit valid=…"),
         (model, data, {"valid": 1.5}, "valid"), (model, [], {}, "a list of folds"),
         (model, [data], {}, "a list of folds"),
-        (model, [folds[0], folds[0]], {}, "would count twice"), ({}, data, {}, "no estimator"),
+        (model, [folds[0], folds[0]], {}, "would count twice"), ({}, data, {}, "at least one estimator"),
         ({"a": 5}, data, {}, "takes Podium estimators"), (model, data, {"measures": "ndgc"}, "ndgc"),
         (LambdaMART(patience=3), data, {}, r"LambdaMART on fold 1, LambdaMART\(patience=3\): patience needs"),
     ):  # fmt: skip

@@ -39,10 +39,10 @@ def test_nothing_to_prefer(kind):
     make = RANKERS[kind]
     fitted(make(), X, np.ones(120), qid=QID, said="all labels 'relevance' are equal (1)")
     by_query = QID % 3
-    _, message = fitted(make(), X, by_query, qid=QID, said="differ between queries only")
+    _, message = fitted(make(), X, by_query, qid=QID, said="only differ between queries")
     assert "train MART" in message
     if kind != "ascent":  # constant measures have no sweep
-        fitted(make(), X, Y, qid=np.arange(120), said="one document only")
+        fitted(make(), X, Y, qid=np.arange(120), said="only one document")
 
 
 def test_nets():
@@ -50,7 +50,7 @@ def test_nets():
     from podium import RankNet
 
     fitted(RankNet(epochs=1), X, np.ones(120), qid=QID, said="all labels 'relevance' are equal")
-    fitted(RankNet(epochs=1), np.ones((120, 2)), Y, qid=QID, said="every feature has one value only")
+    fitted(RankNet(epochs=1), np.ones((120, 2)), Y, qid=QID, said="every feature is constant")
 
 
 def test_too_few_documents():
@@ -62,11 +62,11 @@ def test_too_few_documents():
 
 def test_features_that_tell_nothing():
     constant = np.ones((120, 2))
-    fitted(LambdaMART(4), constant, Y, qid=QID, said="every feature has one value only")
-    fitted(LinearRanker(), constant, Y, qid=QID, said="every feature has one value only")
+    fitted(LambdaMART(4), constant, Y, qid=QID, said="every feature is constant")
+    fitted(LinearRanker(), constant, Y, qid=QID, said="every feature is constant")
     from scipy.sparse import csr_array
 
-    fitted(LambdaMART(4), csr_array(constant), Y, qid=QID, said="every feature has one value only")
+    fitted(LambdaMART(4), csr_array(constant), Y, qid=QID, said="every feature is constant")
 
 
 def test_regression_without_queries():

@@ -161,7 +161,7 @@ def test_what_is_no_fit(parts):
     train = parts[0]
     for estimators, data, words in (
         ([object()], train, "takes Podium estimators"), ([LambdaMART], train, "takes Podium estimators"),
-        ([LambdaMART()] * 2, [train] * 3, "one for each: 2, but there are 3"), ([LambdaMART()], 5, "RankingData"),
+        ([LambdaMART()] * 2, [train] * 3, "one for each of 2, but got 3"), ([LambdaMART()], 5, "RankingData"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
             podium.fit_many(estimators, data)

@@ -286,8 +286,8 @@ def test_what_has_no_translation_is_listed_with_reasons():
         ({"label_gain": ["a"]}, "label_gain must be a list of numbers"),
         ({"subsample": 1.5, "subsample_freq": 1}, "subsample must be above 0 and at most 1"),
         ({"eval_at": ["x"]}, "eval_at must be a list of whole numbers"),
-        ({"objective": "lambdarnk"}, "does not rank .did you mean 'lambdarank'"),
-        ({"objective": "multiclass"}, "LightGBM's objective 'multiclass' does not rank"),
+        ({"objective": "lambdarnk"}, "is not a ranking objective .did you mean 'lambdarank'"),
+        ({"objective": "multiclass"}, "LightGBM's objective 'multiclass' is not a ranking objective"),
     ],
 )
 def test_values_are_checked(params, message):
@@ -322,11 +322,11 @@ def test_translated_models_train():
     ("argument", "message"),
     [
         ("group", r"LambdaMART.fit has no argument 'group': .*group_sizes"),
-        ("group_sizes", r"'group_sizes': give them by fit\(RankingData\(X, y, group_sizes=…\)\)"),
+        ("group_sizes", r"'group_sizes': pass them in fit\(RankingData\(X, y, group_sizes=…\)\)"),
         ("eval_group", r"eval_set takes \(X, y, qid\)"),
         ("callbacks", "observers are called after each round"),
         ("early_stopping_rounds", r"use patience .*: LambdaMART\(…\).fit\(…\)"),
-        ("n_leaves", "LambdaMART.fit has no argument 'n_leaves'; parameters are given before"),
+        ("n_leaves", "LambdaMART.fit has no argument 'n_leaves'; pass parameters to the constructor"),
         ("zzz", "LambdaMART.fit has no argument 'zzz'$"),
     ],
 )  # fmt: skip

@@ -140,7 +140,7 @@ def test_graded_measures_and_few_queries(data):
     assert list(model.history_) == ["folds/ndcg@3", "folds/ap"]
     few = podium.artificial(3, documents=30, features=4)
     assert Ranker(**SMALL | {"n_folds": 5}).fit(few).n_trees_ >= 1
-    with pytest.raises(DataError, match="cross-validation needs two queries at least"):
+    with pytest.raises(DataError, match="cross-validation needs at least two queries"):
         Ranker(**SMALL).fit(few.select([0]))
     with pytest.raises(DataError, match="n_folds"):
         Ranker(n_folds=1).fit(data)

@@ -1,4 +1,4 @@
-"""Early exit: who continues, where the others stand, the file, and the choice of the threshold."""
+"""Early exit: which documents continue, where the others rank, the file, and the choice of the threshold."""
 
 import math
 from dataclasses import replace
@@ -36,7 +36,7 @@ def model(data, trees):
 
 
 def slow_scores(model, data):
-    """Document by document: what the classifier sees, what it says, and where the document then stands."""
+    """Score document by document: the inputs of the classifier, its answer, and the rank of the document."""
     head, full = model.trees.truncate(model.sentinel).predict(data), model.trees.predict(data)
     scores, continues = np.empty(len(data)), np.empty(len(data), bool)
     for query in range(data.n_queries):

@@ -245,7 +245,7 @@ def test_the_published_page_says_what_its_results_say():
 
 @pytest.fixture(scope="module")
 def letor(tmp_path_factory):
-    """Folds as MSLR-WEB has them, small."""
+    """Write small folds in the layout of MSLR-WEB."""
     root = tmp_path_factory.mktemp("data") / "web"
     for fold in (1, 2):
         (root / f"Fold{fold}").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The exact top k beside a full sort: any trees, any features, any queries."""
+"""The exact top k against a full sort: any trees, any features, any queries."""
 
 from dataclasses import replace
 from fractions import Fraction

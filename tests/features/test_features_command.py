@@ -50,7 +50,7 @@ def test_compute(folder):
 
 def test_list_explain_export(folder):
     listed = json.loads(done("features", "list", "--json", cwd=folder))
-    # Examples in the docs register features of their own in this process; the command runs in another.
+    # Examples in the docs register their own features in this process; the command runs in another.
     built_in = {name for name, cls in registered().items() if cls.__module__.startswith("podium.")}
     assert {one["feature"].partition("(")[0] for one in listed} == built_in
     assert "bm25(field, …, k1=1.2, b=0.75, idf=lucene, scaled=false)" in done("features", "list", cwd=folder)

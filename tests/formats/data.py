@@ -1,4 +1,4 @@
-"""Rows that show a wrong comparison: random ones, values at thresholds and one float32 beside them, zeros, NaN."""
+"""Rows that reveal wrong comparisons: random ones, values at thresholds and the adjacent float32, zeros, NaN."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ Y = (_sum > 0.5).astype(int) + (_sum > 1.2)
 
 
 def hard_rows(model, seed=2, *, infinite=True, missing=True):
-    """Rows for a model: its thresholds and their neighbours stand in the columns that it asks for."""
+    """Return rows for a model: its thresholds and their neighbours are in the columns that it uses."""
     rows = random_rows(3000, seed)
     if infinite:
         rows[::7, 2], rows[::9, 4] = np.inf, -np.inf
@@ -32,7 +32,7 @@ def hard_rows(model, seed=2, *, infinite=True, missing=True):
     for feature in range(N_FEATURES):
         at = arrays["threshold"][(arrays["feature"] == feature) & (arrays["category"] < 0)]
         at = at[np.abs(at) < 1e38]
-        beside = [at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-np.inf))]
-        values = np.random.default_rng(seed).permutation(np.concatenate(beside))[: len(rows)]
+        pool = [at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-np.inf))]
+        values = np.random.default_rng(seed).permutation(np.concatenate(pool))[: len(rows)]
         rows[: len(values), feature] = values
     return rows if missing else np.nan_to_num(rows, nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -1,4 +1,4 @@
-"""Independent evaluators of the formats whose consumers are no Python packages, as their sources compare and add.
+"""Independent evaluators of the formats whose consumers are not Python packages; they follow the consumers' sources.
 
 They read the written files from scratch and share no code with `podium.formats`.
 """
@@ -163,7 +163,7 @@ def raw_plugin(content, rows):
 def vespa(content, rows, categories=None):
     """LightGBMParser of Vespa: x < threshold, double, whatever LightGBM means; NaN by default_left; sets of strings.
 
-    `categories` are the names that the numbers in the rows stand for.
+    `categories` are the names of the numbers in the rows.
     """
     document = json.loads(content, parse_constant=lambda text: 1 / 0)  # Infinity and NaN are not JSON
     infos = document["feature_infos"]

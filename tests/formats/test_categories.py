@@ -90,7 +90,7 @@ class TestLightGBM:
         ordered = TRAIN.assign(site=TRAIN["site"].cat.as_ordered())
         data = lightgbm.Dataset(ordered, labels(TRAIN), group=[30] * 20)
         booster = lightgbm.train({"objective": "lambdarank", "verbose": -1, "num_threads": 1}, data, 5)
-        with pytest.warns(PodiumWarning, match="names of 2 columns, and 1 features"):
+        with pytest.warns(PodiumWarning, match="names for 2 columns, but 1 features"):
             model = import_model(booster)
         numbers = np.column_stack([
             ordered[name].cat.codes.replace(-1, np.nan) if name in ("site", "year") else ordered[name]
@@ -112,7 +112,7 @@ class TestLightGBM:
 class TestXGBoost:
     def test_frames_predict_alike(self, xgboost_booster, tmp_path):
         xgboost = pytest.importorskip("xgboost")
-        with pytest.warns(PodiumWarning, match="takes it for a missing one"):
+        with pytest.warns(PodiumWarning, match="treats it as missing"):
             models = list(forms_of(xgboost_booster, tmp_path, [".json", ".ubj"]))
         for model in models:
             assert (model.arrays["category"] >= 0).any()
@@ -122,7 +122,7 @@ class TestXGBoost:
                 assert np.allclose(model.predict(rows), expected, rtol=1e-5, atol=1e-6)
 
     def test_categories_that_training_has_not_seen_are_missing(self, xgboost_booster):
-        with pytest.warns(PodiumWarning, match="training has not seen"):
+        with pytest.warns(PodiumWarning, match="not in the training data"):
             model = import_model(xgboost_booster)
         as_missing = UNSEEN.assign(**{
             name: pd.Categorical(UNSEEN[name].astype(object).where(UNSEEN[name].isin(known)))

@@ -217,7 +217,7 @@ def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tm
     grown = [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree") for split in votes]
     model = podium.models.Ensemble.of_trees(grown, 1, feature_names=("age",))
     with pytest.warns(
-        PodiumWarning, match=f"takes {'−' if missing_left else '[+]'}∞ for a missing value in feature age"
+        PodiumWarning, match=f"treats {'−' if missing_left else '[+]'}∞ as a missing value in feature age"
     ):
         export_model(model, tmp_path / "m", format="catboost")
     rows = np.array([[-np.inf], [np.inf], [np.nan], [-LARGEST], [LARGEST]])

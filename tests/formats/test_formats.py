@@ -119,7 +119,7 @@ class TestOut:
         scores = evaluators.solr((tmp_path / "m").read_bytes(), rows)
         if any(
             "it adds 1e-6" in note for note in written.notes
-        ):  # thresholds that Solr's slack keeps from being exact: values one float32 beside them
+        ):  # thresholds that Solr's slack makes inexact for the adjacent float32
             assert np.mean(~np.isclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)) < 0.05
         else:
             assert np.allclose(scores, model.predict(rows), rtol=1e-5, atol=1e-6)
@@ -153,7 +153,7 @@ class TestOut:
         n_features = N_FEATURES if is_text else None  # which RankLib's text does not state
         again = import_model(tmp_path / "m", format=name, n_features=n_features)
         assert np.allclose(again.predict(rows), scores, rtol=1e-6, atol=1e-6)
-        assert any("in the model's order" in note or "name them in this order" in note for note in written.notes)
+        assert any("in the model's order" in note or "keep this order" in note for note in written.notes)
         assert any("features are called" in note for note in written.notes) != is_text
 
     def test_vespa(self, kind, models, tmp_path):
@@ -257,12 +257,12 @@ class TestIn:
     def test_borders_at_infinity_do_not_come_back_from_binary_models(self, models, tmp_path):
         pytest.importorskip("catboost")
         export_model(models["numeric"], tmp_path / "m.cbm")
-        with pytest.raises(FileFormatError, match=r"CatBoost cannot turn it into JSON.*inf"):
+        with pytest.raises(FileFormatError, match=r"CatBoost cannot convert it to JSON.*inf"):
             import_model(tmp_path / "m.cbm")
 
     def test_catboosts_binary_models_need_it(self, models, tmp_path, monkeypatch):
         (tmp_path / "m.cbm").write_bytes(b"CBM1 and no more")
-        with pytest.raises(FileFormatError, match=r"m\.cbm: CatBoost cannot turn it into JSON"):
+        with pytest.raises(FileFormatError, match=r"m\.cbm: CatBoost cannot convert it to JSON"):
             import_model(tmp_path / "m.cbm")
         monkeypatch.setitem(sys.modules, "catboost", None)
         with pytest.raises(podium.errors.MissingExtraError, match=r"binary format needs catboost"):
@@ -287,7 +287,7 @@ class TestIn:
         for wrong, problem in (
             (linear_model.LogisticRegression().fit(rows, Y), "LogisticRegression has several outputs"),
             (linear_model.Ridge(), "Ridge is not fitted"),
-            (svm.SVR().fit(rows, Y), "SVR has no weights of features"),
+            (svm.SVR().fit(rows, Y), "SVR has no feature weights"),
         ):
             with pytest.raises(DataError, match=problem):
                 import_model(wrong)
@@ -314,7 +314,7 @@ class TestIn:
 
         estimator = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
         del estimator._predictors
-        with pytest.raises(DataError, match="this version of scikit-learn keeps its trees in another way"):
+        with pytest.raises(DataError, match="this version of scikit-learn stores its trees in another way"):
             import_model(estimator)
 
     def test_imported_models_are_models(self, models, tmp_path):
@@ -404,12 +404,12 @@ class TestRefusals:
 
     def test_classes_nets_and_base_scores(self, tmp_path):
         classes = podium.McRank(2).fit(X, Y, qid=QID).model_
-        with pytest.raises(DataError, match="holds trees, and"):
+        with pytest.raises(DataError, match="holds trees, but"):
             export_model(classes, tmp_path / "m", format="lightgbm")
         on_scores = (
             podium.LambdaMART(2, submodel=X[:, CATEGORICAL].astype(float), submodel_scale=1.0).fit(X, Y, qid=QID).model_
         )
-        with pytest.raises(DataError, match="holds trees, and"):
+        with pytest.raises(DataError, match="holds trees, but"):
             export_model(on_scores, tmp_path / "m", format="xgboost")
 
     def test_options_and_formats_that_do_not_exist(self, models, tmp_path):
@@ -417,10 +417,10 @@ class TestRefusals:
             export_model(models["numeric"], tmp_path / "m", format="lightgbm", objektive="x")
         with pytest.raises(DataError, match="did you mean 'lightgbm'"):
             get_format("lightgmb")
-        with pytest.raises(DataError, match=r"the suffix of m\.json does not tell the format"):
+        with pytest.raises(DataError, match=r"the suffix of m\.json does not determine the format"):
             export_model(models["numeric"], tmp_path / "m.json")
         (tmp_path / "x.bin").write_bytes(b"\0\1\2")
-        with pytest.raises(FileFormatError, match="no format that is known"):
+        with pytest.raises(FileFormatError, match="has an unknown format"):
             import_model(tmp_path / "x.bin")
 
     def test_entities_are_refused(self, tmp_path):
@@ -593,7 +593,7 @@ class TestNothingIsLostSilently:
                 if attribute.name == "aggregate_function":
                     attribute.s, attribute.i = b"MAX", 3
             onnx.save(model, tmp_path / "max.onnx")
-            with pytest.raises(FileFormatError, match="trees are joined by"):
+            with pytest.raises(FileFormatError, match="trees are combined by"):
                 import_model(tmp_path / "max.onnx")
 
     def test_normalized_features_of_solr_are_refused(self, models, tmp_path):
@@ -617,9 +617,9 @@ class TestNothingIsLostSilently:
         linear = podium.models.LinearModel(np.ones(2), np.zeros(2))
         with pytest.raises(DataError, match="definition must be 'xgboost\\+json', 'xgboost\\+json\\+raw' or 'ranklib'"):
             export_model(models["stumps"], tmp_path / "m", format="opensearch", definition="xgboost")
-        with pytest.raises(DataError, match="only in a definition='ranklib'"):
+        with pytest.raises(DataError, match="only with definition='ranklib'"):
             export_model(models["stumps"], tmp_path / "m", format="elasticsearch-plugin", missing="zero")
-        with pytest.raises(DataError, match="holds trees, and LinearModel"):
+        with pytest.raises(DataError, match="holds trees, but LinearModel"):
             export_model(linear, tmp_path / "m", format="opensearch", definition="xgboost+json+raw")
         export_model(linear, tmp_path / "m", format="opensearch", definition="ranklib")
         again = import_model(tmp_path / "m", format="opensearch")
@@ -659,7 +659,7 @@ class TestNothingIsLostSilently:
         for names, told in ((None, "f0, f1, f2, …"), (("1", "2", "3", "4"), "1, 2, 3, …"), (tuple("abcd"), None)):
             notes = export_model(replace(ensemble, feature_names=names), tmp_path / "m", format=name).notes
             assert [note for note in notes if "called" in note] == (
-                [f"features are called {told}: the engine must call them so, or train with feature names"] * bool(told)
+                [f"features are called {told}: use these names in the engine, or train with feature names"] * bool(told)
             )
 
     def test_leaves_beyond_float32_are_refused(self, tmp_path):

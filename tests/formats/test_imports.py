@@ -110,7 +110,7 @@ class TestElasticsearch:
             config = {"model_id": "m", "input": {"field_names": STORE_NAMES}, **definition}
             for document in (config, {"count": 1, "trained_model_configs": [config]}):
                 assert imported(document).digest() == expected
-        with pytest.raises(FileFormatError, match="2 models, and one is expected"):
+        with pytest.raises(FileFormatError, match="2 models, but expected one"):
             imported({"count": 2, "trained_model_configs": [STORE, STORE]})
         with pytest.raises(FileFormatError, match="include=definition"):
             imported({"count": 1, "trained_model_configs": [{"model_id": "m"}]})
@@ -150,7 +150,7 @@ class TestElasticsearch:
             imported(document)
 
     def test_classes_and_other_joins_are_refused(self, imported):
-        with pytest.raises(FileFormatError, match="joined by logistic_regression"):
+        with pytest.raises(FileFormatError, match="combined by logistic_regression"):
             imported(elastic_ensemble(["x"], aggregate_output={"logistic_regression": {}}))
         stump = elastic_stump("x", 0.5, 0.0, 1.0)
         stump["tree"]["target_type"] = "classification"
@@ -352,7 +352,7 @@ class TestLightGBM:
 
     def test_names_of_version_3_that_may_belong_elsewhere_are_told(self, imported):
         unused = REGRESSION | {"tree_info": REGRESSION["tree_info"][:1]}  # no split asks for the first of the columns
-        with pytest.warns(podium.PodiumWarning, match="names of 2 columns, and 1 features"):
+        with pytest.warns(podium.PodiumWarning, match="names for 2 columns, but 1 features"):
             assert not imported(unused).encoding
 
     def test_names_of_a_real_dump_without_its_infos(self, imported):

@@ -80,7 +80,7 @@ class TestNets:
             expected = in_double(torch.from_numpy(net.inputs(one)).double(), torch.tensor([0, len(one)])).numpy()
             assert np.allclose(scores, expected, rtol=1e-9, atol=1e-9)
             data = podium.RankingData(one, qid=np.zeros(len(one)))
-            if kind in ("quantile", "log"):  # where inputs are no thousand deviations large
+            if kind in ("quantile", "log"):  # inputs are not a thousand deviations large
                 assert np.allclose(scores, net.predict(data), rtol=1e-5, atol=1e-5)
 
     @pytest.mark.parametrize("estimator", [podium.RankNet, podium.LambdaRank])
@@ -97,18 +97,18 @@ class TestNets:
             assert np.allclose(scores_of(tmp_path / "m.onnx", rows), net.predict(rows), rtol=1e-6, atol=1e-6)
 
     def test_nets_of_ones_own_are_refused(self, tmp_path):
-        with pytest.raises(DataError, match="Sequential is a net of your own"):
+        with pytest.raises(DataError, match="Sequential is your own module"):
             export_model(net_of(torch.nn.Sequential(torch.nn.Linear(N_FEATURES, 1)), "none"), tmp_path / "m.onnx")
 
     def test_other_formats_refuse_nets(self, tmp_path):
         net = net_of(seeded(neural.Layers, N_FEATURES), "none")
         for name in ("lightgbm", "ranklib", "solr", "opensearch"):
-            with pytest.raises(DataError, match="holds trees, and"):
+            with pytest.raises(DataError, match="holds trees, but"):
                 export_model(net, tmp_path / "m", format=name)
 
     def test_nets_do_not_come_in(self, tmp_path):
         export_model(net_of(seeded(neural.Layers, N_FEATURES), "log"), tmp_path / "m.onnx")
-        with pytest.raises(FileFormatError, match="they do not come in"):
+        with pytest.raises(FileFormatError, match="can be exported to ONNX, not imported"):
             import_model(tmp_path / "m.onnx")
 
 
@@ -139,7 +139,7 @@ class TestLinear:
         else:
             model.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
         (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-        with pytest.raises(FileFormatError, match="other files are not read" if change == "external" else "0 tree ens"):
+        with pytest.raises(FileFormatError, match="stored in another file" if change == "external" else "0 tree ens"):
             import_model(tmp_path / "m.onnx")
 
     def test_linear_regressors(self, tmp_path):
@@ -185,7 +185,7 @@ class TestSums:
             export_model(podium.models.Combined((named, other), (1.0, 1.0)), tmp_path / "m.onnx")
 
     def test_float32_is_for_trees(self, tmp_path):
-        with pytest.raises(DataError, match="holds trees, and LinearModel"):
+        with pytest.raises(DataError, match="holds trees, but LinearModel"):
             export_model(podium.models.Combined((trees(), linear()), (1.0, 1.0)), tmp_path / "m.onnx", version=3)
 
 
@@ -212,7 +212,7 @@ class TestShifts:
     def test_formats_of_float32_refuse_them(self, name, tmp_path):
         weights = np.ones(N_FEATURES)
         model = podium.models.LinearModel(weights, np.zeros(N_FEATURES), encoding=self.data()[0].encoding)
-        with pytest.raises(DataError, match="too close together"):
+        with pytest.raises(DataError, match="cannot distinguish"):
             export_model(model, tmp_path / "m", format=name)
 
 
@@ -236,7 +236,7 @@ class TestHostileFiles:
             tensor.ClearField("double_data")
             tensor.external_data.add(key="location", value=str(secret))
 
-        with pytest.raises(FileFormatError, match="other files are not read"):
+        with pytest.raises(FileFormatError, match="stored in another file"):
             import_model(self.changed(tmp_path / "m.onnx", point))
 
     def test_a_node_of_many_trees(self, tmp_path):
@@ -251,7 +251,7 @@ class TestHostileFiles:
         def widen(model, attributes):
             model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1 << 60
 
-        with pytest.raises(FileFormatError, match="more than any model has"):
+        with pytest.raises(FileFormatError, match="more than Podium accepts"):
             import_model(self.changed(tmp_path / "m.onnx", widen, version))
 
     def test_shapes_beyond_their_content(self, tmp_path):

@@ -59,7 +59,7 @@ def test_models_of_others_are_refused(mlflow, tmp_path):
             return model_input
 
     mlflow.pyfunc.save_model(str(tmp_path / "other"), python_model=Other(), pip_requirements=[])
-    with pytest.raises(DataError, match="is not a model of Podium's; it has the flavours python_function"):
+    with pytest.raises(DataError, match="is not a Podium model; it has the flavours python_function"):
         flavour.load_model(str(tmp_path / "other"))
 
 

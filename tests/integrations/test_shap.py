@@ -45,5 +45,5 @@ def test_what_shap_does_not_know_is_refused():
     by_sets = podium.LambdaMART(categorical=[CATEGORICAL], **SETTINGS).fit(X, Y, qid=QID)
     with pytest.raises(DataError, match="splits at categories"):
         shap_trees(by_sets)
-    with pytest.raises(DataError, match="SHAP holds trees, and LinearModel"):
+    with pytest.raises(DataError, match="SHAP holds trees, but LinearModel"):
         shap_trees(podium.models.LinearModel(np.ones(2), np.zeros(2)))

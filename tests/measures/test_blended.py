@@ -1,4 +1,4 @@
-"""Q-measure against an implementation of its own, on lists, ties, gradients and the sweep."""
+"""Q-measure against a separate implementation, on lists, ties, gradients and the sweep."""
 
 import numpy as np
 import pytest

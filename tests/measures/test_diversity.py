@@ -18,7 +18,7 @@ lists = st.integers(1, 4).flatmap(
 
 
 def subtopic_data(judged, qid=None):
-    """Documents with a column of labels for each subtopic, ranked as they stand by the scores."""
+    """Return documents with a column of labels for each subtopic, and scores that rank them in the given order."""
     judged = np.asarray(judged, float)
     labels = {f"subtopic_{t + 1}": column for t, column in enumerate(judged.T)}
     qid = np.zeros(len(judged), int) if qid is None else qid

@@ -52,7 +52,7 @@ WITH_TIES = [name for name in WITH_CUTOFF if registered()[name].knows_expected_t
 
 
 def one_list(labels, source="relevance"):
-    """A single query whose documents are ranked as they stand."""
+    """Return a single query whose documents are ranked in the given order."""
     n = len(labels)
     return Ranking(RankingData(np.empty((n, 0)), qid=np.zeros(n, int), labels={source: labels}), -np.arange(n))
 

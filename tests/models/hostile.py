@@ -1,8 +1,8 @@
-"""Model files changed with a purpose, their checksums made right again; and a seeded fuzzer that uses them.
+"""Maliciously changed model files with valid checksums, and a seeded fuzzer that uses them.
 
-`python tests/models/hostile.py FOLDER SEED CASES` changes the models of version 0.1 so many times, loads each, and does
-with what loads all that one does with a model. It prints how many loaded; a crash, or another error than Podium's, ends
-it.
+`python tests/models/hostile.py FOLDER SEED CASES` makes CASES changes to the models of version 0.1, tries to load each,
+and does everything that users do with those that load. It prints the number that loaded, and ends at a crash or at an
+error other than Podium's.
 """
 
 import hashlib

@@ -92,7 +92,7 @@ def tree_changes():
         "offsets that fall": put("node_offsets", 2, 1),
         "offsets behind the arrays": put("leaf_offsets", -1, 10**9),
         "offsets of categories that fall": put("category_offsets", 1, 10**9),
-        "a byte that is no truth": lambda a: a["missing_left"].view(np.uint8).__setitem__(0, 3),
+        "a byte that is neither true nor false": lambda a: a["missing_left"].view(np.uint8).__setitem__(0, 3),
         "an array less": lambda a: a.pop("gain"),
         "an array more": lambda a: a.update(extra=a["gain"]),
         "another type": lambda a: a.update(left=a["left"].astype(np.int64)),
@@ -352,7 +352,7 @@ def test_tensors_without_end_are_refused(tmp_path):
 
 
 def test_changed_files_are_refused_or_safe(tmp_path):
-    """Some hundred changes by chance, in a process of their own: a crash there is an error here."""
+    """A few hundred random changes, in a separate process: a crash there is an error here."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", Path(hostile.__file__), tmp_path, "15", "250"],
         capture_output=True, text=True, check=False, timeout=120,

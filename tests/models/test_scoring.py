@@ -57,7 +57,7 @@ def random_tree(random, n_leaves, n_features, shape="any", categorical=(), thres
 
 
 def random_rows(random, model, n):
-    """Values at thresholds and one float32 beside them, odd ones, categories and others."""
+    """Return values at thresholds, the adjacent float32, odd ones, categories and others."""
     at = model.arrays["threshold"] if len(model.arrays["threshold"]) else ODD
     pool = [ODD, at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-np.inf)), np.arange(45)]
     return random.choice(np.concatenate(pool).astype(np.float32), (n, model.n_features))

@@ -164,11 +164,11 @@ def test_scores_far_apart(scale):
 
 
 def test_labels_that_make_no_sense():
-    with pytest.raises(DataError, match="between 2 and 256 different labels; there are 1"):
+    with pytest.raises(DataError, match="between 2 and 256 different labels, but got 1"):
         Ordinal().bind(RankingData(np.eye(2), [1, 1], qid=[1, 1]))
-    with pytest.raises(DataError, match="there are 300"):
+    with pytest.raises(DataError, match="but got 300"):
         Ordinal().bind(RankingData(np.ones((300, 1)), np.arange(300) / 10, qid=[1] * 300))
-    with pytest.raises(DataError, match="there are 1 thresholds, not 3"):
+    with pytest.raises(DataError, match="expected 3 thresholds, but got 1"):
         Ordinal().bind(documents(0)).restore({"thresholds": [0.0]})
 
 

@@ -35,7 +35,7 @@ def one_query(labels, **extras):
 
 
 def in_halves(lanes):
-    """The sum of lanes as `sum_lanes` has it."""
+    """Return the sum of lanes in the order of `sum_lanes`."""
     while len(lanes) > 1:
         lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
     return lanes[0]

@@ -332,7 +332,7 @@ def test_steps_and_objectives_that_do_not_fit():
     Boosting(objective=Pairwise(SquaredHinge()))
     with pytest.raises(DataError, match="sum to 1"):
         Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False), weights=(0.5, 0.6))
-    with pytest.raises(DataError, match="weights of parts must not be negative"):
+    with pytest.raises(DataError, match="weights of parts must be non-negative"):
         Sum(Lambda(normalize=False), QueryRegression(), weights=(1.5, -0.5))
     with pytest.raises(DataError, match="an entry for each of the 2 tiers"):
         Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False), weights=(1.0,))
@@ -340,7 +340,7 @@ def test_steps_and_objectives_that_do_not_fit():
         Tiers(Lambda(normalize=False), Lambda("cndcg", normalize=False)).bind(
             RankingData(np.eye(2), [0, 1], qid=[1, 1])
         )
-    with pytest.raises(DataError, match="bound of NDCG"):
+    with pytest.raises(DataError, match="bound on NDCG"):
         LambdaLoss("err", normalize=False)
 
 

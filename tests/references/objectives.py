@@ -39,8 +39,8 @@ def slow_single_pairs(
 ) -> tuple[Floats, Floats, Floats]:
     """The same pair by pair: entry (i, j) of three matrices over all rows.
 
-    λ_ij is what the pair adds to λ of row i: above 0 if i is the better document; −λ_ij stands at (j, i). w_ij stands
-    at both, the cost at (i, j) alone.
+    λ_ij is what the pair adds to λ of row i: above 0 if i is the better document; −λ_ij is at (j, i). w_ij is at both
+    places, the cost only at (i, j).
     """
     n, among = len(data), among or PairFilter()
     lambdas, hessians, costs = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
@@ -91,9 +91,9 @@ def _deltas(data: RankingData, term: PairTerm, rows: Ints, labels: Floats) -> Fl
         discounts = 1 / np.log2(1 + ranks)
         near = np.abs(discounts[:, None] - discounts[None, :])
         distance = np.maximum(np.abs(ranks[:, None] - ranks[None, :]), 1)
-        beside = 1 / np.log2(1 + distance) - 1 / np.log2(2 + distance)
+        by_distance = 1 / np.log2(1 + distance) - 1 / np.log2(2 + distance)
         with np.errstate(divide="ignore", invalid="ignore"):
-            deltas = np.where(near > 0, deltas / near * (near + term.mu * beside), 0.0)
+            deltas = np.where(near > 0, deltas / near * (near + term.mu * by_distance), 0.0)
     return deltas
 
 

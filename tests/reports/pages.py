@@ -1,4 +1,4 @@
-"""What stands in a report: its tables and texts, read as a browser without scripts would."""
+"""The content of a report: its tables and texts, as a browser without scripts reads them."""
 
 import json
 from html.parser import HTMLParser

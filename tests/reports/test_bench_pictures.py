@@ -1,4 +1,4 @@
-"""The pictures of benchmarks hold the numbers of the tables that are kept beside them."""
+"""The pictures of benchmarks hold the numbers of the tables next to them."""
 
 import json
 

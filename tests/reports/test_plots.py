@@ -16,13 +16,13 @@ MEASURES = ["ndcg@10", "ap"]
 
 
 def tables(chart):
-    """All data of a chart, in the order in which it stands there."""
-    found = []
+    """Return all data of a chart, in its order."""
+    data = []
 
     def walk(node):
         if isinstance(node, dict):
             if "values" in node.get("data", {}):
-                found.append(node["data"]["values"])
+                data.append(node["data"]["values"])
             for value in node.values():
                 walk(value)
         elif isinstance(node, list):
@@ -30,7 +30,7 @@ def tables(chart):
                 walk(value)
 
     walk(json.loads(chart.to_json()))
-    return found
+    return data
 
 
 def table_with(chart, *columns):

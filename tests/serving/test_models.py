@@ -56,7 +56,7 @@ def test_shadow_rankings_that_differ_are_counted(two, documents):
     differ = next(k for k in range(1, 50) if old[:k] != new[:k])
     client.rank({"documents": documents, "k": differ})
     client.rank({"documents": documents[:1], "k": 5})
-    client.rank({"documents": documents, "model": "web"})  # whoever names a model is not compared
+    client.rank({"documents": documents, "model": "web"})  # requests that name a model are not compared
     assert client.metric('podium_shadow_rankings_total{differs="yes",model="web"}') == 1
     assert client.metric('podium_shadow_rankings_total{differs="no",model="web"}') == 1
 

@@ -45,7 +45,7 @@ def is_alive(pid):
 
 
 class Running:
-    """A service in processes of its own."""
+    """A service in separate processes."""
 
     def __init__(self, folder, *options, log=None):
         with socket.socket() as free:

@@ -1,4 +1,4 @@
-"""Bins against a slow reference, whatever the values, and whoever counts them."""
+"""Bins against a slow reference, for any values and any number of threads."""
 
 import numpy as np
 import pytest

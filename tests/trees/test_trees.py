@@ -85,7 +85,7 @@ def test_sums_over_samples_are_unbiased(split):
     rng = np.random.default_rng(0)
     n, times = 4000, 300
     g, h = rng.normal(size=n) * rng.random(n) ** 4, rng.random(n) ** 6 + 1e-6
-    part = rng.random(n) < 0.3  # some documents, as a leaf might have them
+    part = rng.random(n) < 0.3  # some documents, like those of a leaf
     weights = np.ones(n) if split == "least-squares" else h
     sums = []
     for seed in range(times):
@@ -123,7 +123,7 @@ def test_important_documents_are_always_sampled_as_they_are():
         assert ((found.words[:10] >> 32) * found.gradient_unit).tolist() == pytest.approx([100.0] * 10)
         light = found.words[found.sampled[10:]] & 0xFFFFFFFF
         assert len(light) < 400
-        assert light.min() == light.max()  # each stands for equally many
+        assert light.min() == light.max()  # each represents the same number of documents
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0, 1e3), st.floats(0.05, 0.95))

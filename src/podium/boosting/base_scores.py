@@ -17,7 +17,7 @@ from podium.errors import DataError, warn
 from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
 from podium.objectives.base import label_source
 
-ENOUGH = 1e-4  # c rises no further where e times as much would lower the cost by less than this part of it
+ENOUGH = 1e-4  # stop raising c when e times as much would lower the cost by less than this share
 SMALLEST = 2.0**-20  # c times the widest spread of a query's scores, at the least
 
 
@@ -28,7 +28,7 @@ class BaseScores:
     Attributes:
         scores: the submodel's scores of the training documents.
         scale: c, as set or fitted.
-        means: of each measure on each validation set, by `set/measure`, before the first tree.
+        means: the mean of each measure on each validation set, by `set/measure`, before the first tree.
 
     Example:
         >>> import podium
@@ -57,11 +57,11 @@ def require_scale(scale: object) -> None:
 def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: Team) -> float:
     """Return the c > 0 for which c · scores have the lowest cross-entropy of RankNet's pairs on the data.
 
-    Scores far apart saturate the sigmoid: no gradient is left, w vanishes and Newton's step explodes. The cost is
-    convex in c, and the result, from exactly rounded sums, does not depend on the order of rows. Documents stay in the
-    order of the scores: where the pairs ask for the reverse, c is as small as 2^-20 over the widest spread within a
-    query. Where all pairs are in the right order and the cost falls for ever, c ends where that makes no difference.
-    It is 1 if there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
+    Very different scores saturate the sigmoid: λ and w vanish, and Newton's step explodes. The cost is convex in c, and
+    the sums are exactly rounded, so c does not depend on the order of rows. c is positive, so documents stay in the
+    order of the scores: if the pairs require the reverse order, c is 2^-20 over the widest spread within a query. If
+    all pairs are in the right order, the cost always falls, and c stops rising when that makes no difference. c is 1 if
+    there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
     """
     spread, exponent = _spread(data, scores)
     pairs = _pairs(data, objective)
@@ -78,14 +78,14 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
     c = _root(slope, 1.0 / deviation(data, spread), ENOUGH * total)
     if c == SMALLEST:
         warn(
-            "the submodel puts the training documents in no better order than a random one: its scores count next to "
-            f"nothing (submodel_scale {math.ldexp(c, -exponent):.3g}). Are higher scores better?"
+            "the submodel ranks the training documents no better than at random, so its scores hardly count "
+            f"(submodel_scale {math.ldexp(c, -exponent):.3g}). Are higher scores better?"
         )
     return math.ldexp(c, -exponent) * objective.score_unit
 
 
 def _root(slope: Callable[[float], float], guess: float, enough: float) -> float:
-    """Return where a descending function passes 0."""
+    """Return the root of a descending function."""
     from scipy.optimize import brentq
 
     if slope(0.0) <= 0:
@@ -108,7 +108,7 @@ def _root(slope: Callable[[float], float], guess: float, enough: float) -> float
 def _spread(data: RankingData, scores: Floats) -> tuple[Floats, int]:
     """Return scores minus the lowest of their query, scaled by a power of two to at most 1, and its exponent.
 
-    Sums of λ s over a query do not depend on where its scores begin, and are more exact if they begin at 0.
+    Sums of λ s over a query do not depend on the lowest score, and are more exact if it is 0.
     """
     exponent = max(math.frexp(float(np.abs(scores).max(initial=0.0)))[1], -1000)
     order, sizes = data.canonical_order, data.query_sizes[data.query_sizes > 0]

@@ -1,4 +1,4 @@
-"""The data of a run, checked and binned."""
+"""The checked and binned data of a run."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
-ROWS_AT_ONCE = 1 << 14  # documents scored at a time
+ROWS_AT_ONCE = 1 << 14  # number of documents to score at a time
 
 
 class SharedBins:
-    """The bins of features that several runs train on, each computed once, by the run that needs it first.
+    """The bins of features that several runs share, computed by the run that needs them first.
 
-    Features are the same if they have the same address in memory, so data with other labels shares them. It is
-    safe for several threads: the second one waits.
+    Features are the same if they have the same address in memory, so data with other labels shares them. Several
+    threads may use the object at the same time: the second one waits.
 
     Args:
-        n_threads: for the computation; by default those of the run that needs it.
+        n_threads: the number of threads for the computation; by default that of the run that needs it.
 
     Example:
         >>> import podium
@@ -62,7 +62,7 @@ class SharedBins:
         def compute() -> BinnedFeatures:
             with at_most_threads(thread_count(n_threads)):
                 binned = bin_features(features, find_bins(features, max_bins, categorical))
-                assert binned.matrix  # now, before several runs need it at the same time
+                assert binned.matrix  # compute it now, before several runs need it at the same time
             return binned
 
         return self._once((_place(features), max_bins, categorical), features, compute)
@@ -75,7 +75,7 @@ class SharedBins:
         with self._lock:
             if key not in self._known:
                 with at_most_threads(self.n_threads) if self.n_threads else nullcontext():
-                    self._known[key] = features, compute()  # with the features, so that no others take their place
+                    self._known[key] = features, compute()  # keep the features, so that their address is not reused
             return self._known[key][1]
 
 

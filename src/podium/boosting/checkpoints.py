@@ -21,15 +21,15 @@ from podium.models import Ensemble, load, save
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that keeps the trees, or the weights of a net, so far.
+    """A file that stores the trees, or the weights of a net, so far.
 
-    A run that finds the file goes on from there; the model is the same, to the bit, as without the interruption.
+    A run resumes from an existing file, and gives the same model, to the bit, as without the interruption.
 
     Args:
-        path: the file; replaced only once the new one is written whole.
-        every: trees, or epochs, between two writes; by default time decides.
-        seconds: between two writes, at least, where time decides; more where writing takes long, so that it takes
-            about 1% of the time.
+        path: the file, which is only replaced when the new one is complete.
+        every: the number of trees, or epochs, between two writes; by default time decides.
+        seconds: the minimum time between two writes if `every` is None; if writing is slow, the time is longer, so that
+            writing takes about 1% of the time.
 
     Examples:
         >>> import podium, tempfile
@@ -58,7 +58,7 @@ class Checkpoint:
         return Pace(self)
 
     def write(self, ensemble: Ensemble, fingerprint: str) -> None:
-        """Keep the trees so far."""
+        """Write the trees so far."""
         save(ensemble.with_info(fingerprint=fingerprint), self.path)
 
     def read(self, fingerprint: str) -> Ensemble | None:
@@ -74,9 +74,9 @@ class Checkpoint:
     def mismatch(self) -> DataError:
         """Return the error for a file of another run."""
         return DataError(
-            f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or name another; "
-            "on the command line, --overwrite starts anew "
-            "(a function, such as a schedule, counts as another one in every process)"
+            f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or use another file; "
+            "on the command line, --overwrite starts again "
+            "(a function, such as a schedule, counts as a different one in every process)"
         )
 
 
@@ -95,14 +95,14 @@ MAX_SHARE = 0.01  # of the time that writing may take, apart from the first writ
 
 
 class Pace:
-    """When to write a checkpoint: after a number of steps, or of seconds."""
+    """A timer that decides when to write a checkpoint: after a number of steps, or of seconds."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self.last_write, self.seconds_of_write = time.monotonic(), 0.0
 
     def is_due(self, n_steps: int) -> bool:
-        """Whether to write after `n_steps` steps."""
+        """Return whether to write after `n_steps` steps."""
         if self.checkpoint.every is not None:
             return n_steps % self.checkpoint.every == 0
         interval = max(self.checkpoint.seconds, self.seconds_of_write / MAX_SHARE)
@@ -118,7 +118,7 @@ class Pace:
 
 
 class Checkpointer:
-    """Reader and writer of the trees of one run; does nothing without a checkpoint."""
+    """Reads and writes the trees of one run; does nothing without a checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint | None, fingerprint: str) -> None:
         self.checkpoint, self.fingerprint = checkpoint, fingerprint
@@ -148,8 +148,8 @@ def fingerprint(
     Args:
         settings: a dataclass.
         ignored: the fields on which the result does not depend.
-        train, valid: the data, with base scores where the run begins with some.
-        start: anything else that the run begins with.
+        train, valid: the data, with base scores if the run starts from some.
+        start: anything else that the run starts from.
 
     """
     digests = {name: digest_of(data) for name, data in {"training data": train, **valid}.items()}

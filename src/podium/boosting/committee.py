@@ -1,4 +1,4 @@
-"""A committee: several objectives, each bagged over folds, weighed by the exact sweep, in one ensemble of trees."""
+"""A committee: several objectives, bagged over folds and weighted by the exact sweep, in one ensemble of trees."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from podium.objectives import XENDCG, Objective, default_objective, describe
 from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
-TRUSTED_QUERIES = 1000  # validation queries whose best weights count as much as equal ones
-MANY_QUERIES = 5000  # with more, one fold is enough to judge
+TRUSTED_QUERIES = 1000  # with this many validation queries, the best weights count as much as equal ones
+MANY_QUERIES = 5000  # with more, one fold is enough
 
 
 def default_members(measure: Measure) -> Members:
-    """[B] §1: an ensemble of LambdaMART rankers won the Yahoo! challenge; other objectives err elsewhere."""
+    """Return the default objectives, which make different errors, and their numbers of members ([B] §1)."""
     return (default_objective(measure), 1), (XENDCG(measure.labels), 1)
 
 
@@ -46,11 +46,11 @@ class Tried(NamedTuple):
     """One trial of a committee: a member for each part of the data, on one objective.
 
     Attributes:
-        objective: as text.
-        seconds: training time.
+        objective: the objective, as text.
+        seconds: the training time.
         alone: the measure of these members on unseen queries.
-        together: the same, of these and all members kept before.
-        kept: whether they are in the committee.
+        together: the measure of these and all members kept before.
+        kept: whether these members are in the committee.
 
     Example:
         >>> from podium.boosting import Tried
@@ -73,10 +73,10 @@ class CommitteeResult:
     Attributes:
         ensemble: all members' trees, their leaves multiplied by the members' weights.
         members: the objective and the number of trees of each.
-        weights: of each member, in units of its standardised scores.
+        weights: the weight of each member, in units of its standardised scores.
         values: the measure on queries that members have not seen: of each, of equal weights, and of the committee.
-        tried: everything that was trained, in its order.
-        counts: how many members for each part were kept of each objective: `members` that train the same again.
+        tried: all trials, in order.
+        counts: the number of members kept of each objective, for each part: `members` that train the same again.
         feature_fraction: the share of features that each tree was grown on.
 
     Example:
@@ -121,7 +121,7 @@ class _Trained:
     """The members of a block."""
 
     ensembles: list[Ensemble]  # one for each part
-    sizes: list[float]  # the deviation of their scores, by which they are divided
+    sizes: list[float]  # the standard deviations of their scores, which are divided by them
     scores: Floats  # of all judging documents, each by a member that did not train on it
     seconds: float  # training time
 
@@ -131,11 +131,11 @@ class CommitteeTraining:
     """The settings of a committee.
 
     Args:
-        members: objectives, and how many members each has for each part of the data; they take turns.
-        boosting: how each member is trained; the seed of its sampling changes from member to member.
-        measure: by which members are stopped, kept and weighed.
+        members: the objectives, and the number of members of each for each part of the data; they take turns.
+        boosting: the settings of each member, except for the seed of its sampling.
+        measure: the measure by which members are stopped, kept and weighted.
         tries_all_features: whether each tree sees half of the features, or all if the first objective is clearly better
-            with all (`share_of_features`), instead of the share that `boosting` has.
+            with all (`share_of_features`), instead of the share in `boosting`.
 
     Example:
         >>> from podium.boosting import Boosting, CommitteeTraining
@@ -158,17 +158,17 @@ class CommitteeTraining:
 
     def __post_init__(self) -> None:
         if not self.members:
-            raise DataError("a committee needs members")
+            raise DataError("a committee needs at least one member")
         for objective, count in self.members:
             if not isinstance(objective, Objective):
-                raise DataError(f"a member is an objective and a number, not {objective!r}")
+                raise DataError(f"each member must be an objective and a number, not {objective!r}")
             require_whole("the number of members", count, 1)
 
     def fit(self, train: RankingData, valid: RankingData | None = None) -> CommitteeResult:
-        """Train the members and weigh them: by validation queries, or by folds without any.
+        """Train the members, and weight them by validation queries, or by folds if there are none.
 
-        With folds, each member trains on all folds but one, which stops it, and each query is judged by members that
-        have not seen it: no query is held back from all members.
+        With folds, each member trains on all folds but one, which stops it, and each query is scored by members that
+        have not seen it.
         """
         started = time.perf_counter()
         with each_warning_once():
@@ -179,19 +179,19 @@ class CommitteeTraining:
                     committee.train([*self.blocks()])
                 else:
                     self._spend(committee, self.time_budget, started)
-            except KeyboardInterrupt:  # the committee of those so far
+            except KeyboardInterrupt:  # return the committee of the members so far
                 if not committee.trained:
                     raise
             return committee.result()
 
     def parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_CommitteePart], RankingData]:
-        """Return the parts that members are trained on and stopped by, and the data that judges all members."""
+        """Return the parts on which members are trained and stopped, and the data that weights all members."""
         shared = replace(self.boosting, selection=self.measure)
         if valid is not None:
             data = BinnedData.of(train, {"valid": valid}, shared)
             return [_CommitteePart(data, np.arange(valid.n_documents))], data.valid["valid"]
         if train.n_queries < 2:
-            raise DataError("a committee needs two queries at least, or validation data: valid=…")
+            raise DataError("a committee needs at least two queries, or validation data: valid=…")
         n_folds = min(self.n_folds, train.n_queries)
         fold = folds_by_content(train, n_folds, self.boosting.sampling.seed)
         n_used = 1 if train.n_queries > MANY_QUERIES else n_folds
@@ -209,7 +209,7 @@ class CommitteeTraining:
         return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
 
     def with_features(self, parts: list[_CommitteePart], train: RankingData) -> CommitteeTraining:
-        """Return these settings with the share of features that suits the first objective best."""
+        """Return these settings with the best share of features for the first objective."""
         if not self.tries_all_features:
             return self
         first = self.member(_Block(0, 0))
@@ -218,14 +218,14 @@ class CommitteeTraining:
         return replace(self, boosting=with_feature_fraction(self.boosting, share))
 
     def _spend(self, committee: CommitteeRun, budget: float, started: float) -> None:
-        """Train while there is time: the first objective, then each other once, then again those that helped."""
+        """Train while there is time: the first objective, each of the others once, then those that helped again."""
         last = 0.0
         paying = list(range(len(self.members)))
         number = 0
         while paying:
             for kind in tuple(paying):
                 spent = time.perf_counter() - started
-                if committee.trained and spent + last > budget:  # the next takes as long as the last, most likely
+                if committee.trained and spent + last > budget:  # the next block likely takes as long as the last
                     return
                 committee.train([_Block(kind, number)])
                 last = time.perf_counter() - started - spent
@@ -234,7 +234,7 @@ class CommitteeTraining:
             number += 1
 
     def member(self, block: _Block) -> Boosting:
-        """Return the settings of the members of a block. Seeds depend on the objective, not on other objectives."""
+        """Return the settings of the members of a block, with a seed that does not depend on other objectives."""
         objective, boosting = self.members[block.kind][0], self.boosting
         names = [describe_or_name(one) for one, _ in self.members[: block.kind + 1]]
         key = seed_of("member", names[-1], names.count(names[-1]))
@@ -311,7 +311,7 @@ class CommitteeRun:
         return describe_or_name(self.settings.members[block.kind][0])
 
     def result(self) -> CommitteeResult:
-        """Weigh the objectives, and join all trees in one ensemble."""
+        """Weight the objectives, and join all trees in one ensemble."""
         blocks = sorted(self.trained, key=lambda block: (block.number, block.kind))
         kinds = sorted({block.kind for block in blocks})
         scores = [self.trained[block].scores for block in blocks]

@@ -29,10 +29,10 @@ class Evaluator:
     The training loop passes every tree to `add_tree` and gets means from `measure`.
 
     Attributes:
-        scores: of the documents of each validation set.
-        measures: those that pick the number of trees, then those that are only watched, by name.
-        bound: the measures on each validation set.
-        losses: the objective on each validation set, if its loss is watched.
+        scores: the scores of the documents of each validation set.
+        measures: the measures that pick the number of trees, then the watched ones, by name.
+        bound: the measures bound to each validation set.
+        losses: the objective bound to each validation set, if its loss is watched.
 
     """
 
@@ -61,7 +61,7 @@ class Evaluator:
                 bound.team = team
 
     def start_from_base_scores(self, scale: float, training_scores: Floats) -> dict[str, float]:
-        """Begin with base scores, which count as a round before the first; return their means."""
+        """Start from base scores, which count as a round before the first; return their means."""
         for name, valid in self.data.valid.items():
             assert valid.base_scores is not None
             self.scores[name][:] = scale * valid.base_scores
@@ -104,7 +104,7 @@ class Evaluator:
         return self.best_round.of(history, self.base_means)
 
     def is_patience_over(self, n_rounds: int, best_iteration: int | None) -> bool:
-        """Whether the best round is older than the patience."""
+        """Return whether the best round is older than the patience."""
         if self.patience is None or best_iteration is None:
             return False
         return n_rounds - 1 - best_iteration >= self.patience
@@ -129,7 +129,7 @@ class BestRound:
 
         Args:
             history: means of each round, by name. It only grows, except that an interrupted round is removed.
-            base_means: of the submodel, if there is one.
+            base_means: the means of the submodel, if there is one.
 
         """
         columns = [history[name] for name in self.names]
@@ -149,6 +149,6 @@ class BestRound:
         return best
 
     def _is_clear(self, mean: float, best: float) -> bool:
-        """Whether a mean is better than the best by more than `min_delta`, or the first that is not NaN."""
+        """Return whether a mean is better than the best by more than `min_delta`, or the first that is not NaN."""
         sign = -1.0 if isinstance(self.selection, Loss) else 1.0
         return sign * mean > sign * best + self.min_delta or (math.isnan(best) and not math.isnan(mean))

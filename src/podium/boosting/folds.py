@@ -29,20 +29,20 @@ from podium.measures.base import weights_in_means
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
-ROUNDS = 20  # between two looks at the mean over the folds
+ROUNDS = 20  # between two checks of the mean over the folds
 SHARES = 0.5, 1.0  # of the features: the first, unless the second is clearly better
-TRIED_ROUNDS = 100  # after which they are compared, at a learning rate of 0.05; at twice the rate half as many
+TRIED_ROUNDS = 100  # rounds before the comparison at a learning rate of 0.05; at twice the rate half as many
 CLEARLY = 2.5  # standard errors
-JUDGING_QUERIES = 600  # held-out queries whose mean is steady enough to choose the number of trees
+JUDGING_QUERIES = 600  # number of held-out queries that is enough to choose the number of trees
 
 
 @dataclass(frozen=True)
 class RoundsByFolds:
-    """The number of trees that cross-validation found best.
+    """The best number of trees by cross-validation.
 
     Attributes:
-        best_iteration: the best round, from 0, of the mean over all queries.
-        history: that mean after each round, by `folds/measure`.
+        best_iteration: the round, from 0, with the best mean over all queries.
+        history: this mean after each round, by `folds/measure`.
         feature_fraction: the share of features that the trees were grown on.
 
     Example:
@@ -65,11 +65,11 @@ def rounds_by_folds(
     """Find the best number of rounds by cross-validation, with one run per fold, all at the same time.
 
     The fold of a query depends only on its content and the seed of sampling. Patience applies to the mean of all runs,
-    which is less noisy than the curve of any fold. Folds are used until 600 queries are held out: with 3,000 queries in
-    5 folds, one is enough.
+    which is less noisy than the curve of any fold. Only as many folds are run as hold out 600 queries: with 3,000
+    queries in 5 folds, one is enough.
 
     Args:
-        settings: of the runs.
+        settings: the settings of the runs.
         data: the training data.
         n_folds: the number of folds.
         tries_all_features: whether to choose half of the features for each tree, or all if they are clearly better on
@@ -84,7 +84,7 @@ def rounds_by_folds(
 
     """
     if data.n_queries < 2:
-        raise DataError("cross-validation needs two queries at least: give valid=…, or patience=None for all trees")
+        raise DataError("cross-validation needs at least two queries: pass valid=…, or patience=None for all trees")
     n_folds = min(n_folds, data.n_queries)
     n_used = folds_needed(data.n_queries, n_folds)
     fold = folds_by_content(data, n_folds, settings.sampling.seed)
@@ -118,7 +118,7 @@ def rounds_by_folds(
 
 
 def folds_needed(n_queries: int, n_folds: int) -> int:
-    """Return how many folds hold enough queries to choose the number of rounds by."""
+    """Return the number of folds that hold enough queries to choose the number of rounds."""
     return min(n_folds, math.ceil(JUDGING_QUERIES * n_folds / n_queries))
 
 
@@ -170,13 +170,13 @@ def _values_of_queries(trainer: Trainer) -> Floats:
 
 
 def _weight_of_queries(data: RankingData) -> float:
-    """Return what the queries of a fold weigh in the mean over all folds."""
+    """Return the weight of a fold's queries in the mean over all folds."""
     weights = weights_in_means(data)
     return float(data.n_queries) if weights is None else math.fsum(weights)
 
 
 def _is_clear(gains: Floats, weights: Floats | None = None) -> bool:
-    """Whether the mean of gains is above 0 by `CLEARLY` standard errors, in any order of the gains."""
+    """Return whether the mean of gains is above 0 by `CLEARLY` standard errors, in any order of the gains."""
     is_known = ~np.isnan(gains)
     known = with_weights(gains[is_known], None if weights is None else weights[is_known])
     if len(known) < 2:
@@ -187,7 +187,7 @@ def _is_clear(gains: Floats, weights: Floats | None = None) -> bool:
 
 
 def _run_to(trainers: list[Trainer], n_rounds: int) -> None:
-    """Continue all runs to a number of rounds, as many at a time as there are threads for."""
+    """Continue all runs to a number of rounds, as many at a time as there are threads."""
     jobs = [_rounds(trainer, n_rounds) for trainer in trainers]
     n_at_once = max(1, thread_count(None) // trainers[0].team.n_threads)
     with closing(run_jobs(iter(jobs), len(jobs), n_at_once)) as ended:

@@ -33,22 +33,22 @@ from podium.objectives.pointwise import Points
 from podium.trees import Grower, GrownTree, GrowthParameters, Tree
 from podium.trees.quantization import BoundedGradients, quantize
 
-SMALL_CHANGE = 0.002  # a cycle over the trees that lowers the error by no larger share is the last
-LEAVES_PER_SHARE, MOST_LEAVES = 8, 4096  # limits of memory; the paper's trees had about 2.5/α leaves
+SMALL_CHANGE = 0.002  # stop after a cycle over the trees that lowers the error by at most this share
+LEAVES_PER_SHARE, MOST_LEAVES = 8, 4096  # these limit memory; the paper's trees had about 2.5/α leaves
 
 
 @dataclass(frozen=True)
 class Grove:
     """A sum of trees."""
 
-    trees: list[tuple[GrownTree, Floats]]  # and the values of their leaves
+    trees: list[tuple[GrownTree, Floats]]  # with the values of their leaves
     predictions: Floats  # of each tree (row) for each training document
     scores: Floats  # the sum of the trees for each training document
     error_out_of_bag: float  # on the documents that the trees did not see
 
 
 class Bootstrap:
-    """Documents drawn with replacement, as many as there are, by content and purpose."""
+    """Bootstrap samples of documents, drawn by content and purpose."""
 
     def __init__(self, data: RankingData, rows: Ints) -> None:
         self.n_documents = data.n_documents
@@ -63,16 +63,16 @@ class Bootstrap:
 
 
 class Backfitting:
-    """Fits groves to the labels of some data, by least squares.
+    """Fits groves to the labels of data, by least squares.
 
     Args:
-        data: binned.
-        alpha: the smallest share of documents that a node may have and be split.
+        data: the binned data.
+        alpha: the smallest share of documents in a node that may be split.
         min_documents_in_leaf: see `GrowthParameters`.
-        team: threads.
+        team: the threads.
 
     Attributes:
-        labels, weights: of each document; those without a label weigh 0.
+        labels, weights: of each document; documents without a label have weight 0.
 
     """
 
@@ -85,14 +85,14 @@ class Backfitting:
         self.grower, self.words = Grower(data.binned, growth, team), np.empty(data.train.n_documents, np.int64)
 
     def converge(self, predictions: Floats, alpha: float, times: Ints) -> Grove:
-        """Fit the trees of a grove in turn, until a cycle lowers the error on the sample no more (algorithm 1).
+        """Fit the trees of a grove in turn, until a cycle no longer lowers the error on the sample (algorithm 1).
 
-        The last tree comes first in a cycle: it may be a new one.
+        The last tree, which may be new, comes first in a cycle.
 
         Args:
-            predictions: of the trees that it starts from, a row for each; 0 for new trees.
+            predictions: the predictions of the initial trees, a row for each; 0 for new trees.
             alpha: a node with a smaller share of the sample's documents is a leaf.
-            times: how often each document is in the sample.
+            times: the number of times that each document is in the sample.
 
         """
         rows = np.flatnonzero(times * self.weights).astype(np.int32)
@@ -121,7 +121,7 @@ class Backfitting:
         return grown, Newton(l2=0.0).leaf_values(grown, residuals, self.team)
 
     def error(self, scores: Floats, times: Ints | Bools) -> float:
-        """Return the root mean square error, each document counted `times`; 0 without documents."""
+        """Return the root mean square error, with each document counted `times`; 0 without documents."""
         weights = self.weights * times
         n = total(weights)
         return math.sqrt(total(weights * (self.labels - scores) ** 2) / n) if n > 0 else 0.0
@@ -160,8 +160,8 @@ class GrovesResult:
         ensemble: all trees of the chosen groves, their leaves divided by the number of groves.
         grid: α and the number of trees of all groves that were tried.
         history: the error or measure of each: `oob/rmse`, or on validation data by `set/measure`.
-        best_iteration: which was chosen.
-        n_groves: how many were averaged; fewer than asked for if Ctrl-C ended it.
+        best_iteration: the index of the chosen entry.
+        n_groves: the number of averaged groves; fewer than requested if Ctrl-C ended training.
 
     Example:
         >>> import podium
@@ -186,8 +186,8 @@ class GrovesTraining:
     Args:
         categorical: numbers of the categorical features.
         selection: the measure, or graded measures, that picks α and the number of trees with validation data.
-        seed: of the bootstrap samples.
-        watched: measures that the history records in addition to those of the selection.
+        seed: the seed of the bootstrap samples.
+        watched: measures to record in the history in addition to those of the selection.
 
     Example:
         >>> import podium
@@ -212,7 +212,7 @@ class GrovesTraining:
     verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
-        """Train. The first validation set picks α and the number of trees; without one, documents out of bag do."""
+        """Train; the first validation set picks α and the number of trees, or else out-of-bag documents do."""
         documents, boosting = train.with_weight(), self._boosting()
         data = BinnedData.of(documents, valid or {}, boosting)
         with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
@@ -246,7 +246,7 @@ class _GrovesRun:
         self.scores_out_of_bag, self.n_out_of_bag = np.zeros((len(self.grid), n)), np.zeros((len(self.grid), n), int)
 
     def grow(self) -> None:
-        """Grow all groves; Ctrl-C keeps those so far."""
+        """Grow all groves; on Ctrl-C, keep the groves so far."""
         n_groves, verbose, n_cells = self.settings.n_groves, self.settings.verbose, len(self.grid)
         with (
             progress("growing groves", n_groves * n_cells, verbose=verbose, unit="groves", steps=n_cells) as advance,
@@ -269,9 +269,9 @@ class _GrovesRun:
                 warn(f"interrupted: the {kept} groves so far are kept", stacklevel=4)
 
     def _best_attempt(self, cell: int, times: Ints, predictions: dict[int, Floats]) -> Grove:
-        """Grow a grove from the one with smaller trees, or from the one with fewer, as the training says (algorithm 3).
+        """Grow a grove from one with smaller trees or one with fewer, depending on the settings (algorithm 3).
 
-        If both are equally good, the one from smaller trees is taken.
+        If both are equally good, use the grove from smaller trees.
         """
         (alpha, size), training, n = self.grid[cell], self.settings.training, len(times)
         starts: dict[bool, Floats] = {}  # by whether trees are added
@@ -327,7 +327,7 @@ class _GrovesRun:
         return history, best
 
     def _errors_out_of_bag(self) -> tuple[dict[str, list[float]], int]:
-        """Return the error of every grid cell on documents out of bag, and the best cell."""
+        """Return the error of every grid cell on out-of-bag documents, and the best cell."""
         errors = []
         for scores, times in zip(self.scores_out_of_bag, self.n_out_of_bag, strict=True):
             errors.append(self.fitting.error(scores / np.maximum(times, 1), times > 0))

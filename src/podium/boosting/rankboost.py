@@ -18,7 +18,7 @@ from podium.trees.quantization import BoundedGradients
 
 SMOOTHING = 1e-6  # keeps the weight of a weak ranker without a wrong pair finite (Schapire and Singer 1999, §4.2)
 # A split raises G_l²/(H_l + l2) + G_r²/(H_r + l2). All gradients sum to 0, so G_r = −G_l, and with an l2 that is far
-# larger than H the best split has the largest |G_r| = |r| Z: the weak ranker that RankBoost looks for.
+# larger than H the best split has the largest |G_r| = |r| Z, and is RankBoost's weak ranker.
 STUMPS = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=2.0**40)
 
 
@@ -56,5 +56,5 @@ class RankBoostStep(Step):
         sums, twice = grown.sums(gradients, team)
         if len(sums) != 2:
             return np.zeros(len(sums))
-        r = min(max(float(sums[1]) / (math.fsum(twice) / 2), -1.0), 1.0)  # but for rounding
+        r = min(max(float(sums[1]) / (math.fsum(twice) / 2), -1.0), 1.0)  # undoes rounding
         return np.array([0.0, 0.5 * math.log((1.0 + r + SMOOTHING) / (1.0 - r + SMOOTHING))])

@@ -28,12 +28,12 @@ from podium.trees.quantization import BoundedGradients
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
-TREES_AT_ONCE = 64  # whose leaves are found for all documents at a time
-OF_TRAINING = ("history", "best_iteration", "submodel_means")  # what a model knows of its training data
+TREES_AT_ONCE = 64  # number of trees to traverse for all documents at a time
+OF_TRAINING = ("history", "best_iteration", "submodel_means")  # information on the training data in a model
 
 
 def refit_trees(settings: Boosting, trees: Ensemble, data: RankingData, decay_rate: float) -> TrainingResult:
-    """Give each leaf the value decay_rate × old + (1 − decay_rate) × new (`Boosting.refit`)."""
+    """Set each leaf to decay_rate × old + (1 − decay_rate) × new (`Boosting.refit`)."""
     require_number("decay_rate", decay_rate, least=0, most=1)
     if isinstance(settings.step, LineSearch):
         raise DataError("refit computes leaf values by Newton's or the gradient step, not by a line search")
@@ -45,14 +45,14 @@ def refit_trees(settings: Boosting, trees: Ensemble, data: RankingData, decay_ra
 
 
 class _Refit:
-    """Trees that get new leaf values one after the other, each at the scores of the refitted ones before it."""
+    """A refit in progress: each tree gets new leaf values at the scores of the refitted trees before it."""
 
     def __init__(self, settings: Boosting, trees: Ensemble, data: RankingData, decay_rate: float, team: Team) -> None:
         self.base_scores = None
         if settings.submodel is not None:
             scores, scale = settings.submodel(data), settings.submodel_scale
             if isinstance(scale, str):
-                raise DataError("refit needs the number that training multiplied the submodel by: submodel_scale=…")
+                raise DataError("refit needs the factor of the submodel in training: submodel_scale=…")
             data, self.base_scores = data.with_base_scores(scores), BaseScores(scores, float(scale), {})
         self.settings, self.trees, self.data, self.decay_rate, self.team = settings, trees, data, decay_rate, team
         measures = trees.info.get("measures", ())
@@ -92,7 +92,7 @@ class _Refit:
             yield from ((part.tree(k), leaves[:, k]) for k in range(part.n_trees))
 
     def _compute_gradients(self, iteration: int) -> None:
-        """Fill gradients and hessians as training does, F_0 being in the scores from the first tree on."""
+        """Fill gradients and hessians as in training, with F_0 in the scores from the first tree on."""
         state = self.state
         scores = state.scores if iteration or state.initial_score == 0 else state.scores + state.initial_score
         state.objective.fill(scores, iteration, state.gradients, state.hessians)
@@ -124,18 +124,18 @@ def _with_documents(tree: Tree, leaf_of_row: Int32s) -> GrownTree:
 
 
 def _fixed_like(objective: Objective, measures: Sequence[str]) -> Objective:
-    """Return an objective whose measures take from data what those of the model did, such as the highest label."""
+    """Return an objective whose measures have the same facts about data as the model's, such as the highest label."""
     return objective._with_parts(
         lambda part: part.fixed_like(measures) if isinstance(part, Measure) else _fixed_like(part, measures)
     )
 
 
 def _output_weights(trees: Ensemble, n_outputs: int) -> list[float]:
-    """Return what the leaf values of each output were multiplied by when the model was made."""
+    """Return the factor of the leaf values of each output in the model."""
     weights = trees.info.get("output_weights", [1.0])
     if trees.trees_per_round != n_outputs or len(weights) != n_outputs:
         raise DataError(
-            "refit takes models with one score for each document, or an average of such that this version of Podium "
-            "has trained: train this one again"
+            "refit takes models with one score for each document, or an average of such models that this version of "
+            "Podium has trained: train this one again"
         )
     return [float(weight) for weight in weights]

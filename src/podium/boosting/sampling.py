@@ -1,4 +1,4 @@
-"""Which documents, queries and features a tree sees: decided by content, seed and round, never by position."""
+"""Sampling of documents, queries and features for each tree, by content, seed and round, never by position."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from podium.core.random import seed_of, uniform
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
 
-MANY = 720_000  # documents from which the share of those on which splits are searched falls
+N_WITH_FULL_SHARE = 720_000  # number of documents above which splits are searched on a smaller share
 
 
 @settings
 class Sampling:
-    """Shares of documents, of whole queries and of features that each tree is grown on.
+    """The shares of documents, of whole queries and of features that each tree sees.
 
-    Gradients always come from all documents; the tree and its leaf values from the sample. Adaptation to a new domain
-    found 70% of the documents crucial ([W] 5.5). Within the sample, splits are searched on the `split_fraction`:
-    documents with large gradients or hessians, and some that stand for the others
-    (`podium.trees.gradient_sampling.GradientSampler`); None stands for 150,000 documents, but for 30% to 50% of them,
-    and for less where there are more than 720,000: how many a split needs grows more slowly than the data.
+    Gradients always come from all documents, the tree and its leaf values from the sample. In an experiment with
+    adaptation to a new domain, a share of 70% of the documents was crucial ([W] 5.5). Within the sample, Podium
+    searches splits on a share of `split_fraction`: documents with large gradients or hessians, and some of the others
+    (`podium.trees.gradient_sampling.GradientSampler`). By default that is 150,000 documents, but at least 30% and at
+    most 50% of them. Above 720,000 documents the lower limit falls, because the number of documents that a split needs
+    grows more slowly than the data.
 
     Example:
         >>> import podium
@@ -48,25 +49,25 @@ class Sampling:
         return self.document_fraction == 1 and self.query_fraction == 1
 
     def split_fraction_of(self, n_documents: int) -> float:
-        """The share on which splits are searched; by default 150,000 documents, but between 30% and half of them.
+        """Return the share on which to search splits; by default 150,000 documents, but between 30% and 50% of them.
 
-        From `MANY` documents on, the number that is searched grows with the root of their number.
+        Above `N_WITH_FULL_SHARE` documents, the number to search grows with the square root of their number.
         """
         if self.split_fraction is not None:
             return self.split_fraction
         n = max(n_documents, 1)
-        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(MANY / n))), 0.5)
+        return min(max(150_000 / n, 0.3 * min(1.0, math.sqrt(N_WITH_FULL_SHARE / n))), 0.5)
 
     def split_seed(self, tree: int) -> np.uint64:
-        """The seed of the gradient-based sampling of a tree."""
+        """Return the seed of the gradient-based sampling of a tree."""
         return _seed_of_tree(self.seed, tree, "splits")
 
     def node_seed(self, tree: int) -> np.uint64:
-        """The seed of the features that each node of a tree may split on."""
+        """Return the seed that selects the features for each node of a tree."""
         return _seed_of_tree(self.seed, tree, "nodes")
 
     def features(self, iteration: int, n_features: int) -> Ints | None:
-        """The features of the sample of a round, or None for all."""
+        """Return the sampled features of a round, or None for all."""
         if self.feature_fraction == 1:
             return None
         numbers = np.arange(n_features, dtype=np.uint64)
@@ -76,12 +77,12 @@ class Sampling:
 
 @lru_cache(1 << 14)
 def _seed_of_tree(seed: int, tree: int, purpose: str) -> np.uint64:
-    """Kept, for fits of one seed that run beside each other."""
+    """Return a seed from the cache, which concurrent fits with the same seed share."""
     return seed_of(f"{seed}/{tree}/{purpose}")
 
 
 class BoundSampling:
-    """Sampling on some data."""
+    """Sampling bound to data."""
 
     def __init__(self, sampling: Sampling, data: RankingData) -> None:
         self.sampling, self.data, self.random = sampling, data, ContentRandom(data)
@@ -92,7 +93,7 @@ class BoundSampling:
         return self.sampling.split_fraction_of(len(self.data))
 
     def rows(self, iteration: int) -> Int32s | None:
-        """The rows of the sample, or None for all."""
+        """Return the sampled rows of a round, or None for all."""
         s, random = self.sampling, self.random
         if s.takes_all_documents:
             return None

@@ -32,15 +32,16 @@ class Boosting:
     """The settings of a training run.
 
     Args:
-        objective: gives λ and w.
-        step: gives leaf values.
-        growth: how each tree is grown.
-        sampling: what each tree sees.
+        objective: the training objective, which computes λ and w.
+        step: computes leaf values.
+        growth: the parameters of tree growth.
+        sampling: the shares of documents, queries and features that each tree sees.
         categorical: numbers of the categorical features.
-        selection: the measure, or graded measures, that picks the number of trees where there is validation data.
-        submodel: gives the scores that training starts from, for any data ([W] §3: LambdaSMART); 0 or F_0 without.
-        watched: measures that stand in the history beside those of the selection.
-        watches_loss: whether the history has the loss of the objective, on the training data and on validation data.
+        selection: the measure, or graded measures, that picks the number of trees if there is validation data.
+        submodel: returns the scores that training starts from, for any data ([W] §3: LambdaSMART); by default training
+            starts from 0 or F_0.
+        watched: measures to record in the history in addition to those of the selection.
+        watches_loss: whether to record the loss of the objective on training and validation data.
 
     Example:
         >>> import podium
@@ -73,7 +74,7 @@ class Boosting:
         require_scale(self.submodel_scale)
         self.step.check(self.objective)
         if self.min_delta and isinstance(as_selection(self.selection), Graded):
-            raise DataError(f"min_delta is for one measure; {self.selection} has tolerances: give those instead")
+            raise DataError(f"min_delta is for one measure; {self.selection} has tolerances: set those instead")
 
     def rate(self, iteration: int) -> float:
         """Return the learning rate of a round, counted from 0."""
@@ -88,16 +89,16 @@ class Boosting:
         data: BinnedData | None = None,
         bins: SharedBins | None = None,
     ) -> TrainingResult:
-        """Train. The first validation set decides when to stop and which tree is the last.
+        """Train; the first validation set decides when to stop, and which tree is the last.
 
-        Observers hear of each round; numbers that they return stand in the history. With a checkpoint, the run goes on
-        where an earlier one was stopped. Runs on the same data may share it binned (`data`); runs that differ in what
-        they need of it share what is alike (`bins`).
+        Observers are called after each round; the numbers that they return are added to the history. With a checkpoint,
+        the run resumes where an earlier one stopped. Runs on the same data may share its bins: all of them (`data`), or
+        those that are equal despite different settings (`bins`).
         """
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train
             data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
-        # `at_most_threads` is also for what knows nothing of the run, such as measures.
+        # `at_most_threads` also limits code without a parameter, such as measures.
         with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
             return run_training(Trainer(self, data, team), observers, checkpoint)
 

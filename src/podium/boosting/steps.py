@@ -1,4 +1,4 @@
-"""Steps: what a leaf adds to the scores of its documents, and the line search that may follow a tree."""
+"""Steps, which compute leaf values, and the line search that may follow a tree."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from podium.trees import GrownTree
 from podium.trees.growth_types import LeafRule
 from podium.trees.quantization import BoundedGradients, shrunk
 
-MAX_UNITS = 1000.0  # of an objective's scores: e^1000 is beyond floating point, so no pair needs to go further
+MAX_UNITS = 1000.0  # of an objective's scores: e^1000 overflows, so no pair needs a larger difference
 
 
 class Step(ABC):
-    """What a leaf adds to the scores of its documents.
+    """The rule for leaf values, which are added to the scores of the leaf's documents.
 
     Attributes:
         uses_hessians: whether w matters; if not, splits are those of least squares.
@@ -53,17 +53,17 @@ class Step(ABC):
         """Raise if this step cannot take an objective."""
 
     def bind(self, objective: Objective) -> Step:
-        """Return the step that gives leaf values for an objective; itself by default."""
+        """Return the step that computes leaf values for an objective, by default this step."""
         return self
 
     def bind_search(
         self, objective: Objective, train: RankingData, valid: Mapping[str, RankingData], n_threads: int | None
     ) -> BoundLineSearch | None:
-        """Return the line search that follows each tree; None by default."""
+        """Return the line search that follows each tree, by default None."""
         return None
 
     def prepare(self, data: RankingData, gradients: Floats, hessians: Floats) -> None:  # noqa: B027
-        """Change gradients and hessians, in place, before trees are grown on them; nothing by default."""
+        """Modify gradients and hessians in place before trees are grown; by default do nothing."""
 
     def leaf_rule(self, learning_rate: float) -> LeafRule | None:
         """Return the rule by which growth itself computes leaf values, or None if it cannot."""
@@ -73,7 +73,7 @@ class Step(ABC):
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """Return a value for each leaf, before monotone constraints, limits and the learning rate.
 
-        `gradients` are λ and w of all rows, as `prepare` left them.
+        `gradients` are λ and w of all rows, after `prepare`.
         """
 
     def scale(self, values: Floats, learning_rate: float) -> Floats:
@@ -85,8 +85,8 @@ class Step(ABC):
 class Newton(Step):
     """γ = Σλ / (Σw + l2) over the leaf's documents, 0 where the hessian is 0 ([B] §7, eq. 20 of [D]).
 
-    `l1` first moves Σλ towards 0, to 0 at most, as LightGBM and XGBoost do. When badly mis-ranked pairs dominate, w
-    vanishes and λ does not, so `max_delta_step` limits γ.
+    `l1` first moves Σλ towards 0, but not beyond, as in LightGBM and XGBoost. When badly mis-ranked pairs dominate, w
+    vanishes but λ does not, so `max_delta_step` limits γ.
 
     Examples:
         >>> import podium
@@ -185,24 +185,24 @@ Lines = Callable[[Floats, Floats | None], Line]
 
 @dataclass(frozen=True)
 class LineSearch(Step):
-    """One weight for each tree, the exact best of all for a measure ([W] §4, 5.6): F += α t.
+    """One weight for each tree, the exact optimum for a measure ([W] §4, 5.6): F += α t.
 
-    t are the tree's outputs, times the learning rate v; α is where the mean of the measure for s + α t is highest,
-    found by visiting every α at which two documents of a query change places. Outputs are the means of λ in the leaves.
-    These have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3): α = 1 means
-    the same for them as for Newton's values. (Objectives without a positive hessian have no such step: their
-    outputs stay as they are.)
+    t are the tree's outputs times the learning rate v, and α maximizes the mean of the measure for s + α t. The search
+    visits every α at which two documents of a query change places. Outputs are the means of λ in the leaves. Means of λ
+    have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3): then α = 1 means
+    the same as for Newton's values. (Objectives without a positive hessian have no such step, so their outputs are not
+    scaled.)
 
     Args:
         measure: any measure with swap deltas.
-        bounds: α between these; [W] had .1 and 5.
+        bounds: the smallest and largest α; .1 and 5 in [W].
         ties: see `podium.combine`.
-        on: `"train"`, or `"valid"` for the first validation set, as [W] did on web data, against over-fitting.
-        values: the step that gives the outputs; `Newton(l2=0.0)` for Newton's values.
-        shrink: `"tree"`: v is a part of t, α is found for this t and not shrunk again, F += α v t ([W] 5.6). `"alpha"`:
-            α is found for the whole outputs and then shrunk, F += v α t ([W] §4); the next α is fitted to the shrunken
-            scores and shrunk again, which is slow for small v.
-        max_delta_step: the largest output of a leaf that its Newton step may give, as in `Newton`.
+        on: `"train"`, or `"valid"` for the first validation set, which [W] used on web data against over-fitting.
+        values: the step that computes the outputs; `Newton(l2=0.0)` for Newton's values.
+        shrink: with `"tree"`, t includes v, and α is not shrunk again: F += α v t ([W] 5.6). With `"alpha"`, α is found
+            for the unshrunk outputs and then shrunk: F += v α t ([W] §4). The next α is fitted to the shrunk scores and
+            shrunk again, which is slow for small v.
+        max_delta_step: the largest output of a leaf after its Newton step, as in `Newton`.
 
     Examples:
         >>> import podium
@@ -227,7 +227,7 @@ class LineSearch(Step):
         object.__setattr__(self, "measure", as_measure(self.measure))
         object.__setattr__(self, "bounds", numbers_of("bounds", self.bounds))
         if len(self.bounds) != 2 or not 0 <= self.bounds[0] < self.bounds[1]:
-            raise DataError(f"bounds must be two numbers from 0 on, the lower one first, not {self.bounds}")
+            raise DataError(f"bounds must be two non-negative numbers, the lower one first, not {self.bounds}")
         if self.on not in ("train", "valid"):
             raise DataError(f"on must be 'train' or 'valid', not {self.on!r}")
         if self.shrink not in ("tree", "alpha"):
@@ -236,21 +236,21 @@ class LineSearch(Step):
 
     @property
     def uses_hessians(self) -> bool:  # type: ignore[override]
-        """Whether the step that gives the outputs uses them."""
+        """Whether the step that computes the outputs uses hessians."""
         return self.values.uses_hessians
 
     def check(self, objective: Objective) -> None:
-        """Raise if the step that gives the outputs cannot take an objective."""
+        """Raise if the step that computes the outputs does not support an objective."""
         self.values.check(objective)
 
     def bind(self, objective: Objective) -> Step:
-        """Return the step that gives the outputs."""
+        """Return the step that computes the outputs."""
         return self.values.bind(objective)
 
     def bind_search(
         self, objective: Objective, train: RankingData, valid: Mapping[str, RankingData], n_threads: int | None
     ) -> BoundLineSearch:
-        """Return the search on the data that is searched."""
+        """Return the search on the training or validation data."""
         if self.on == "valid" and not valid:
             raise DataError("LineSearch(on='valid') needs validation data")
         data = train if self.on == "train" else next(iter(valid.values()))
@@ -271,10 +271,11 @@ class LineSearch(Step):
 
 @dataclass(frozen=True)
 class LeafLineSearch(LineSearch):
-    """A weight for each leaf, one after the other: what [W] §4 leaves to future work.
+    """A weight for each leaf, which [W] §4 leaves to future work.
 
-    Starts with the leaf of the largest output; each weight is the exact best while all others are fixed. The measure on
-    the searched data never falls from leaf to leaf. Means of λ are counted in units of each leaf's Newton step.
+    The search goes from leaf to leaf, starting with the largest output, and finds the exact best weight while all
+    others are fixed, so the measure on the searched data never falls. Means of λ are in units of each leaf's Newton
+    step.
 
     Examples:
         >>> import podium
@@ -290,8 +291,8 @@ class BoundLineSearch:
 
     Attributes:
         settings: the settings.
-        in_newton_steps: whether outputs are counted in units of Newton's step, for which the search needs the gradients
-            and hessians of the objective itself.
+        in_newton_steps: whether outputs are in units of Newton's step, for which the search needs the objective's
+            gradients and hessians.
         sweep: the measure along a line; None if the documents are on other machines.
 
     """
@@ -301,7 +302,7 @@ class BoundLineSearch:
         self.by_leaf = isinstance(settings, LeafLineSearch)
 
     def lines(self, scores: Floats, leaf_of_rows: Ints) -> Lines:
-        """Return a function that gives lines for documents of these scores, without the tree, in these leaves."""
+        """Return a function that creates lines for documents with their scores before the tree, and their leaves."""
         sweep = self.sweep
         assert sweep is not None
         return lambda slopes, added: sweep.line(
@@ -316,10 +317,10 @@ class BoundLineSearch:
 
         Args:
             grown: the tree.
-            values: of its leaves, before the learning rate.
+            values: the values of its leaves, before the learning rate.
             learning_rate: v.
-            newton_sums: Σλ and Σw of each leaf as the objective gave them, if `in_newton_steps`.
-            lines: the measure along the slope of each leaf, with what is added to the scores of each.
+            newton_sums: Σλ and Σw of each leaf from the objective, if `in_newton_steps`.
+            lines: returns the measure along a line, from the slope of each leaf and a value to add to its scores.
 
         """
         before, after = (learning_rate, 1.0) if self.settings.shrink == "tree" else (1.0, learning_rate)
@@ -331,7 +332,7 @@ class BoundLineSearch:
             alpha = self._best_weight(lines(unit * outputs, None))
             return after * (alpha * (unit * outputs)), alpha
         weighted = self._leaf_by_leaf(units * outputs, lines)
-        # A weight for each leaf may break the order that monotone constraints ask for.
+        # A weight for each leaf may break the order that monotone constraints require.
         return after * grown.within_bounds(weighted, before * unit), 1.0
 
     def _best_weight(self, line: Line) -> float:
@@ -342,7 +343,7 @@ class BoundLineSearch:
         weighted, leaves = outputs.copy(), np.arange(len(outputs))
         for leaf in np.argsort(-np.abs(outputs), kind="stable"):
             slopes = np.where(leaves == leaf, outputs, 0.0)
-            others = np.where(leaves == leaf, 0.0, weighted)  # this leaf at 0, all others as they are
+            others = np.where(leaves == leaf, 0.0, weighted)  # this leaf at 0, all others unchanged
             weighted[leaf] = self._best_weight(lines(slopes, others)) * outputs[leaf]
         return weighted
 
@@ -371,8 +372,8 @@ def as_step(
 
     Args:
         step: a `Step`, or `"newton"`, `"gradient"`, `"line-search"`.
-        l1, l2, max_delta_step: of Newton's step.
-        measure: of a line search.
+        l1, l2, max_delta_step: parameters of Newton's step.
+        measure: the measure of a line search.
 
     Examples:
         >>> from podium.boosting import as_step

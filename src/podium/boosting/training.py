@@ -1,8 +1,8 @@
 """Gradient boosting, round by round.
 
-Each round runs independent parts: the objective computes gradients, the `TreeBuilder` a tree with leaf values, a line
-search its weight, the `Evaluator` measures the validation data, and the `Checkpointer` writes the trees so far. The
-loop here passes the `TrainingState` from part to part.
+Each round runs independent parts: the objective computes gradients, the `TreeBuilder` builds a tree with leaf values, a
+line search finds its weight, the `Evaluator` measures the validation data, and the `Checkpointer` writes the trees so
+far. The loop passes the `TrainingState` from part to part.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
-# Settings that do not change trees, so that a run may continue with others. The submodel counts by its scores.
+# Settings that do not change trees and may differ when a run resumes. The submodel counts by its scores.
 NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")
 
 
@@ -88,7 +88,7 @@ class Trainer:
         search: the line search that follows each tree, if there is one.
         state: trees, scores and history so far.
         evaluator: measures the validation data.
-        base_scores: of the submodel, if there is one.
+        base_scores: the scores of the submodel, if there is one.
 
     """
 
@@ -118,7 +118,7 @@ class Trainer:
         return BaseScores(scores, scale, means)
 
     def is_done(self) -> bool:
-        """Whether there are enough trees, patience is over, or nothing is left to learn."""
+        """Return whether there are enough trees, patience is over, or nothing is left to learn."""
         state = self.state
         is_over = self.evaluator.is_patience_over(state.n_rounds, state.best_iteration)
         return state.n_rounds >= self.settings.n_trees or is_over or state.is_exhausted
@@ -132,7 +132,7 @@ class Trainer:
             self._add_tree(output, sample, original, state.initial_score if iteration == 0 else 0.0)
         state.is_exhausted = self._is_exhausted()
         if not any(state.last_weights):
-            warn(f"tree {iteration} has the weight 0, and so would have all after it")
+            warn(f"tree {iteration} has weight 0, and all later trees would as well")
             state.is_exhausted = True
         state.note_objective()
         means = self.evaluator.measure() | self.evaluator.measure_loss(state.scores, iteration)
@@ -165,7 +165,7 @@ class Trainer:
         scores = state.scores if iteration or state.initial_score == 0 else state.scores + state.initial_score
         state.objective.fill(scores, iteration, state.gradients, state.hessians)
         original = None
-        if self.search is not None and self.search.in_newton_steps:  # the step writes over them
+        if self.search is not None and self.search.in_newton_steps:  # the step overwrites them
             original = state.gradients.copy(), state.hessians.copy()
         self.builder.step.prepare(self.data.train, state.gradients, state.hessians)
         return original
@@ -173,7 +173,7 @@ class Trainer:
     def _add_tree(
         self, output: int, sample: Sample, original: tuple[Floats, Floats] | None, initial_score: float
     ) -> None:
-        """Build one tree, weigh it, and add it to the scores of its output."""
+        """Build one tree, find its weight, and add it to the scores of its output."""
         state, builder = self.state, self.builder
         gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
         scores, weights, number = of_output(state.scores, output), state.objective.document_weights, len(state.trees)
@@ -195,14 +195,14 @@ class Trainer:
         state.trees.append(grown.with_values(values))
 
     def _leaf_rule(self) -> LeafRule | None:
-        """Return the rule that lets growth itself set leaf values and add them to scores; None if it cannot."""
+        """Return the rule by which tree growth sets leaf values and adds them to scores, or None if it cannot."""
         if self.search is not None or self.settings.growth.monotone is not None:
             return None
         return self.builder.step.leaf_rule(self._rate)
 
     @property
     def _rate(self) -> float:
-        """The learning rate of the round in progress."""
+        """Return the learning rate of the current round."""
         return self.settings.rate(self.state.n_rounds)
 
     def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
@@ -219,7 +219,7 @@ class Trainer:
         return self.search.search(grown, values, rate, sums, lines)
 
     def _is_exhausted(self) -> bool:
-        """Whether all trees of the last round have one leaf although they saw all documents and features."""
+        """Return whether the trees of the last round have one leaf although they saw all documents and features."""
         state, sampling, growth = self.state, self.settings.sampling, self.settings.growth
         if not state.trees or any(tree.n_leaves > 1 for tree in state.last_trees):
             return False
@@ -233,7 +233,7 @@ class Trainer:
         return Checkpointer(checkpoint, self._fingerprint())
 
     def _fingerprint(self) -> str:
-        """A hash of what the run depends on."""
+        """Return a hash of everything that the run depends on."""
         return fingerprint(self.settings, NOT_IN_FINGERPRINT, self.data.train, self.data.valid)
 
     def resume(self, earlier: Ensemble | None) -> None:
@@ -267,7 +267,7 @@ class Trainer:
         self.state.best_iteration = self.evaluator.best_iteration(self.state.history)
 
     def ensemble(self) -> Ensemble:
-        """Return every tree so far, with all that a checkpoint needs to continue."""
+        """Return all trees so far, with the information to resume from a checkpoint."""
         state = self.state
         observations = state.observations.columns(state.n_finished)
         return self._all_trees().with_info(states=state.objective_states, observations=observations)

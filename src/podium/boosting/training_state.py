@@ -1,4 +1,4 @@
-"""What a training run holds: its state, what observers see after each round, and its result."""
+"""The state of a training run, the rounds that observers see, and the result."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ class Round:
     """A round as observers see it: one tree for each output of the objective.
 
     Attributes:
-        iteration: from 0.
+        iteration: the number of the round, from 0.
         trees: one for each output of the objective, with their final leaf values.
-        scores: of the training documents, with these trees; a row per output if there are several.
+        scores: the scores of the training documents, including these trees; a row per output if there are several.
         gradients, hessians: λ and w that the trees were grown on, in the same shape.
-        weights: of the trees, from a line search; 1 without one.
-        means: of each measure on each validation set, by `set/measure`.
+        weights: the weights of the trees from a line search; 1 without one.
+        means: the mean of each measure on each validation set, by `set/measure`.
         best_iteration: the best round so far, with validation data; −1 if the submodel alone is best.
         data: the training documents.
-        objective: what is trained on.
-        document_scores: the number that each training document is ranked by: its score, or what the objective derives
-            from several.
+        objective: the training objective.
+        document_scores: the score that ranks each training document, which the objective derives from several outputs.
 
     If an observer returns a mapping from names to numbers, `history_` records them with the means. An observer whose
     attribute `needs_arrays` is False gets arrays that the next round overwrites; all others get copies.
@@ -67,13 +66,13 @@ class TrainingResult:
     """The result of a training run (`Boosting.fit`).
 
     Attributes:
-        ensemble: the trees, cut after the best round; of several outputs in turn.
-        history: what was measured after each round, and what observers returned.
-        best_iteration: the best of them, with validation data; −1 if the submodel alone is best.
-        objective: after training, with the parameters that it learnt itself.
-        base_scores: where training began, if it began with a submodel.
-        n_splits: of all trees that were grown and whose leaves differ; without any, all documents got the same score.
-        interrupted: whether Ctrl-C ended it.
+        ensemble: the trees up to the best round; those of several outputs alternate.
+        history: the means after each round, and the numbers that observers returned.
+        best_iteration: the best round, with validation data; −1 if the submodel alone is best.
+        objective: the objective after training, with the parameters that it has learnt.
+        base_scores: the start of training, if there was a submodel.
+        n_splits: the number of splits in trees whose leaves differ; if it is 0, all documents have the same score.
+        interrupted: whether Ctrl-C ended training.
 
     Example:
         >>> import podium
@@ -105,12 +104,12 @@ class TrainingState:
     hessians: Floats
     initial_score: float  # F_0, which the first tree of each output holds in its leaf values
     first_objective_state: dict[str, list[float]]  # of an objective that learns itself, before the first round
-    trees: list[Tree] = field(default_factory=list)  # those of several outputs in turn
-    # from a line search, 1 without one; only of the trees that this run has grown itself
+    trees: list[Tree] = field(default_factory=list)  # those of several outputs alternate
+    # from a line search, 1 without one; only of the trees that this run has grown
     tree_weights: list[float] = field(default_factory=list)
-    # what was measured after each round, by `set/measure`
+    # the means after each round, by `set/measure`
     history: dict[str, list[float]] = field(default_factory=dict)
-    observations: Observations = field(default_factory=Observations)  # what observers returned after each round
+    observations: Observations = field(default_factory=Observations)  # the numbers that observers returned
     # of an objective that learns itself, after each round
     objective_states: list[dict[str, list[float]]] = field(default_factory=list)
     best_iteration: int | None = None  # the best round so far; −1 for the submodel alone, None without validation data

@@ -1,4 +1,4 @@
-"""From gradients to a tree: sample, round to integers, grow, give the leaves values."""
+"""Building a tree from gradients: sample, round to integers, grow, compute leaf values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TreeBuilder:
             growth = replace(growth, split="least-squares", l1=0.0, l2=0.0)
         self.sampling = BoundSampling(settings.sampling, data.train)
         self.sampler = None
-        if self.sampling.split_fraction < 1:  # before the grower takes its memory: keys take some for a moment
+        if self.sampling.split_fraction < 1:  # before the grower allocates memory, because keys need some temporarily
             keys = self.sampling.random.document_keys
             order = data.binned.rows_by_entries
             self.sampler = GradientSampler(self.sampling.split_fraction, keys, growth.split, team, order)
@@ -63,13 +63,13 @@ class TreeBuilder:
         self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int,
         scores: Floats = NONE, rule: LeafRule = NO_RULE,
     ) -> tuple[GrownTree, BoundedGradients]:  # fmt: skip
-        """Build a tree, with splits from a sample if asked for, or from all documents if the sample allows no split.
+        """Build a tree, with splits from the requested sample, or from all documents if the sample allows no split.
 
         Args:
-            gradients, hessians: of one output, as `Step.prepare` left them.
-            weights: how often each document counts in splits of least squares; None for once.
-            sample: the documents and features that it is grown on.
-            tree: its number, which seeds random numbers.
+            gradients, hessians: those of one output, after `Step.prepare`.
+            weights: how often each document counts in least-squares splits; None means once.
+            sample: the documents and features of the tree.
+            tree: the number of the tree, which seeds random numbers.
             scores, rule: see `Grower.grow`.
 
         """

@@ -170,7 +170,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 class _ClosedInput(io.StringIO):
-    """Stand-in for a closed standard input, which raises when it is read."""
+    """A replacement for a closed standard input, which raises when it is read."""
 
     @property
     def buffer(self) -> Any:

@@ -97,7 +97,7 @@ def _requirements() -> list[str]:
 
 
 def _required(extra: str) -> list[str]:
-    """Return the packages that an extra requires; "" stands for Podium itself."""
+    """Return the packages that an extra requires; "" means Podium itself."""
     names = []
     for line in _requirements():
         name, _, condition = line.partition(";")

@@ -79,7 +79,7 @@ class LiveLog:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise DataError(
-                    f"{self.folder} is in use by another process: use a folder of its own for each service"
+                    f"{self.folder} is in use by another process: use a separate folder for each service"
                 ) from None
 
     def _snapshot(self) -> tuple[Replay, OrderedDict[str, list[Any]], int]:

@@ -267,8 +267,8 @@ class LogBuilder:
 
     def _of(self, event: tuple[Any, ...], k: int) -> Any:
         """Return an event's query (1), user (2) or session (3): its own, or that of its ranking."""
-        own = None if k == 1 else event[k + 2]
-        return self._impressions[self._numbers[event[2]]][k] if own is None and event[2] in self._numbers else own
+        value = None if k == 1 else event[k + 2]
+        return self._impressions[self._numbers[event[2]]][k] if value is None and event[2] in self._numbers else value
 
     def _click_columns(self, n: int) -> dict[str, Any]:
         """Return the columns of clicks."""

@@ -422,6 +422,6 @@ def _values_before(field: FieldValues, document: Int32s, times: Ints) -> Int32s:
     order = np.argsort(known, kind="stable")
     wanted = document.astype(np.int64) * stride + np.searchsorted(moments, times)
     place = np.searchsorted(known[order], wanted) - 1
-    found = order[np.maximum(place, 0)]
-    is_known = (place >= 0) & (field.document[found] == document) & (document >= 0)
-    return np.where(is_known, field.value[found], -1).astype(np.int32)
+    entry = order[np.maximum(place, 0)]
+    is_known = (place >= 0) & (field.document[entry] == document) & (document >= 0)
+    return np.where(is_known, field.value[entry], -1).astype(np.int32)

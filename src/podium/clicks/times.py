@@ -88,9 +88,9 @@ def microseconds_of(values: Sequence[Any] | NDArray[Any], unit: str | None, unit
         units["ISO times"] += len(array)
         return array.astype("datetime64[us]").astype(np.int64)
     if array.dtype.kind in "iu" and len(array):
-        found = {unit} if unit else {unit_of(float(array.min())), unit_of(float(array.max()))}
-        if len(found) == 1 and not (array.min() < 0 < array.max()):
-            (one,) = found
+        candidates = {unit} if unit else {unit_of(float(array.min())), unit_of(float(array.max()))}
+        if len(candidates) == 1 and not (array.min() < 0 < array.max()):
+            (one,) = candidates
             most = LARGEST / UNITS[str(one)]
             if max(abs(float(array.min())), abs(float(array.max()))) <= most:
                 units[WORDS[str(one)]] += len(array)

@@ -111,11 +111,11 @@ class Line(ABC):
 
     @abstractmethod
     def largest(self) -> float:
-        """See `Sweep.largest`."""
+        """Return `Sweep.largest`."""
 
     @abstractmethod
     def stairs(self, low: float, high: float, unit: float) -> Stairs:
-        """See `Sweep.stairs`."""
+        """Return `Sweep.stairs`."""
 
     @abstractmethod
     def value_at(self, alpha: float) -> float:
@@ -183,7 +183,7 @@ def stairs_of(turns: Turns, start: int, low: float, high: float) -> Stairs:
 
 
 def exponents_of(scores: Floats, slopes: Floats) -> Exponents:
-    """See `Line.exponents`."""
+    """Return `Line.exponents`."""
     first, second = (np.frexp(column[column != 0])[1] for column in (scores, slopes))
     return (
         (int(first.max()), int(first.min())) if len(first) else None,

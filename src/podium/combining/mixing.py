@@ -193,8 +193,8 @@ def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, fl
         low, high = begin if quarter == first else -1.0, end if quarter == last else 1.0
         if low >= high and (quarter < last or len(values) > 1):  # adjacent bounds still have a value
             continue
-        edges, steps, found, doubled = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
-        peaks += [(quarter, z) for z in found.tolist()]
+        edges, steps, tops, doubled = sweep.stairs(*_lines(quarter, scaled), low, high, unit)
+        peaks += [(quarter, z) for z in tops.tolist()]
         heights.append(doubled)
         if len(values[-1]) and values[-1][-1] == steps[0]:  # nothing changes between the quarters
             quarters[-1], places[-1], steps = quarters[-1][:-1], places[-1][:-1], steps[1:]

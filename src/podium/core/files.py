@@ -39,7 +39,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         path = path.resolve()  # keep a link, and replace the file that it points to
         if path.exists() and not (path.is_file() or path.is_dir()):  # a device would be replaced by a file
             raise FileFormatError(path, "cannot be written: it is not a regular file")
-        locked, temporary = _temporary_beside(path)
+        locked, temporary = _temporary_next_to(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         raise FileFormatError(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
     try:
@@ -56,7 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _temporary_beside(path: Path) -> tuple[IO[bytes], Path]:
+def _temporary_next_to(path: Path) -> tuple[IO[bytes], Path]:
     """Create a temporary file, and lock it while it is open, because a file without a lock is a leftover."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

@@ -36,30 +36,30 @@ def _number_or_text(text: str) -> float | str:
 
 
 def _rates(text: str) -> Any:
-    """`0.1`, or `0.3,0.2,0.1` for one round after the other; what is not a number is refused later."""
+    """Parse `0.1`, or `0.3,0.2,0.1` for the first rounds; other text stays text, which is refused later."""
     rates = [_number_or_text(part) for part in text.split(",")]
     return rates if len(rates) > 1 else rates[0]
 
 
 def _units(text: str) -> Any:
-    """Parse `10`, or `32,16` for two layers; text that is not a number stays text, which the net refuses."""
+    """Parse `10`, or `32,16` for two layers; other text stays text, which the net refuses."""
     units = [int(part) if part.strip().isdecimal() else part for part in text.split(",")]
     return units if len(units) > 1 else units[0]
 
 
 def _groups(text: str) -> Any:
-    """`[["bm25", "age"], [2, 3]]`; text that is not JSON stays text, which the estimator refuses."""
+    """Parse JSON such as `[["bm25", "age"], [2, 3]]`; other text stays text, which the estimator refuses."""
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-# What is measured
+# Measures
 
 MEASURE = anything(
     "measure", "ndcg@10", read=str,
-    help="the measure to train on, and to select the best round by if there is validation data. A name such as "
+    help="the measure to train on, which also selects the best round if there is validation data. A name such as "
     "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`, whose first measure is trained on.",
     names=Names(
         "metric eval_at metrics metric_types ndcg_eval_at ndcg_at map_eval_at map_at", "eval_metric",
@@ -70,7 +70,7 @@ MEASURE = anything(
 )  # fmt: skip
 STOPPING_MEASURE = anything(
     "measure", "ndcg@10", read=str, names=MEASURE.names,
-    help="the measure to select the best round by if there is validation data with queries. A name such as "
+    help="the measure that selects the best round if there is validation data with queries. A name such as "
     "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`.",
 )  # fmt: skip
 METRICS: Parameter[Any] = Parameter(
@@ -86,7 +86,7 @@ TREE_METRICS: Parameter[Any] = Parameter(
 # Boosting
 
 N_TREES = integer(
-    "n_trees", 500, least=1, help="trees, at most",
+    "n_trees", 500, least=1, help="maximum number of trees",
     names=Names(
         "num_iterations n_estimators num_boost_round num_iteration n_iter num_tree num_trees num_round num_rounds "
         "nrounds max_iter",
@@ -96,12 +96,12 @@ N_TREES = integer(
 )  # fmt: skip
 ROUNDS_OF_RANKER = integer(
     "n_trees", 10_000, least=1, names=N_TREES.names,
-    help="rounds, at most. Each grows a tree on query regression and one on λ.",
+    help="maximum number of rounds. Each grows a tree on query regression and one on λ.",
 )  # fmt: skip
 LEARNING_RATE = number(
     "learning_rate", 0.1, above=0, by_round=True, read=_rates,
-    help="the share of each step that is taken. A list has a share for each round, the last one for all rounds after "
-    "it; a function returns the share of a round, counted from 0.",
+    help="the factor of each tree. A list has a factor for each round, and the last one applies to all later rounds; a "
+    "function returns the factor of a round, counted from 0.",
     names=Names(
         "learning_rate shrinkage_rate eta", "eta learning_rate", "learning_rate eta", "shrinkage",
         ("0.1", "0.3", "found from the data", "0.1"),
@@ -109,8 +109,8 @@ LEARNING_RATE = number(
 )  # fmt: skip
 RANKER_RATE = optional(number(
     "learning_rate", above=0, by_round=True, read=_rates, names=LEARNING_RATE.names,
-    help="the share of each step that is taken; a list has a share for each round, and a function returns it. None "
-    "for 0.05, or 0.1 with more than 100,000 training documents.",
+    help="the factor of each tree; a list has a factor for each round, and a function returns it. None means 0.05, or "
+    "0.1 with more than 100,000 training documents.",
 ))  # fmt: skip
 PATIENCE = optional(integer(
     "patience", least=1, help="stop after this many rounds without improvement on the validation data",
@@ -121,20 +121,20 @@ PATIENCE = optional(integer(
 ))  # fmt: skip
 MIN_DELTA = number(
     "min_delta", 0.0, least=0,
-    help="by how much a round must raise the measure on the validation data to count as a better one",
+    help="the smallest improvement of the measure on validation data that counts as better",
     names=Names("early_stopping_min_delta", defaults=("0", "", "", "")),
 )  # fmt: skip
 
 N_FOLDS = integer(
     "n_folds", 5, least=2,
-    help="without validation data, the number of trees comes from cross-validation over this many folds, and all data "
-    "is trained on. Folds are used only until 600 queries are held out.",
+    help="number of folds. Without validation data, cross-validation chooses the number of trees, and the model is "
+    "trained on all data. Only as many folds are run as hold out 600 queries.",
 )  # fmt: skip
 
 # Trees
 
 N_LEAVES = integer(
-    "n_leaves", 15, least=2, help="leaves of a tree, at most",
+    "n_leaves", 15, least=2, help="maximum number of leaves of a tree",
     names=Names(
         "num_leaves num_leaf max_leaves max_leaf max_leaf_nodes", "max_leaves", "max_leaves num_leaves", "leaf",
         ("31", "0, no limit", "31", "10"),
@@ -142,25 +142,25 @@ N_LEAVES = integer(
 )  # fmt: skip
 RANKER_LEAVES = optional(integer(
     "n_leaves", least=2, names=N_LEAVES.names,
-    help="leaves of a tree, at most. None for 15, or 31 with more than 100,000 training documents.",
+    help="maximum number of leaves of a tree. None means 15, or 31 with more than 100,000 training documents.",
 ))  # fmt: skip
 MAX_DEPTH = optional(integer(
-    "max_depth", least=1, help="splits on the way to a leaf, at most. None for no limit.",
+    "max_depth", least=1, help="maximum number of splits on the path to a leaf. None means no limit.",
     names=Names("max_depth", "max_depth", "depth max_depth", "", ("-1, no limit", "6", "6", "")),
 ))  # fmt: skip
 MIN_DOCUMENTS_IN_LEAF = integer(
-    "min_documents_in_leaf", 20, least=1, help="documents that a leaf has at least, exactly counted",
+    "min_documents_in_leaf", 20, least=1, help="minimum number of documents in a leaf, counted exactly",
     names=Names(
         "min_data_in_leaf min_child_samples min_data_per_leaf min_data min_samples_leaf", "",
         "min_data_in_leaf min_child_samples", "mls", ("20, estimated from the hessian", "", "1", "1"),
     ),
 )  # fmt: skip
 MIN_DOCUMENTS_TO_SPLIT = integer(
-    "min_documents_to_split", 2, least=2, help="a node with fewer documents is a leaf, exactly counted",
+    "min_documents_to_split", 2, least=2, help="minimum number of documents in a node that is split, counted exactly",
 )  # fmt: skip
 MIN_HESSIAN_IN_LEAF = number(
     "min_hessian_in_leaf", 0.0, least=0,
-    help="the least sum of hessians in a leaf, for `split=\"newton\"`. It is estimated from the documents on which "
+    help="minimum sum of hessians in a leaf, for `split=\"newton\"`. It is estimated from the documents on which "
     "splits are searched (`split_fraction`).",
     names=Names(
         "min_sum_hessian_in_leaf min_child_weight min_sum_hessian_per_leaf min_sum_hessian min_hessian",
@@ -169,19 +169,19 @@ MIN_HESSIAN_IN_LEAF = number(
 )  # fmt: skip
 MIN_GAIN_TO_SPLIT = number(
     "min_gain_to_split", 0.0, least=0,
-    help="a split must gain more than this: G_l²/H_l + G_r²/H_r − G²/H, with l1 and l2",
+    help="minimum gain of a split, G_l²/H_l + G_r²/H_r − G²/H, with l1 and l2",
     names=Names("min_gain_to_split min_split_gain", "gamma min_split_loss", defaults=("0", "0", "", "")),
 )  # fmt: skip
 L1 = number(
     "l1", 0.0, least=0,
-    help="moves the sum of gradients of a leaf towards 0, to 0 at most, in leaf values and in the gains of Newton's "
+    help="L1 regularization: moves the sum of gradients of a leaf towards 0, in leaf values and in gains of Newton "
     "splits",
     names=Names(
         "lambda_l1 reg_alpha l1_regularization", "alpha reg_alpha", defaults=("0", "0", "", "")
     ),
 )  # fmt: skip
 L2 = number(
-    "l2", 1.0, least=0, help="added to the hessian of a leaf",
+    "l2", 1.0, least=0, help="L2 regularization: added to the hessian of a leaf",
     names=Names(
         "lambda_l2 reg_lambda lambda l2_regularization", "lambda reg_lambda", "l2_leaf_reg reg_lambda", "",
         ("0", "1", "3", ""),
@@ -189,33 +189,34 @@ L2 = number(
 )  # fmt: skip
 MAX_DELTA_STEP = optional(number(
     "max_delta_step", above=0, most=float("inf"),
-    help="the largest value of a leaf, before the learning rate. As in LightGBM and XGBoost; it matters where the "
-    "hessian vanishes. By default 1000/σ, and no limit for least squares; `math.inf` for none.",
+    help="maximum value of a leaf, before the learning rate, as in LightGBM and XGBoost. It matters if the hessian "
+    "vanishes. By default 1000/σ, and no limit for least squares; `math.inf` means no limit.",
     names=Names(
         "max_delta_step max_tree_output max_leaf_output", "max_delta_step", "", "", ("0, off", "0, off", "", "")
     ),
 ))  # fmt: skip
 SPLIT: Parameter[SplitMode] = choice(
     "split", "newton", get_args(SplitMode),
-    help="what a split raises. `\"newton\"`: Σ G²/(H + l2), as LightGBM and XGBoost do; `\"least-squares\"`: Σ G²/n, "
-    "as the papers do, and the hessian counts in leaf values only.",
+    help="the criterion of splits. `\"newton\"` maximizes Σ G²/(H + l2), as in LightGBM and XGBoost. "
+    "`\"least-squares\"` maximizes Σ G²/n, as in the papers, and only uses the hessian in leaf values.",
 )  # fmt: skip
 SYMMETRIC = flag(
     "symmetric", False,
-    help="split all leaves of a level alike, as CatBoost does. `n_leaves` limits the depth: 64 leaves are 6 levels.",
+    help="use the same split for all leaves of a level, like CatBoost. `n_leaves` limits the depth: 64 leaves are 6 "
+    "levels.",
     names=Names(
         catboost="grow_policy", defaults=("", "", "SymmetricTree", ""),
-        advice="use symmetric=True for SymmetricTree; other trees grow best leaf first, as Lossguide does",
+        advice="use symmetric=True for SymmetricTree; other trees grow best leaf first, like Lossguide",
     ),
 )  # fmt: skip
 MAX_BINS = integer(
-    "max_bins", 255, least=2, most=255, help="bins of each feature, 2 to 255",
+    "max_bins", 255, least=2, most=255, help="maximum number of bins of each feature, 2 to 255",
     names=Names("max_bin max_bins", "max_bin", "border_count max_bin", "tc", ("255", "256", "254", "256")),
 )  # fmt: skip
 CATEGORICAL = anything(
     "categorical", (), option=None,
-    help="categorical features, by number or name, in addition to those of the data: categorical columns of frames, "
-    "and what `RankingData(categorical=…)` names. Text is numbered, and the model keeps the names.",
+    help="categorical features, by number or name, in addition to categorical columns of frames and those in "
+    "`RankingData(categorical=…)`. Text becomes category numbers, and the model keeps the names.",
     names=Names(
         "categorical_feature cat_feature categorical_column cat_column categorical_features",
         "feature_types enable_categorical", "cat_features", "", ("auto", "None", "None", ""),
@@ -223,8 +224,8 @@ CATEGORICAL = anything(
 )  # fmt: skip
 MONOTONE = anything(
     "monotone", None, option=None,
-    help="features that must not lower (+1) or raise (−1) the score as they grow: by name or number, or one entry for "
-    "each feature.",
+    help="features with which the score must not fall (+1) or must not rise (−1): by name or number, or a list with an "
+    "entry for each feature.",
     names=Names(
         "monotone_constraints mc monotone_constraint monotonic_cst", "monotone_constraints", "monotone_constraints",
         "", ("None", "None", "None", ""),
@@ -232,8 +233,9 @@ MONOTONE = anything(
 )  # fmt: skip
 INTERACTION_CONSTRAINTS = anything(
     "interaction_constraints", None, read=_groups,
-    help="groups of features: all features on the way from the root to a leaf are in one of them. By name or number, "
-    "such as `[[\"bm25\", \"age\"], [2, 3]]`. Features in no group are not used, as in LightGBM.",
+    help="groups of features that may interact: the features on any path from the root to a leaf belong to one group. "
+    "By name or number, such as `[[\"bm25\", \"age\"], [2, 3]]`. Features without a group are not used, as in "
+    "LightGBM.",
     names=Names("interaction_constraints", "interaction_constraints", defaults=("None", "None", "", "")),
 )  # fmt: skip
 
@@ -259,8 +261,8 @@ FEATURE_FRACTION = fraction(
 )  # fmt: skip
 FEATURE_FRACTION_PER_NODE = fraction(
     "feature_fraction_per_node",
-    help="the share of these features, drawn anew for each node, that it may split on. With `interaction_constraints`, "
-    "of those that they allow; of a symmetric tree, drawn for each level.",
+    help="the share of these features, sampled for each node, that it may split on; with `interaction_constraints`, "
+    "the share of the allowed features. Symmetric trees sample for each level.",
     names=Names(
         "feature_fraction_bynode sub_feature_bynode colsample_bynode", "colsample_bynode", "rsm colsample_bylevel", "",
         ("1", "1", "1", ""),
@@ -268,15 +270,15 @@ FEATURE_FRACTION_PER_NODE = fraction(
 )  # fmt: skip
 HALF_OR_ALL_FEATURES = optional(fraction(
     "feature_fraction",
-    help="the share of features that each tree is grown on. None for half of them, or all if unseen queries say "
-    "clearly that they are better, by 2.5 standard errors.",
+    help="the share of features that each tree is grown on. None means half of them, or all if these are better by 2.5 "
+    "standard errors on unseen queries.",
     names=FEATURE_FRACTION.names,
 ))  # fmt: skip
 SPLIT_FRACTION = optional(fraction(
     "split_fraction",
-    help="the share of these documents on which splits are searched. Those with large gradients or hessians, and a "
-    "sample of the others that represents the rest (gradient-based sampling); leaf values come from all. None for "
-    "half, fewer of more than 300,000 training documents, 30% of 720,000, 15% of 3 million.",
+    help="the share of these documents on which splits are searched: those with large gradients or hessians, and a "
+    "sample of the others (gradient-based sampling). Leaf values come from all. None means half, or less with more "
+    "than 300,000 training documents: 30% of 720,000, 15% of 3 million.",
     names=Names(
         "top_rate", "sampling_method", defaults=("0.2", "uniform", "", ""),
         advice="use split_fraction, the share of documents on which splits are searched",
@@ -289,16 +291,16 @@ RANDOM_STATE = integer(
     ),
 )  # fmt: skip
 
-# What is trained on
+# Objectives
 
 TRUNCATION = optional(integer(
     "truncation", least=1,
-    help="pairs count for the measure cut at this rank. None, the whole list, whatever the cutoff of `measure`; an "
-    "`objective` obeys the cutoff that it names.",
+    help="the cutoff of the measure in training. None means the whole list, whatever the cutoff of `measure`; an "
+    "`objective` uses its own cutoff.",
 ))  # fmt: skip
 PAIR_TRUNCATION = optional(integer(
     "pair_truncation", least=1,
-    help="only pairs with a document above this rank count, for the whole measure. None for all pairs.",
+    help="count only pairs with a document above this rank, for the whole measure. None counts all pairs.",
     names=Names(
         "lambdarank_truncation_level", "lambdarank_num_pair_per_sample",
         defaults=("30", "the metric's cutoff, or 32", "", ""),
@@ -311,13 +313,13 @@ SIGMA = number(
 CLASS_SIGMA = number("sigma", 1.0, above=0, help="the steepness of the sigmoid: it changes the scale of the scores")
 NORMALIZE = flag(
     "normalize", True, option="normalize_lambda",
-    help="scale λ within each query, as LightGBM does. False for the papers' λ.",
+    help="scale λ within each query, as in LightGBM. False gives the papers' λ.",
     names=Names("lambdarank_norm", "lambdarank_normalization", defaults=("True", "True", "", "")),
 )  # fmt: skip
 OBJECTIVE = anything(
     "objective", None, read=str,
-    help="another objective than `Lambda(measure, …)`, such as `\"lambda(err)\"`. A value of `podium.objectives`, or "
-    "its text, such as `\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`.",
+    help="the training objective, by default `Lambda(measure, …)`: a value of `podium.objectives`, or its text, such "
+    "as `\"lambda(err)\"` or `\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`.",
     names=Names(
         "objective objective_type app application loss", "objective", "loss_function objective", "ranker",
         ("lambdarank in LGBMRanker", "rank:ndcg in XGBRanker", "YetiRank", ""),
@@ -325,38 +327,37 @@ OBJECTIVE = anything(
 )  # fmt: skip
 STEP = anything(
     "step", "newton", read=str,
-    help="how leaf values are found: `\"newton\"`, `\"gradient\"` or `\"line-search\"`. Gradient is for objectives "
-    "without a hessian; the line search finds the exact best weight of each tree by the measure. Or a step of "
-    "`podium.boosting`.",
+    help="how to compute leaf values: `\"newton\"`, `\"gradient\"` (for objectives without a hessian), "
+    "`\"line-search\"`, which finds the best weight of each tree for the measure, or a step of `podium.boosting`.",
 )  # fmt: skip
 SUBMODEL = anything(
     "submodel", None, read=str,
-    help="what training starts from, such as a model file ([W] §3, LambdaSMART). A model of Podium's or its file, "
-    "features such as `{\"bm25\": 1.0}`, any object with `predict` or function of the data, or the scores of the "
-    "training data. With validation data, the submodel alone may turn out the best: then `n_trees_` is 0.",
+    help="a model whose scores training starts from ([W] §3, LambdaSMART): a Podium model or its file, features such "
+    "as `{\"bm25\": 1.0}`, any object with `predict`, a function of the data, or the scores of the training data. "
+    "With validation data, the submodel alone may be best: then `n_trees_` is 0.",
     names=Names("input_model model_input model_in init_model", "xgb_model", "init_model"),
 )  # fmt: skip
 SUBMODEL_SCALE = anything(
     "submodel_scale", "fit", read=_number_or_text,
-    help="what the submodel's scores are multiplied by: a number above 0, or `\"fit\"`. That is the number for which "
-    "they have the lowest cross-entropy of RankNet's pairs on the training queries; scores on a large scale leave "
-    "nothing to learn. 1.0 is the papers' F_0.",
+    help="the factor of the submodel's scores: a number above 0, or `\"fit\"` for the factor with the lowest "
+    "cross-entropy of RankNet's pairs on the training queries, because scores on a large scale leave nothing to learn. "
+    "1.0 is the papers' F_0.",
 )  # fmt: skip
-BALANCED = flag("balanced", False, help="let both classes weigh the same")
+BALANCED = flag("balanced", False, help="give both classes the same weight")
 EXPECTS = choice(
     "expects", "relevance", ("relevance", "gain"),
     help="rank by expected `\"relevance\"`, Σ P(k) k, or expected `\"gain\"`, Σ P(k) (2^k − 1).",
 )  # fmt: skip
 FORM = choice(
     "form", "multiclass", ("multiclass", "ordinal"),
-    help="what has a tree in each round. `\"multiclass\"`: each label; `\"ordinal\"`: each boundary between two "
-    "labels, for P(l > k).",
+    help="`\"multiclass\"` grows a tree for each label in each round, `\"ordinal\"` for each boundary between two "
+    "labels, P(l > k).",
 )  # fmt: skip
 
 # Linear models
 
 LINEAR_RATE = number(
-    "learning_rate", 1.0, above=0, help="the share of each Newton step that is taken", names=LEARNING_RATE.names
+    "learning_rate", 1.0, above=0, help="the factor of each Newton step", names=LEARNING_RATE.names
 )  # fmt: skip
 N_ITERATIONS = integer("n_iterations", 100, least=1, help="maximum number of steps of descent, or cycles of ascent")
 BOOSTED_FEATURES = integer(
@@ -364,16 +365,16 @@ BOOSTED_FEATURES = integer(
 )  # fmt: skip
 REPEATS = flag(
     "repeats", False,
-    help="whether a round may choose the feature of the round before again, as published. Training then ends when a "
-    "single feature has been chosen twice, since it would be chosen forever.",
+    help="whether a round may choose the same feature as the previous round, as published. Training then ends when a "
+    "feature has been chosen twice in a row, because it would be chosen forever.",
 )  # fmt: skip
 LINEAR_L2 = number(
     "l2", 1e-4, least=0, help="L2 regularization of the weights of standardised features", names=L2.names
 )
 METHOD = choice(
     "method", "descent", ("descent", "ascent"),
-    help="`\"descent\"` on λ, or `\"ascent\"` on the measure itself. Ascent sets one weight at a time by the exact "
-    "sweep and has no objective; `n_iterations` are cycles over all features.",
+    help="`\"descent\"` on λ, or `\"ascent\"` on the measure. Ascent sets one weight at a time by the exact sweep, and "
+    "has no objective; `n_iterations` counts cycles over all features.",
 )  # fmt: skip
 
 PASSES = integer("epochs", 20, least=1, help="maximum number of passes over all documents")
@@ -399,9 +400,9 @@ ALPHA = number(
 )  # fmt: skip
 TRAINING: Parameter[Literal["fast", "slow", "layered"]] = choice(
     "training", "fast", ("fast", "slow", "layered"),
-    help="which smaller grove each grove starts from. `\"slow\"`: the one with one tree less or the one with smaller "
-    "trees, whichever is better out of bag; `\"fast\"`: the same choices as for the first grove; `\"layered\"`: always "
-    "the one with smaller trees.",
+    help="the smaller grove that each grove starts from. `\"slow\"`: the one with one tree less or the one with "
+    "smaller trees, depending on the out-of-bag error; `\"fast\"`: the same choices as for the first grove; "
+    "`\"layered\"`: always the one with smaller trees.",
 )  # fmt: skip
 
 # Nets
@@ -447,12 +448,12 @@ CYCLES = integer("cycles", 2, least=0, help="number of cycles of the search for 
 SHRINKAGE = optional(number(
     "shrinkage", least=0, most=1,
     help="how far to move the weights from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n "
-    "validation queries, because few queries say little about weights.",
+    "validation queries, because weights from few queries are unreliable.",
 ))  # fmt: skip
 TIME_BUDGET = optional(number(
     "time_budget", above=0,
-    help="time limit in seconds. The first objective is always trained, then each other one, then again those that "
-    "improve the measure on unseen queries, while there is time; members that do not improve it are dropped.",
+    help="time limit in seconds. Podium always trains the first objective, then, while there is time, each of the "
+    "others, then those again that improve the measure on unseen queries; other members are dropped.",
 ))  # fmt: skip
 
 # Running
@@ -486,7 +487,7 @@ LABEL_GAIN = Parameter[Any](
 
 
 def _first_of_each_name(declared: Iterable[object]) -> tuple[Parameter[Any], ...]:
-    """Return the parameters that other tools have; of several with the same name, the first, which is that of trees."""
+    """Return the parameters with names in other tools; of several with the same name, the first, which is for trees."""
     named: dict[str, Parameter[Any]] = {}
     for one in declared:
         if isinstance(one, Parameter) and one.names != Names():

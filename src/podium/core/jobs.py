@@ -144,8 +144,8 @@ def each_warning_once() -> Iterator[None]:
     if stop_of_thread() is not None:
         yield
         return
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         yield
-    distinct = {(warning.category, str(warning.message)): warning for warning in reversed(found)}
+    distinct = {(warning.category, str(warning.message)): warning for warning in reversed(caught)}
     for warning in reversed(distinct.values()):
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -2,7 +2,7 @@
 
 A declaration (`core/hyperparameters.py` has all of them) is a value:
 
-    N_LEAVES = integer("n_leaves", 15, least=2, help="leaves of a tree, at most", names=Names(lightgbm="num_leaves"))
+    N_LEAVES = integer("n_leaves", 15, least=2, help="maximum number of leaves", names=Names(lightgbm="num_leaves"))
 
 A class lists its parameters, and may change their defaults. Calling a declaration creates the field of a dataclass, so
 that type checkers and editors know the constructor:
@@ -146,7 +146,7 @@ class Parameter(Generic[Value]):
             raise DataError(f"{name} must be {listed}, but is {value!r}{near}")
 
     def in_round(self, value: Any, iteration: int) -> float:
-        """The value in a round, counted from 0; the last one of a list stays for all later rounds.
+        """Return the value in a round, counted from 0; the last one of a list applies to all later rounds.
 
         >>> rate = number("learning_rate", 0.1, above=0, by_round=True, help="the share of each step that is taken")
         >>> rate.in_round(0.1, 7), rate.in_round([0.3, 0.2], 7), rate.in_round(lambda k: 0.5 / (1 + k), 4)
@@ -351,7 +351,7 @@ def table(cls: type) -> str:
     >>> print(table(Trees))
     | parameter | default | what it is |
     |---|---|---|
-    | `n_leaves` | `15` | leaves of a tree, at most |
+    | `n_leaves` | `15` | maximum number of leaves of a tree |
     <BLANKLINE>
     """
     rows = [f"| `{name}` | `{one.default!r}` | {one.help.rstrip('.')} |" for name, one in parameters(cls).items()]

@@ -54,7 +54,7 @@ class _Worker(threading.Thread):
         self._done.acquire()
 
     def run(self) -> None:
-        """Do assigned work until there is no more."""
+        """Do assigned work until the team ends."""
         while True:
             if self._work is None and not self._is_ended:
                 compiled_wait(self.event, LOOKS)

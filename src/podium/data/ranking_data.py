@@ -371,7 +371,7 @@ class RankingData:
 
     @property
     def has_weight(self) -> Bools:
-        """Which rows have a positive weight, both their own and their query's."""
+        """Return which rows have a positive weight, both their own and their query's."""
         counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
         return counts if self.query_weights is None else counts & (self.query_weight_of_row > 0)
 

@@ -1,7 +1,7 @@
 """Training and scoring on a cluster (extras `dask`, `ray`, `spark`).
 
-`fit` trains an estimator on the workers of a cluster. `DaskLambdaMART`, `RayLambdaMART` and their like do the same as
-classes; `score_files` has workers score files.
+`fit` trains an estimator on the workers of a cluster. `DaskLambdaMART`, `RayLambdaMART` and similar classes do the same
+as estimators. `score_files` scores files on the workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kinds of clusters, what trains on them, and how one is chosen: by name, by data or by address."""
+"""The kinds of clusters, and how one is chosen: by name, by data or by address."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 class ClusterKind(NamedTuple):
     """A kind of cluster, and its engine."""
 
-    prefix: str  # of its engine, `RayEngine` in `ray_engine`, and of its estimators, `RayLambdaMART`
-    estimators: str  # the module that has the estimators
-    packages: tuple[str, ...]  # whose frames and data sets it reads
-    address: str  # regular expression of the addresses that `podium train --cluster` takes
-    addresses: str  # the same for people
+    prefix: str  # of the names of its engine, `RayEngine` in `ray_engine`, and its estimators, `RayLambdaMART`
+    estimators: str  # the module that defines the estimators
+    packages: tuple[str, ...]  # the libraries whose frames and data sets it reads
+    address: str  # regular expression of the addresses that `podium train --cluster` accepts
+    addresses: str  # a description of these addresses for messages
 
 
 ESTIMATORS = ("LambdaMART", "MART", "MARTClassifier", "McRank", "OrdinalMART", "RankNetTrees", "Ranker")
@@ -50,15 +50,15 @@ def engine_class(name: str) -> type[Engine]:
     """
     if name not in CLUSTERS:
         raise DataError(f"engine must be {_names()}, not {name!r:.60}{did_you_mean(str(name), CLUSTERS)}")
-    found: type[Engine] = getattr(import_module(f"podium.distributed.{name}_engine"), f"{CLUSTERS[name].prefix}Engine")
-    return found
+    cls: type[Engine] = getattr(import_module(f"podium.distributed.{name}_engine"), f"{CLUSTERS[name].prefix}Engine")
+    return cls
 
 
 def cluster_for(X: Any) -> str:
-    """Return the kind of cluster that some documents belong to, or that this process is connected to.
+    """Return the kind of cluster that documents belong to, or that this process is connected to.
 
     Raises:
-        DataError: if the documents belong to none, and this process is connected to none or to several.
+        DataError: if the documents do not belong to a cluster, and this process is not connected to exactly one.
 
     """
     package = type(X).__module__.partition(".")[0]
@@ -74,7 +74,7 @@ def cluster_for(X: Any) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[dict[str, Any]]:
-    """Connect to the cluster at an address for the time being, and yield what `fit` needs to use it.
+    """Connect to the cluster at an address within the block, and yield the arguments of `fit` that select it.
 
     >>> with connected("nowhere"):
     ...     pass

@@ -1,4 +1,4 @@
-"""Dask's frames and arrays: their partitions as sources, and lazy functions of their rows."""
+"""Dask frames and arrays: their partitions as sources, and lazy functions of their rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from podium.errors import DataError
 
 
 def is_dask_frame(value: Any) -> bool:
-    """Whether a value is a Dask DataFrame."""
+    """Return whether a value is a Dask DataFrame."""
     return hasattr(value, "to_delayed") and hasattr(value, "npartitions") and hasattr(value, "columns")
 
 
 def is_dask_array(value: Any) -> bool:
-    """Whether a value is a Dask Array."""
+    """Return whether a value is a Dask Array."""
     return hasattr(value, "to_delayed") and hasattr(value, "chunks")
 
 
@@ -40,7 +40,7 @@ def array_sources(X: Any, columns: Columns) -> list[Source]:
     """Return a source for each block of rows, with the labels and query ids of the same rows."""
     for name in ("y", "qid"):
         if not is_dask_array(columns.get(name)):
-            raise DataError(f"beside a Dask Array, {name} must be one, too: fit(X, y, qid=qid)")
+            raise DataError(f"if X is a Dask Array, {name} must be one as well: fit(X, y, qid=qid)")
     X = X.rechunk({1: -1})
     given = {name: value for name, value in columns.items() if value is not None}
     for name, value in given.items():

@@ -1,9 +1,9 @@
 """A Dask cluster as an engine.
 
-Sources are Dask's futures. Each worker holds its documents in an actor. An actor's method is called directly on its
-worker, without a task in the scheduler's graph, which takes a millisecond or two. The client asks all workers at the
-same time and merges their answers. No worker waits for another one, so a worker that is lost blocks nobody but the
-client, which looks after the workers while it waits.
+Sources are Dask futures. Each worker holds its documents in an actor. Calling an actor's method directly on its worker
+takes a millisecond or two, because it adds no task to the scheduler's graph. The client asks all workers at the same
+time and merges their answers. Workers do not wait for each other, so a lost worker only blocks the client, which checks
+the workers while it waits.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source
 from podium.errors import MissingExtraError, PodiumError
 
-SECONDS_TO_NOTICE = 5.0  # in which the scheduler notices a closed connection
-SECONDS_TO_RESTART = 10.0  # in which a nanny must have ended a worker; else the scheduler drops the worker
-SECONDS_TO_REACH = 5.0  # in which a worker must answer a direct call
+SECONDS_TO_NOTICE = 5.0  # time for the scheduler to notice a closed connection
+SECONDS_TO_RESTART = 10.0  # time for a nanny to end a worker before the scheduler drops the worker
+SECONDS_TO_REACH = 5.0  # time for a worker to answer a direct call
 SECONDS_TO_CONNECT = 30.0
 
 
@@ -58,12 +58,12 @@ class HolderActor(Holder):
     """A `Holder` that is called through Dask."""
 
     def ping(self) -> None:
-        """Do nothing; an answer shows that a direct call arrives."""
+        """Do nothing; an answer shows that direct calls arrive."""
 
     def run_packed(self, message: bytes) -> Any:
         """Return the answer to pickled calls, or the error that they raise.
 
-        An error that is raised here looks like one of the connection to the caller, so it is returned.
+        Errors are returned because the caller could not distinguish a raised one from a connection error.
         """
         try:
             return self.run(import_distributed().protocol.pickle.loads(message))
@@ -76,7 +76,7 @@ class DaskEngine(Engine):
 
     Args:
         client: a client of the cluster; the current one by default.
-        timeout: seconds that a worker may take for an answer.
+        timeout: seconds to wait for an answer of a worker.
         heartbeat: seconds without a heartbeat after which a worker is restarted.
 
     Example:
@@ -95,7 +95,7 @@ class DaskEngine(Engine):
         super().__init__(timeout, heartbeat)
         self.distributed = import_distributed()
         self.client = self.distributed.get_client() if client is None else client
-        self._expected: set[str] = set()  # workers that hold documents, or start to
+        self._expected: set[str] = set()  # workers that hold documents, or are starting to
         self._calls_directly: bool | None = None
         self._direct_before: Any = None
         self._futures: dict[int, tuple[Source, Any]] = {}
@@ -128,12 +128,12 @@ class DaskEngine(Engine):
         problem = None
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT)
-        except Exception as error:  # Dask raises errors of many kinds for addresses that it cannot use
+        except Exception as error:  # Dask raises many kinds of errors for invalid addresses
             problem = str(error)
         if problem is not None:
             gc.collect()  # a failed client's `__del__` deadlocks if it runs while another client starts
             hint = "; set up TLS in Dask's configuration, distributed.comm.tls" if address.startswith("tls:") else ""
-            raise PodiumError(f"there is no Dask scheduler at {address}: {problem}{hint}")
+            raise PodiumError(f"cannot connect to a Dask scheduler at {address}: {problem}{hint}")
         with client:
             yield {"client": client}
 
@@ -142,12 +142,12 @@ class DaskEngine(Engine):
             return {str(address): int(n) for address, n in sorted(self.client.nthreads().items())}
         except (OSError, TimeoutError) as error:
             raise PodiumError(
-                f"the Dask scheduler cannot be reached ({error}): start the cluster again; a fit with checkpoint=… "
-                "goes on where it was stopped"
+                f"cannot reach the Dask scheduler ({error}): restart the cluster; a fit with checkpoint=… resumes "
+                "where it stopped"
             ) from error
 
     def wait_for_worker(self, seconds: float) -> None:
-        """If there is no worker, wait until one runs an empty task: an adaptive cluster starts workers for tasks."""
+        """Wait until there is a worker, by running an empty task: an adaptive cluster starts workers for tasks."""
         if self.current_workers():
             return
         try:
@@ -176,11 +176,11 @@ class DaskEngine(Engine):
             return [self._delayed(one) for one in source]
         if isinstance(source, DerivedSource):
             value = delayed(source.function, pure=False)(*map(self._delayed, source.arguments))
-        elif isinstance(source, RankingData):  # as a task: Dask repeats it if its worker is lost
+        elif isinstance(source, RankingData):  # a task, so that Dask repeats it if its worker is lost
             value = self._submit(pickle.loads, pickle.dumps(source))
         else:
             return source
-        self._futures[id(source)] = source, value  # a source that several others need is computed once
+        self._futures[id(source)] = source, value  # so that a source of several others is computed once
         return value
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -228,9 +228,9 @@ class DaskEngine(Engine):
         return actors
 
     def _try_direct_calls(self, actor: Any) -> None:
-        """Call workers directly if they can be reached from here, as they can in most clusters.
+        """Call workers directly if this process can reach them, as in most clusters.
 
-        Otherwise calls go through the scheduler, as they do in Dask by default.
+        Otherwise calls go through the scheduler, which is Dask's default.
         """
         self._direct_before, self.client.direct_to_workers = self.client.direct_to_workers, True
         self._calls_directly = True
@@ -240,7 +240,7 @@ class DaskEngine(Engine):
             self.client.direct_to_workers, self._calls_directly = self._direct_before, False
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
-        # Dask sends arrays apart, and they arrive at any address; kernels are compiled for aligned ones.
+        # Dask sends arrays separately, possibly to unaligned addresses, but kernels are compiled for aligned arrays.
         distinct = {id(of_worker): of_worker for of_worker in calls.values()}
         messages = {key: self.distributed.protocol.pickle.dumps(of_worker) for key, of_worker in distinct.items()}
         try:
@@ -261,11 +261,11 @@ class DaskEngine(Engine):
             return pending.result(timeout=seconds)
         except self.distributed.CancelledError as error:
             self._futures = {}
-            raise WorkerLostError("a worker has left with documents") from error
+            raise WorkerLostError("a worker that holds documents has left") from error
         except self.distributed.KilledWorker as error:
             raise PodiumError(f"{error} If memory is short, use smaller partitions or more workers.") from error
         except Exception as error:
-            if getattr(pending, "status", "") == "error":  # the task failed: a file is missing, for example
+            if getattr(pending, "status", "") == "error":  # the task failed, for example because a file is missing
                 raise
             if not isinstance(error, TimeoutError) or time.monotonic() - asked < seconds / 2:
                 raise self._loss(error) from error
@@ -285,7 +285,7 @@ class DaskEngine(Engine):
                 raise self.silent_error(min(lost))
 
     def _restart(self, workers: list[str]) -> None:
-        """End workers as Dask does after `distributed.scheduler.worker-ttl`; a worker's nanny starts another one."""
+        """Restart workers as Dask does after `distributed.scheduler.worker-ttl`, by means of their nannies."""
 
         async def restart(dask_scheduler: Any) -> None:
             await dask_scheduler.restart_workers(
@@ -301,7 +301,7 @@ class DaskEngine(Engine):
             raise WorkerLostError(f"worker {min(lost)} has left")
 
     def _loss(self, error: BaseException) -> PodiumError:
-        """Return the error for a connection that failed. The scheduler notices soon that the worker was lost."""
+        """Return the error for a failed connection, after waiting for the scheduler to notice a lost worker."""
         looks, more = divmod(self.heartbeat + SECONDS_TO_NOTICE, SECONDS_BETWEEN_LOOKS)
         try:
             for _ in range(int(looks) + bool(more)):
@@ -312,7 +312,7 @@ class DaskEngine(Engine):
         except PodiumError as lost:
             return lost
         return PodiumError(
-            f"a worker cannot be reached, though the scheduler hears from all of them: {error}. Look at the network "
+            f"cannot reach a worker, although the scheduler is connected to all of them: {error}. Check the network "
             "between the client and the workers"
         )
 

@@ -1,4 +1,4 @@
-"""The documents of a run: which worker holds which partition, and what is known of all of them."""
+"""The documents of a run: the assignment of partitions to workers, and facts about all documents."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class ClusterDocuments:
 
     Attributes:
         engine: the workers.
-        n_threads: of each worker, at most; None for as many as it has.
-        sets: partitions of each set; the training documents are called `TRAIN`.
-        holders: for each worker the numbers of the partitions that it holds, by set.
-        outlines: for each set data of a few rows with the same features, labels and columns: what settings look at.
-        n_documents: that are trained on.
+        n_threads: the maximum number of threads of each worker; None means all of its threads.
+        sets: the partitions of each set; that of the training documents is `TRAIN`.
+        holders: the numbers of the partitions that each worker holds, by set.
+        outlines: a few rows for each set, with the same features, labels and columns, for checking settings.
+        n_documents: the number of training documents.
 
     """
 
@@ -61,7 +61,7 @@ class ClusterDocuments:
     # --- placement
 
     def _start_where_they_are(self) -> None:
-        """Assign each partition to a worker that has it in memory, so that few are moved."""
+        """Assign each partition to a worker that has it in memory, to move as few as possible."""
         for name, part in self.sets.items():
             for k, worker in enumerate(self.engine.locate(part.sources)):
                 if worker is not None:
@@ -100,7 +100,7 @@ class ClusterDocuments:
         return changed
 
     def _place(self, workers: Collection[str]) -> None:
-        """Start the holders of some workers; the others keep theirs."""
+        """Start the holders of some workers, and keep the others."""
         threads = self.engine.workers()
         placement = {}
         for worker in workers:
@@ -128,7 +128,7 @@ class ClusterDocuments:
     # --- before training
 
     def prepare(self, settings: Boosting) -> BinnedData:
-        """Bin all documents as the settings say; what the client sees of them."""
+        """Bin all documents by the settings; return the client's view of them."""
         train = self.outlines[TRAIN]
         others = {name: outline for name, outline in self.outlines.items() if name != TRAIN}
         matched = checked_sets(train, others)
@@ -151,7 +151,7 @@ class ClusterDocuments:
         return BinnedData(train, matched, self.bins, none, {})
 
     def _set_query_keys(self) -> None:
-        """Number queries with the same features, in the order of their content: random numbers tell them apart."""
+        """Number queries with equal features, in the order of their content, so that their random numbers differ."""
         sums = _by_set(self.engine.call("query_sums"))
         repeated = [name for name, of_set in sums.items() if _has_equal(of_set)]
         occurrences: dict[tuple[int, str], Any] = {}
@@ -163,7 +163,7 @@ class ClusterDocuments:
 
 
 def _partitions(engine: Engine, sources: Mapping[str, list[Source]]) -> dict[str, Partitions]:
-    """The partitions of each set, with the features of the training documents."""
+    """Return the partitions of each set, with the features of the training documents."""
     described = engine.compute(describe, [source for of_set in sources.values() for source in of_set])
     sets: dict[str, Partitions] = {}
     schema: Schema | None = None
@@ -176,7 +176,7 @@ def _partitions(engine: Engine, sources: Mapping[str, list[Source]]) -> dict[str
 
 
 def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
-    """Data of a few rows that has each label, the last position, and all that a set of documents has."""
+    """Return a few rows of data with every label, the last position, and the columns of a set of documents."""
     schema, first, labels = partitions.schema, partitions.first, facts["labels"]
     n = max(2, *(len(values) for values in labels.values())) if labels else 2
     padded = {source: np.append(values, np.full(n - len(values), np.nan)) for source, values in labels.items()}
@@ -212,10 +212,10 @@ def _has_equal(sums: Mapping[int, UInt64s]) -> bool:
 def _occurrences(
     name: str, sums: Mapping[int, Any], contents: Mapping[int, Any], partitions: Mapping[int, Any]
 ) -> dict[tuple[int, str], Any]:
-    """For each worker the queries whose features occur before, and how often.
+    """Return the queries of each worker whose features have occurred before, and how often.
 
-    Queries that are equal in all content may change places; so that they keep theirs when a worker is lost, those of
-    the first partition come first.
+    Queries with equal content are interchangeable. They are ordered by partition, so that their order stays the same
+    when a worker is lost.
     """
     workers = sorted(sums)
     keys = np.concatenate([sums[w] for w in workers])
@@ -230,11 +230,11 @@ def _occurrences(
 
 
 def require_known_facts(measure: Measure) -> None:
-    """Raise if a user-defined measure needs all data, which no worker has."""
+    """Raise if a user-defined measure needs all data, because no worker has all data."""
     kind = type(measure)
     if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
         raise DataError(
-            f"{measure} takes something from all data (`fixed`), which a cluster cannot give it: fix it first"
+            f"{measure} depends on all data (`fixed`), which no worker of a cluster has: call its `fixed` first"
         )
     if kind.mean is not Measure.mean and kind.sums is Measure.sums:
-        raise DataError(f"{measure} has a mean of its own: on a cluster it needs `sums` and `mean_of_sums` as well")
+        raise DataError(f"{measure} overrides `mean`: on a cluster it needs `sums` and `mean_of_sums` as well")

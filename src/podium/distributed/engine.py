@@ -1,4 +1,4 @@
-"""What training asks of a cluster, and the time limits that all engines share.
+"""The interface of clusters to training, and the time limits that all engines share.
 
 `podium.distributed.clusters` lists the engines.
 """
@@ -21,11 +21,11 @@ from podium.distributed.holder import Calls
 from podium.distributed.sources import PIECES, Columns, Reader, Source, are_files, file_sources, pieces_of
 from podium.errors import DataError, PodiumError
 
-TIMEOUT = 600.0  # seconds that a worker may take for an answer
+TIMEOUT = 600.0  # seconds to wait for an answer of a worker
 HEARTBEAT = 30.0  # seconds without a heartbeat after which a worker is ended
-SECONDS_BETWEEN_LOOKS = 1.0  # at the workers, while the client waits
-SECONDS_TO_REPLACE = 60.0  # in which a worker must come if none is left
-PENDING = object()  # the result of work that is not done yet
+SECONDS_BETWEEN_LOOKS = 1.0  # between two checks of the workers while the client waits
+SECONDS_TO_REPLACE = 60.0  # to wait for a new worker if none is left
+PENDING = object()  # the result of unfinished work
 
 
 class Placement(NamedTuple):
@@ -37,29 +37,29 @@ class Placement(NamedTuple):
 
 
 class WorkerLostError(PodiumError):
-    """A worker has left. Its documents must be placed again."""
+    """A worker has left, and its documents must be placed again."""
 
 
 class Engine(ABC):
     """Workers, each of which holds documents in a `Holder`.
 
-    Another engine implements the abstract methods. A worker may leave at any time. Then `start_holders` and `ask` raise
-    `WorkerLostError` soon, and `current_workers` no longer names it. Training places its documents on other workers and
-    repeats the round. No method may wait without a time limit: `wait` has one.
+    Subclasses implement the abstract methods. A worker may leave at any time. Then `start_holders` and `ask` must soon
+    raise `WorkerLostError`, and `current_workers` must no longer list it. Training places its documents on other
+    workers and repeats the round. No method may wait without a time limit; `wait` has one.
 
     Args:
-        timeout: seconds that a worker may take for an answer.
+        timeout: seconds to wait for an answer of a worker.
         heartbeat: seconds without a sign of life after which a worker is ended.
 
     Attributes:
         holders: the handle of each worker's `Holder`, as `start_holders` returned it.
-        n_round_trips: how often all workers were asked.
-        n_bytes: size of all arrays that workers sent.
+        n_round_trips: the number of requests to all workers.
+        n_bytes: the size of all arrays that workers have sent.
 
     """
 
     cluster: ClassVar[str]  # a name in `podium.distributed.clusters.CLUSTERS`
-    collections: ClassVar[str]  # the data that only this engine takes, for messages
+    collections: ClassVar[str]  # the data that only this engine accepts, for messages
 
     def __init__(self, timeout: float = TIMEOUT, heartbeat: float = HEARTBEAT) -> None:
         require_number("timeout", timeout, above=0)
@@ -69,13 +69,13 @@ class Engine(ABC):
         self.holders: dict[str, Any] = {}
         self._deferred: list[tuple[str, tuple[Any, ...]]] = []
         self._deferred_runs: list[tuple[str, tuple[Any, ...], Callable[[Any], None]]] = []
-        self._last_beats: dict[str, tuple[Any, int]] = {}  # of each worker, and for how many looks it is the last
+        self._last_beats: dict[str, tuple[Any, int]] = {}  # of each worker, and the number of checks since
 
     # --- what an engine implements
 
     @abstractmethod
     def current_workers(self) -> dict[str, int]:
-        """Return the number of threads of each worker that is there now."""
+        """Return the number of threads of each current worker."""
 
     @abstractmethod
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
@@ -92,18 +92,18 @@ class Engine(ABC):
 
     @abstractmethod
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
-        """Let the holders of some workers run their calls at the same time (`Holder.run`), and return the answers.
+        """Run calls in the holders of some workers at the same time (`Holder.run`), and return the answers.
 
-        The caller may change arrays of an answer.
+        The caller may change the arrays of an answer.
 
         Raises:
-            WorkerLostError: if a worker has left. The others may have answered or not.
+            WorkerLostError: if a worker has left. Other workers may or may not have run their calls.
 
         """
 
     @abstractmethod
     def result(self, pending: Any, seconds: float) -> Any:
-        """Return the result of work that was started, or `PENDING` if it takes longer than some seconds.
+        """Return the result of work that was started, or `PENDING` if it takes longer than `seconds`.
 
         Raises:
             WorkerLostError: if the work is lost with its worker.
@@ -112,14 +112,14 @@ class Engine(ABC):
 
     @abstractmethod
     def look_after_workers(self) -> None:
-        """End workers that are `silent`, and raise `WorkerLostError` if a holder was lost."""
+        """End workers that are `silent`; raise `WorkerLostError` if a holder was lost."""
 
     @abstractmethod
     def release(self) -> None:
         """Release all documents; the workers stay."""
 
     def close(self) -> None:
-        """Release all documents, and end all that this engine started on the cluster."""
+        """Release all documents, and end everything that this engine started on the cluster."""
         self.release()
 
     def __enter__(self) -> Self:
@@ -129,7 +129,7 @@ class Engine(ABC):
         self.close()
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
-        """Return for each source a worker that has it in memory, or None; documents stay there if they can."""
+        """Return a worker for each source that has it in memory, or None; documents preferably stay there."""
         return [None] * len(sources)
 
     def collection_sources(self, X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source] | None:
@@ -138,18 +138,18 @@ class Engine(ABC):
 
     @classmethod
     def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
-        """Return a function of the rows of a collection, computed when it is looked at; None for anything else."""
+        """Return a lazy function of the rows of a collection, or None for anything else."""
         return None
 
     @classmethod
     def is_running(cls) -> bool:
-        """Whether this process is connected to a cluster of this kind."""
+        """Return whether this process is connected to a cluster of this kind."""
         return False
 
     @classmethod
     @contextmanager
     def connected(cls, address: str) -> Iterator[dict[str, Any]]:
-        """Connect to a cluster for the time being, and yield the arguments of an engine that uses it."""
+        """Connect to a cluster within the block, and yield the arguments of an engine that uses it."""
         raise NotImplementedError
         yield {}
 
@@ -161,30 +161,30 @@ class Engine(ABC):
         """Return the partitions of each set of documents as sources.
 
         Args:
-            sets: for each set a collection of this engine's library, names of files, or `RankingData`; and its labels,
-                query ids and weights.
+            sets: the documents of each set (a collection of this engine's library, names of files, or `RankingData`),
+                and their labels, query ids and weights.
             categorical: features that hold categories.
             reader: reads files; `podium.read` by default.
 
         """
-        # Collections first: to compute them Ray needs processors, which its workers take.
+        # Collections first, because computing them takes processors that Ray's workers would occupy.
         sources = {name: self.collection_sources(X, columns, tuple(categorical)) for name, (X, columns) in sets.items()}
         self.wait_for_worker(self.timeout)
         n = PIECES * len(self.workers())
         return {
-            name: self._other_sources(*sets[name], reader, n) if found is None else found
-            for name, found in sources.items()
+            name: self._other_sources(*sets[name], reader, n) if from_collection is None else from_collection
+            for name, from_collection in sources.items()
         }
 
     def _other_sources(self, X: Any, columns: Columns, reader: Reader | None, n: int) -> list[Source]:
         if are_files(X):
             return file_sources(X, columns, reader)
         if isinstance(X, BinnedFiles):
-            raise DataError("a folder of bins is for training on one machine: give the cluster the files themselves")
+            raise DataError("a folder of bins is for training on one machine: pass the original files to the cluster")
         if isinstance(X, RankingData):
             return [*pieces_of(X, n)]
         raise DataError(
-            f"on this cluster, documents come as {self.collections}, a list of files, or RankingData; "
+            f"on this cluster, documents must be {self.collections}, a list of files, or RankingData, "
             f"not {type(X).__name__}"
         )
 
@@ -192,7 +192,7 @@ class Engine(ABC):
 
     def workers(self) -> dict[str, int]:
         """Return the number of threads of each worker; if there is none, wait until one comes."""
-        while not (threads := self.current_workers()):  # the worker that was waited for may have left again
+        while not (threads := self.current_workers()):  # a new worker may have left again
             self.wait_for_worker(SECONDS_TO_REPLACE)
         return threads
 
@@ -205,11 +205,11 @@ class Engine(ABC):
             time.sleep(SECONDS_BETWEEN_LOOKS / 10)
 
     def wait(self, pending: Any) -> Any:
-        """Return the result of work that was started, and look after the workers until it comes.
+        """Return the result of work that was started; check the workers while waiting.
 
         Raises:
             WorkerLostError: if a worker that holds documents has left.
-            PodiumError: if the answer takes longer than `timeout`, or no worker is left and none comes.
+            PodiumError: if the answer takes longer than `timeout`, or no worker is left and no new one joins.
 
         """
         last_worker_seen = time.monotonic()
@@ -222,19 +222,19 @@ class Engine(ABC):
                 raise without_workers(SECONDS_TO_REPLACE)
             if time.monotonic() > deadline:
                 raise PodiumError(
-                    f"a worker gave no answer in {self.timeout:g} seconds: look at the cluster's dashboard and logs, "
-                    "or allow more with timeout=…"
+                    f"a worker did not answer within {self.timeout:g} seconds: check the cluster's dashboard and logs, "
+                    "or raise timeout=…"
                 )
         return value
 
     def silent(self, beats: Mapping[str, Any]) -> list[str]:
-        """Return the workers whose last beat has not changed for `heartbeat` seconds; call it once for each look.
+        """Return the workers whose last beat has not changed for `heartbeat` seconds; call it once for each check.
 
-        Looks are counted rather than seconds: if the client or the scheduler was suspended, all beats are old for a
-        moment.
+        It counts checks instead of seconds, because all beats are old for a moment after the client or the scheduler
+        was suspended.
 
         Args:
-            beats: something for each worker that changes with each sign of life.
+            beats: a value for each worker that changes with each sign of life.
 
         """
         silent = []
@@ -253,7 +253,7 @@ class Engine(ABC):
     # --- what training calls
 
     def place(self, placement: Mapping[str, Placement], keep: Collection[str] = ()) -> None:
-        """Start holders on some workers. Those of the workers in `keep` stay as they are, others are released."""
+        """Start holders on some workers; keep those of the workers in `keep`, and release the others."""
         self.holders = {worker: self.holders[worker] for worker in keep}
         self.holders |= self.start_holders(placement)
 
@@ -266,11 +266,11 @@ class Engine(ABC):
         return merged(merge_all(answers))
 
     def defer(self, name: str, *arguments: Any) -> None:
-        """Send a call that has no answer along with the next one."""
+        """Queue a call without an answer, to be sent along with the next one."""
         self._deferred.append((name, arguments))
 
     def defer_run(self, take: Callable[[Any], None], name: str, *arguments: Any) -> None:
-        """Do work in steps along with the next `run`, without extra round trips; `take` gets the result."""
+        """Queue stepwise work for the next `run`, so that it needs no extra round trips; `take` gets the result."""
         self._deferred_runs.append((name, arguments, take))
 
     def forget_deferred(self) -> None:
@@ -278,7 +278,7 @@ class Engine(ABC):
         self._deferred, self._deferred_runs = [], []
 
     def run(self, name: str, *arguments: Any) -> Any:
-        """Do work in steps, each of which needs the answers of all parts to the one before; return the result."""
+        """Do work in steps that each need the answers of all parts to the previous step; return the result."""
         before, self._deferred_runs = self._deferred_runs, []
         is_done, values = self.call("start", [*((name, of) for name, of, _ in before), (name, arguments)])
         while not is_done:
@@ -291,13 +291,13 @@ class Engine(ABC):
 def without_workers(seconds: float) -> PodiumError:
     """Return the error for a cluster without workers."""
     return PodiumError(
-        f"the cluster has no worker, and none came in {seconds:g} seconds: start workers; a fit with checkpoint=… "
-        "goes on where it was stopped"
+        f"the cluster has no workers, and none joined within {seconds:g} seconds: start workers; a fit with "
+        "checkpoint=… resumes where it stopped"
     )
 
 
 def n_bytes_of(answer: Any) -> int:
-    """Return the bytes of all arrays in an answer."""
+    """Return the size in bytes of all arrays in an answer."""
     if isinstance(answer, np.ndarray):
         return int(answer.nbytes)
     if isinstance(answer, dict):

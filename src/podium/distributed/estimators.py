@@ -1,4 +1,4 @@
-"""The estimators of boosted trees on a cluster; the fitted model is an ordinary one, that of local training."""
+"""The estimators of boosted trees on a cluster; the fitted model equals that of local training."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from podium.estimators.tree_ranker import TreeRanker
 from podium.models import Model
 from podium.objectives.ordinal import BoundOrdinal
 
-ATTEMPTS = 10  # to begin, where workers are lost before training has begun
+ATTEMPTS = 10  # to start training if workers are lost
 
 
 if TYPE_CHECKING:
     _Base = TreeRanker
 else:
-    _Base = object  # so that the parameters are those of the estimator that it is mixed into
+    _Base = object  # so that the parameters come from the estimator that this class is mixed into
 
 
 class OnCluster(_Base):
@@ -57,25 +57,25 @@ class OnCluster(_Base):
         engine: Engine | None = None,
         **connection: Any,
     ) -> Self:
-        """Train on documents that are on a cluster, or that its workers read.
+        """Train on documents that are on a cluster, or on files that its workers read.
 
         Args:
-            X: a frame of the cluster's library (a Dask DataFrame, a `ray.data.Dataset`), whose columns have roles by
-                their names as in `RankingData` (`qid`, `label`, …); a Dask Array, with `y` and `qid`; names of files,
-                which every worker must be able to read; or `RankingData`. Rows need not be sorted.
+            X: a frame of the cluster's library (a Dask DataFrame, a `ray.data.Dataset`), whose column names determine
+                their roles as in `RankingData` (`qid`, `label`, …); a Dask Array, with `y` and `qid`; names of files
+                that every worker can read; or `RankingData`. Rows need not be sorted.
             y, qid, sample_weight, query_weight: names of columns, or Dask collections with the rows of X.
             valid: validation data like X, or several by name; the first decides when to stop.
-            eval_set: the same as `(X, y, qid)` of Dask Arrays, or several of those.
+            eval_set: validation data as `(X, y, qid)` of Dask Arrays, or a list of such tuples.
             observers: called after each round, see `LambdaMART.fit`. Arrays of all documents are fetched from the
-                workers when an observer looks at them.
-            checkpoint: keeps the trees so far; a client that was killed goes on from there.
+                workers when an observer reads them.
+            checkpoint: saves the trees so far, so that training resumes after the client was killed.
             reader: reads a list of files; `podium.read` by default.
-            engine: workers that stay for the next fit, such as `podium.distributed.RayEngine(n_workers=2)`.
-            connection: arguments of the engine that is used for this fit alone. `timeout=600` is the number of seconds
-                that a worker may take for an answer, `heartbeat=30` that after which a worker without a heartbeat is
-                ended, and its documents go to others. The workers are those of `client` for Dask, by default the
-                current one. For Ray they are `n_workers` with `cpus_per_worker`, by default one for each node with all
-                its processors.
+            engine: an engine whose workers stay for the next fit, such as `podium.distributed.RayEngine(n_workers=2)`.
+            connection: arguments of an engine for this fit only. `timeout=600` is the number of seconds to wait for an
+                answer of a worker. `heartbeat=30` is the number of seconds after which a worker without a heartbeat is
+                ended, and its documents move to others. For Dask, `client` is the client to use, by default the
+                current one. For Ray, `n_workers` and `cpus_per_worker` default to one worker for each node, with all
+                of its processors.
 
         """
         check_parameters(self)
@@ -84,13 +84,13 @@ class OnCluster(_Base):
         columns = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
         sets = {TRAIN: (X, columns)} | _evaluation_sets(valid, eval_set)
         if self.patience is not None and len(sets) == 1:
-            raise DataError("patience needs validation data: give valid=… or eval_set=…")
+            raise DataError("patience needs validation data: pass valid=… or eval_set=…")
         categorical = as_list_of_features(self.categorical)
         if engine is None:
-            with engine_class(self.cluster)(**connection) as own:
-                return self._fit_on(own, own.sources_of(sets, categorical, reader), observers, checkpoint)
+            with engine_class(self.cluster)(**connection) as new_engine:
+                return self._fit_on(new_engine, new_engine.sources_of(sets, categorical, reader), observers, checkpoint)
         if connection:
-            raise DataError(f"the engine has its own {next(iter(connection))}: give it to {type(engine).__name__}")
+            raise DataError(f"{next(iter(connection))} belongs to the engine: pass it to {type(engine).__name__}")
         try:
             return self._fit_on(engine, engine.sources_of(sets, categorical, reader), observers, checkpoint)
         finally:
@@ -110,32 +110,32 @@ class OnCluster(_Base):
             del self._trainer
         if result.n_splits == 0:
             warn(
-                "the model gives all documents the same score: no split of any feature lowers the cost. Look at the "
-                "labels and queries of a part of the data, or lower min_documents_in_leaf",
+                "the model gives all documents the same score, because no split of any feature lowers the cost. Check "
+                "the labels and queries of a part of the data, or lower min_documents_in_leaf",
                 stacklevel=3,
             )
         return self
 
     def _begin(self, engine: Engine, sources: dict[str, list[Source]]) -> ClusterTrainer:
-        """Place the documents, and prepare training; from the beginning where a worker is lost."""
+        """Place the documents, and prepare training; start again if a worker is lost."""
         for _ in range(ATTEMPTS):
             try:
                 documents = ClusterDocuments(engine, self._prepared(engine, sources), self.n_threads)
                 filled = self._filled(documents.n_documents)
                 return ClusterTrainer(filled._settings(documents.outlines[TRAIN]), documents)
             except WorkerLostError as lost:
-                warn(f"{lost} before training has begun: begin again", stacklevel=4)
+                warn(f"{lost} before training started: starting again", stacklevel=4)
                 engine.release()
-        raise PodiumError(f"workers were lost {ATTEMPTS} times before training had begun: look at the cluster's logs")
+        raise PodiumError(f"workers were lost {ATTEMPTS} times before training started: check the cluster's logs")
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
-        """The sources as this estimator trains on them."""
+        """Return the sources in the form that this estimator trains on."""
         return sources
 
     def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Any:
         """Return the score of each row.
 
-        For a Dask collection that is a lazy collection of scores; for a `ray.data.Dataset`, the lazy data set with a
+        For a Dask collection, return a lazy collection of scores; for a `ray.data.Dataset`, the lazy data set with a
         column `score`.
         """
 
@@ -151,19 +151,19 @@ class OnCluster(_Base):
 
 
 def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
-    """Validation data by name, the first of which stops training."""
+    """Return validation data by name; the first set stops training."""
     sets: dict[str, tuple[Any, dict[str, Any]]] = {}
     if valid is not None:
         for name, data in (valid if isinstance(valid, Mapping) else {"valid": valid}).items():
             if not isinstance(name, str):
-                raise DataError(f"names of validation sets must be text, but one is {name!r:.60}")
+                raise DataError(f"names of validation sets must be strings, but one is {name!r:.60}")
             sets[name] = data, {}
     entries = [eval_set] if isinstance(eval_set, tuple) else eval_set or []
     if not isinstance(entries, list):
-        raise DataError("eval_set takes (X, y, qid), or a list of those; names of files and frames go to valid=…")
+        raise DataError("eval_set takes (X, y, qid), or a list of such tuples; pass files and frames as valid=…")
     for k, entry in enumerate(entries):
         if not isinstance(entry, tuple | list) or not 3 <= len(entry) <= 4:
-            raise DataError("eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those")
+            raise DataError("eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples")
         name = f"eval{k}" if len(entries) > 1 else "eval"
         if name in sets:
             raise DataError(f"there are two evaluation sets named {name!r}")
@@ -174,10 +174,10 @@ def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str
 
 
 class RankerOnCluster(OnCluster):
-    """Validation data says when to stop, or nothing does (`patience=None`).
+    """A `Ranker` on a cluster, which stops by validation data, or never with `patience=None`.
 
-    Each tree sees half of the features unless `feature_fraction` says otherwise: all are tried on one machine only, so
-    give the share where both are to train the same model.
+    Each tree sees half of the features unless you set `feature_fraction`. Only local training also tries all features,
+    so set the fraction if both should train the same model.
     """
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
@@ -186,14 +186,14 @@ class RankerOnCluster(OnCluster):
         self.feature_fraction_, self.learning_rate_ = settings.sampling.feature_fraction, settings.learning_rate
         if self.feature_fraction is None:
             warn(
-                f"each tree saw {self.feature_fraction_:.0%} of the features: whether all are better is tried on one "
-                "machine only, so podium.Ranker may train another model; give feature_fraction=0.5 or 1 to choose",
+                f"each tree saw {self.feature_fraction_:.0%} of the features. Only local training also tries all "
+                "features, so podium.Ranker may train another model: pass feature_fraction=0.5 or 1 to choose",
                 stacklevel=5,
             )
 
 
 class OrdinalOnCluster(OnCluster):
-    """The workers find the thresholds together."""
+    """An ordinal estimator on a cluster, where all workers fit the thresholds together."""
 
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         trainer = self._trainer
@@ -202,14 +202,14 @@ class OrdinalOnCluster(OnCluster):
 
         def find() -> dict[str, list[float]]:
             trainer.engine.defer("restore", trees, 1, learnt, trainer.data.bins)
-            found: dict[str, list[float]] = trainer.engine.run("find_thresholds")
-            return found
+            thresholds: dict[str, list[float]] = trainer.engine.run("find_thresholds")
+            return thresholds
 
         bound.restore(trainer.survive(find))
 
 
 class ClassifierOnCluster(OnCluster):
-    """Labels are two numbers."""
+    """A classifier of two labels on a cluster."""
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
         labels = engine.compute(labels_of, sources[TRAIN])
@@ -236,7 +236,7 @@ DIFFERENT: dict[str, type[OnCluster]] = {
 }  # fmt: skip
 DOCSTRING = """`podium.{name}` on a {prefix} cluster; the model is the same, to the bit, for any number of workers.
 
-Documents need queries: a worker holds whole ones.{note}
+Documents need query ids, because each worker holds whole queries.{note}
 
 Example:
     >>> from {home} import {prefix}{name}
@@ -266,14 +266,14 @@ for _cluster in CLUSTERS:
 def fit(
     estimator: TreeRanker, X: Any, y: Any = None, *, engine: str | Engine | None = None, **options: Any
 ) -> OnCluster:
-    """Train an estimator on a cluster: the one that the data belongs to, or that this process is connected to.
+    """Train an estimator on the cluster that the data belongs to, or that this process is connected to.
 
     Args:
-        estimator: such as `podium.LambdaMART(n_trees=300)`; it stays as it is.
+        estimator: an estimator such as `podium.LambdaMART(n_trees=300)`, which is not changed.
         X, y: documents, see `DaskLambdaMART.fit`.
-        engine: "dask", "ray" or "spark", or an engine whose workers stay for the next fit; by default that of the data,
-            or of the cluster that this process is connected to.
-        options: of `DaskLambdaMART.fit`, such as `valid` and `qid`.
+        engine: "dask", "ray" or "spark", or an engine whose workers stay for the next fit; by default the engine of
+            the data, or of the cluster that this process is connected to.
+        options: options of `DaskLambdaMART.fit`, such as `valid` and `qid`.
 
     Returns:
         A fitted estimator of the cluster's family, such as `DaskLambdaMART`.

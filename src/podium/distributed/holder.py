@@ -1,4 +1,4 @@
-"""What a worker holds: its documents of each set, and what becomes of them in a run. Every call is answered by name."""
+"""The state of a worker: its documents of each set, and their scores and gradients in a run; calls are made by name."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from podium.trees.growth_types import CELLS, MISSING
 
 Calls = Sequence[tuple[str, tuple[Any, ...]]]
 TRAIN = ""  # the name of the training documents among the sets
-MOST_LABELS = 1000  # different labels that the client hears of
-HASHES = 4  # sums of differently mixed hashes, by which data is known again
+MOST_LABELS = 1000  # maximum number of distinct labels to send to the client
+HASHES = 4  # number of sums of differently mixed hashes that identify data
 
 
 class Holder:
-    """Holds the documents of one worker: of each set, partitions with their numbers; `TRAIN` is that of training."""
+    """Holds a worker's numbered partitions of each set; the training set is `TRAIN`."""
 
     def __init__(self, number: int, sets: dict[str, list[tuple[int, RankingData]]], n_threads: int) -> None:
         self.number, self.n_threads, self.team = number, n_threads, Team(n_threads)
@@ -49,7 +49,7 @@ class Holder:
         self._steps: Steps | None = None
 
     def run(self, calls: Calls) -> Any:
-        """Run calls one after the other, and return the answer to the last."""
+        """Run calls in order, and return the answer to the last."""
         with at_most_threads(self.n_threads):
             for name, arguments in calls:
                 answer = getattr(self, f"call_{name}")(*arguments)
@@ -58,11 +58,11 @@ class Holder:
     # --- what is known of the documents
 
     def call_facts(self) -> dict[str, Any]:
-        """What the client must know of each set."""
+        """Return what the client must know about each set."""
         return {name: _facts_of(data) for name, data in self.data.items()}
 
     def call_keep_weighted(self) -> None:
-        """Leave out training documents of weight 0."""
+        """Drop training documents of weight 0."""
         if TRAIN in self.data:
             data = self.data[TRAIN]
             counts = data.has_weight
@@ -73,20 +73,20 @@ class Holder:
                     del self.data[TRAIN]
 
     def call_query_sums(self) -> Gathered:
-        """A hash of the features of each query; queries with the same are told apart by the client."""
+        """Return a hash of the features of each query; the client numbers queries with equal hashes."""
         return Gathered([(self.number, {n: query_sums(d, d.row_hashes) for n, d in self.data.items()})])
 
     def call_query_partitions(self) -> Gathered:
-        """The partition that each query came in."""
+        """Return the original partition of each query."""
         first_rows = {name: data.order[data.offsets[:-1]] for name, data in self.data.items()}
         return Gathered([(self.number, {n: self.partition_of_row[n][rows] for n, rows in first_rows.items()})])
 
     def call_content_sums(self) -> Gathered:
-        """A hash of all content of each query."""
+        """Return a hash of all content of each query."""
         return Gathered([(self.number, {n: query_sums(d, content_hashes(d)) for n, d in self.data.items()})])
 
     def call_set_query_keys(self, occurrences: dict[tuple[int, str], Any]) -> None:
-        """Give each query the key that it has in all data; most features occur once."""
+        """Set the key that each query has in all data; the features of most queries occur once."""
         for name, data in self.data.items():
             times = np.zeros(data.n_queries, np.uint64)
             if (self.number, name) in occurrences:
@@ -96,7 +96,7 @@ class Holder:
             self.data[name] = data._changed(query_keys=query_keys)
 
     def call_hash_documents(self) -> dict[str, Total]:
-        """Sums of hashes of all documents, by which a set is known again."""
+        """Return sums of hashes of all documents, which identify a set."""
         hashes = {name: document_hashes(data) for name, data in self.data.items()}
         return {
             name: Total(tuple(int(mix(keys + np.uint64(k)).sum(dtype=np.uint64)) for k in range(HASHES)))
@@ -106,7 +106,7 @@ class Holder:
     # --- bins
 
     def call_bin(self, bins: Bins) -> Any:
-        """Bin all documents; how many of the training documents are in each bin, and which features miss values."""
+        """Bin all documents; return the training documents per bin, and which features have missing values."""
         for name, data in self.data.items():
             self.binned[name] = bin_features(data.features, bins, self.n_threads)
         if TRAIN not in self.binned:
@@ -118,7 +118,7 @@ class Holder:
     # --- training
 
     def call_bind(self, plan: TrainingPlan, layout: FeatureLayout) -> Any:
-        """Begin a run; what the objective asks for of all data, and the queries that a line search measures."""
+        """Start a run; return the facts that the objective needs, and the queries that a line search measures."""
         sweep, self.ranker = plan.sweep, None
         for name, data in self.data.items():
             slim = data.without_features()
@@ -136,7 +136,7 @@ class Holder:
         return facts, None if self.searched is None else self.searched.count()
 
     def call_set_facts(self, facts: Any, ranker: BoundObjective) -> None:
-        """Take over what the objective must know of all data, once; the ranker says what puts documents in order."""
+        """Set the facts about all data once; `ranker` computes the scores that rank documents."""
         if self.ranker is not None:
             return
         self.ranker = ranker
@@ -148,7 +148,7 @@ class Holder:
                 part.objective.set_facts(facts)
 
     def call_start(self, works: Calls) -> Any:
-        """Begin work that asks for what all parts give, one after the other."""
+        """Start stepwise works, one after another, whose steps need the answers of all parts."""
         self._steps = self._in_turn(works) if TRAIN in self.data else None
         return self.call_go_on(None)
 
@@ -164,7 +164,7 @@ class Holder:
         return Same(bins)
 
     def call_go_on(self, answer: Any) -> Any:
-        """Go on with what all parts gave; whether the work is done, and what this part gives."""
+        """Continue with the answers of all parts; return whether the work is done, and this part's answer."""
         if self._steps is None:
             return None
         try:
@@ -174,15 +174,15 @@ class Holder:
             return Same(True), end.value
 
     def call_answer(self, question: Any) -> Any:
-        """See `TrainPart.answer`."""
+        """Call `TrainPart.answer`."""
         return None if self.train is None else self.train.answer(question)
 
     def call_sum_leaves(self, *arguments: Any) -> Any:
-        """See `TrainPart.sum_leaves`."""
+        """Call `TrainPart.sum_leaves`."""
         return None if self.train is None else self.train.sum_leaves(*arguments)
 
     def call_add_tree(self, output: int, tree: Tree, goes_left: Bools, values: Floats, leaves: Sequence[int]) -> None:
-        """Add a tree that was just grown to all scores."""
+        """Add a new tree to all scores."""
         grown = by_bins(tree, goes_left)
         if self.train is not None:
             self.train.add_tree(output, grown, values, leaves)
@@ -190,7 +190,7 @@ class Holder:
             part.add_by_bins(output, grown, values)
 
     def call_measure(self, state: dict[str, list[float]]) -> dict[str, Any]:
-        """Sums from which the means of the measures follow, by `set/measure`; `state` is what the objective learnt."""
+        """Return sums for the means of measures, by `set/measure`; `state` is what the objective has learnt."""
         ranker = self.ranker
         assert ranker is not None
         if state:
@@ -202,7 +202,7 @@ class Holder:
         }
 
     def call_measure_loss(self, state: dict[str, list[float]], iteration: int, of_training: bool) -> dict[str, Any]:
-        """Sums from which the loss of the objective follows, by `set/loss`; `state` is what the objective learnt."""
+        """Return sums for the loss of the objective, by `set/loss`; `state` is what the objective has learnt."""
         parts: dict[str, TrainPart | ValidPart] = dict(self.valid)
         if of_training and self.train is not None:
             parts["train"] = self.train
@@ -215,7 +215,7 @@ class Holder:
         return losses
 
     def call_restore(self, trees: Sequence[Tree], n_outputs: int, state: dict[str, list[float]], bins: Bins) -> None:
-        """Have the scores of these trees, and the objective as it was after them."""
+        """Restore the scores of some trees, and the state of the objective after them."""
         parts: list[ScoredPart] = [*self.valid.values()] + ([self.train] if self.train else [])
         grown = [(tree, by_bins(tree, goes_left_of(tree, bins))) for tree in trees]
         for part in parts:
@@ -227,23 +227,23 @@ class Holder:
             self.train.objective.restore(state)
 
     def call_gather(self, names: Sequence[str]) -> Gathered:
-        """Arrays of the training documents, such as their scores, for the client."""
+        """Return arrays of the training documents, such as their scores, for the client."""
         part = self.train
         return Gathered([] if part is None else [{name: getattr(part, name).copy() for name in names}])
 
     # --- line search
 
     def call_line(self, name: str, *arguments: Any) -> Any:
-        """See `SearchedPart`."""
+        """Call a method of `SearchedPart`."""
         return None if self.searched is None else getattr(self.searched, name)(*arguments)
 
     def call_begin_line(self, tree: Tree, goes_left: Bools) -> None:
-        """See `SearchedPart.begin`."""
+        """Call `SearchedPart.begin`."""
         if self.searched is not None:
             self.searched.begin(by_bins(tree, goes_left))
 
     def call_sizes(self) -> Gathered:
-        """How many documents of each set are here."""
+        """Return the number of documents of each set on this worker."""
         return Gathered([{name: len(data) for name, data in self.data.items()}])
 
 
@@ -260,7 +260,7 @@ def _facts_of(data: RankingData) -> dict[str, Any]:
 
 
 def goes_left_of(tree: Tree, bins: Bins) -> Bools:
-    """For each node and bin whether it goes left."""
+    """Return for each node and bin whether it goes left."""
     goes_left = np.zeros((len(tree.feature), CELLS), bool)
     for k, feature in enumerate(tree.feature.tolist()):
         if tree.category[k] >= 0:

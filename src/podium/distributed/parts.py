@@ -1,4 +1,4 @@
-"""The documents of one worker in training: scores, gradients, and the leaves of the tree that grows."""
+"""One worker's documents in training: scores, gradients, and the leaves of the growing tree."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from podium.trees.quantization import BoundedGradients, QuantizedGradients, quan
 
 Steps = Generator[Any, Any, Any]
 NOTHING = np.empty(0, np.int32)
-STEP, ORIGINAL = "step", "original"  # gradients as the step left them, and as the objective gave them
+STEP, ORIGINAL = "step", "original"  # gradients after the step, and as computed by the objective
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a line search sweeps: the measure, how ties stand, and on which data, None for the training documents."""
+    """The task of a line search: a measure, the order of ties, and a data set (None means the training documents)."""
 
     measure: Measure
     ties: str | int
@@ -43,21 +43,21 @@ class SweepPlan:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The settings of a run as parts need them."""
+    """The settings of a run that parts need."""
 
-    objective: Objective  # to be bound to parts, its measures as they are on all data
-    step: Step  # that gives leaf values
-    split: SplitMode  # what the weights of splits are
-    sampling: Sampling  # what each tree sees
+    objective: Objective  # to bind to parts, with measures fixed on all data
+    step: Step  # computes leaf values
+    split: SplitMode  # defines the weights of splits
+    sampling: Sampling
     n_documents: int  # of all parts
-    keeps_original: bool  # whether the line search needs gradients as the objective gave them
-    measures: dict[str, Measure]  # of the validation data, by name, as they are on all data
-    watches_loss: bool  # whether the loss of the objective is measured as well
-    sweep: SweepPlan | None  # what a line search sweeps, if there is one
+    keeps_original: bool  # whether the line search needs the gradients before the step
+    measures: dict[str, Measure]  # of the validation data, by name, fixed on all data
+    watches_loss: bool  # whether to measure the loss of the objective
+    sweep: SweepPlan | None  # the task of the line search, if there is one
 
 
 def by_bins(tree: Tree, goes_left: Bools) -> GrownTree:
-    """A tree that is only walked through by bins."""
+    """Return a tree that can only be traversed by bins."""
     none = np.empty(0, np.int64)
     return GrownTree(tree, NOTHING, none, none, goes_left)
 
@@ -66,10 +66,10 @@ class ScoredPart:
     """Documents of one worker and their scores.
 
     Attributes:
-        data: the documents, without features once they are binned.
+        data: the documents, without features after binning.
         binned: their bins.
-        scores: a row for each output where there are several.
-        n_trees: that the scores hold.
+        scores: the scores, with a row for each output if there are several.
+        n_trees: the number of trees in the scores.
 
     """
 
@@ -79,7 +79,7 @@ class ScoredPart:
         self.n_trees = 0
 
     def begin(self, n_outputs: int) -> None:
-        """All scores are 0."""
+        """Set all scores to 0."""
         n = len(self.data)
         self.scores, self.n_trees = np.zeros(n if n_outputs == 1 else (n_outputs, n)), 0
 
@@ -100,7 +100,7 @@ class ValidPart(ScoredPart):
             self.objective.team = team
 
     def measure(self, objective: BoundObjective) -> dict[str, Any]:
-        """Sums from which the means of all parts follow."""
+        """Return sums for the means over all parts."""
         return self.measures.part_sums(objective.ranked_by(self.scores))
 
 
@@ -124,23 +124,23 @@ class TrainPart(ScoredPart):
         self.bounds: dict[str, BoundedGradients] = {}
 
     def set_facts(self, facts: Any) -> None:
-        """Take over what the objective must know of all data."""
+        """Set the facts about all data that the objective needs."""
         self.objective.set_facts(facts)
         self.begin(self.objective.n_outputs)
         self.gradients, self.hessians = np.empty_like(self.scores), np.empty_like(self.scores)
 
     def compute_gradients(self, iteration: int, initial_score: float) -> Steps:
-        """λ and w of a round, and its sample; what the objective has learnt itself."""
+        """Compute λ and w of a round, and draw its sample; return what the objective has learnt."""
         scores = self.scores + initial_score if initial_score else self.scores
         yield from self.objective.fill_in_parts(scores, iteration, self.gradients, self.hessians)
-        if self.plan.keeps_original:  # the step writes over them
+        if self.plan.keeps_original:  # the step overwrites them
             self.original = self.gradients.copy(), self.hessians.copy()
         self.plan.step.prepare(self.data, self.gradients, self.hessians)
         self.rows = self.sampling.rows(iteration)
         return Same(self.objective.state())
 
     def begin_tree(self, output: int, seed: np.uint64 | None) -> Steps:
-        """Round gradients to integers, on a sample if there is a seed; the root, and what integers are worth."""
+        """Round gradients to integers, on a sample if there is a seed; return the root and the scales."""
         n, objective = self.plan.n_documents, self.objective
         g, h = of_output(self.gradients, output), of_output(self.hessians, output)
         bounded = yield from BoundedGradients.in_parts(g, h, self.team, n)
@@ -156,20 +156,20 @@ class TrainPart(ScoredPart):
         return units, Max(packed.largest_weight), root
 
     def find_thresholds(self) -> Steps:
-        """The thresholds of maximum likelihood for the scores, where the objective has such."""
+        """Fit thresholds of maximum likelihood for the scores, if the objective has thresholds."""
         assert isinstance(self.objective, BoundOrdinal)
         yield from self.objective.find_thresholds(self.scores)
         return Same(self.objective.state())
 
     def bound_original(self) -> Steps:
-        """The bounds of gradients as the objective gave them."""
+        """Return bounds of the objective's gradients."""
         assert self.original is not None
         bounded = yield from BoundedGradients.in_parts(*self.original, self.team, self.plan.n_documents)
         self.bounds[ORIGINAL] = bounded
         return Same(bounded.sum_bounds)
 
     def _documents(self, packed: QuantizedGradients) -> tuple[Int32s, Int32s]:
-        """The rows of the sample that splits are searched on, and the others that take part."""
+        """Return the rows on which splits are searched, and the other rows of the tree."""
         n, rows = len(self.data), self.rows
         if packed.sampled is None or packed.unsampled is None:
             return (np.arange(n, dtype=np.int32) if rows is None else rows), NOTHING
@@ -180,16 +180,16 @@ class TrainPart(ScoredPart):
         return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
 
     def answer(self, question: GrowthRequest) -> Total:
-        """See `PartLeaves.answer`."""
+        """Call `PartLeaves.answer`."""
         return self.leaves.answer(question)
 
     def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Total:
-        """See `PartLeaves.sums`; of gradients as the step left them, or as the objective gave them."""
+        """Call `PartLeaves.sums` with the gradients after the step, or those of the objective."""
         bounded = self.bounds[which]
         return self.leaves.sums(leaves, bounded.gradients, bounded.hessians, scales)
 
     def add_tree(self, output: int, tree: GrownTree, values: Floats, leaves: Sequence[int]) -> None:
-        """Add a tree that was just grown to the scores of an output."""
+        """Add a new tree to the scores of an output."""
         if self.rows is None:
             self.leaves.add_values(leaves, values, of_output(self.scores, output))
             self.n_trees += 1
@@ -211,13 +211,13 @@ class SearchedPart:
         self.leaf_of_rows = tree.leaf_of_rows(self.part.binned, self.part.team)
 
     def set_line(self, slopes: Floats, added: Floats | None) -> None:
-        """Take the slope of each leaf, and what is added to the scores of each."""
+        """Set the slope of each leaf, and the value to add to its scores."""
         scores = self.part.scores if added is None else self.part.scores + added[self.leaf_of_rows]
         self.scores, self.slopes = scores, slopes[self.leaf_of_rows]
-        self.sweep.line(self.scores, self.slopes)  # refuses what is not finite
+        self.sweep.line(self.scores, self.slopes)  # raises if a number is not finite
 
     def exponents(self) -> Any:
-        """Of the largest and smallest scores and slopes; signs are such that the largest are sought."""
+        """Return the exponents of the largest and smallest scores and slopes, with signs for taking maxima."""
         return [None if of is None else Max((of[0], -of[1])) for of in exponents_of(self.scores, self.slopes)]
 
     def scale(self, exponent: int) -> None:
@@ -225,18 +225,18 @@ class SearchedPart:
         self.scores, self.slopes = np.ldexp(self.scores, -exponent), np.ldexp(self.slopes, -exponent)
 
     def largest(self) -> Max:
-        """See `Sweep.largest`."""
+        """Call `Sweep.largest`."""
         return Max(self.sweep.largest(self.scores))
 
     def crossings(self, low: float, high: float, unit: float) -> tuple[Gathered, Total]:
-        """See `Sweep.crossings`."""
+        """Call `Sweep.crossings`."""
         turns, start = self.sweep.crossings(self.scores, self.slopes, low, high, unit)
         return Gathered([turns]), Total(start)
 
     def sum_at(self, alpha: float) -> Total:
-        """The sum of the measure at a point."""
+        """Return the sum of the measure at a point."""
         return Total(self.sweep.sum(self.scores + alpha * self.slopes))
 
     def count(self) -> Total:
-        """Queries whose mean counts."""
+        """Return the number of queries that count in the mean."""
         return Total(self.sweep.n_counted)

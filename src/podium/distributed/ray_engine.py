@@ -1,9 +1,9 @@
 """A Ray cluster as an engine.
 
-Each worker is an actor that reads partitions, holds documents and answers calls. Partitions are objects in Ray's store:
-workers of a node share its memory, and an object outlives the worker that made it. The client calls all actors at the
-same time and merges their answers. While it waits it calls `beat` of each actor, which another thread answers: Ray
-notices a process that has ended, but not one that hangs.
+Each worker is an actor that reads partitions, holds documents and answers calls. Partitions are objects in Ray's store,
+which the workers of a node share, and which outlive the worker that created them. The client calls all actors at the
+same time and merges their answers. While it waits it calls `beat` of each actor, which another thread answers, because
+Ray notices a process that has ended, but not one that hangs.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from podium.distributed.ray_worker import actor_class, block_to_data, import_ray
 from podium.distributed.sources import Columns, DerivedSource, Source
 from podium.errors import DataError, PodiumError
 
-LARGE = 100_000  # bytes from which a message is sent once for all workers of a node
-MOST_FAILURES = 3  # of workers to start, one after the other, before training gives up
-SECONDS_TO_END = 2.0  # in which Ray ends workers, and has their processors again
-SECONDS_TO_JOIN = 5.0  # for which training waits for further workers before it begins
+LARGE = 100_000  # bytes above which a message is sent once for all workers of a node
+MOST_FAILURES = 3  # consecutive failures to start a worker before training gives up
+SECONDS_TO_END = 2.0  # time for Ray to end workers and free their processors
+SECONDS_TO_JOIN = 5.0  # time to wait for further workers before training starts
 
 
 @dataclass
 class StartedWorker:
-    """An actor, where it was started, and its last sign of life."""
+    """An actor, its place, and its last sign of life."""
 
     actor: Any
     site: str
@@ -44,20 +44,20 @@ class StartedWorker:
     place: Any  # the answer to `RayWorker.place`, which shows that it has started
     actor_id: str = ""
     node: str = ""
-    beat: Any = None  # the answer that is waited for
+    beat: Any = None  # the pending answer
     n_beats: int = 0
 
 
 class RayEngine(Engine):
-    """Workers that are actors of a Ray cluster.
+    """Actors of a Ray cluster as workers.
 
-    By default every node has a worker with all processors that it has, less those of the task that calls this. In the
-    placement group of a Ray Tune trial, every bundle after the first has a worker.
+    By default every node has a worker with all of its processors except those of the calling task. In the placement
+    group of a Ray Tune trial, every bundle after the first has a worker.
 
     Args:
-        n_workers: number of workers, wherever there are processors for them.
-        cpus_per_worker: processors that a worker reserves, and the number of its threads; 1 by default if `n_workers`
-            is given.
+        n_workers: the number of workers, on any nodes with free processors.
+        cpus_per_worker: the number of processors that a worker reserves, and of its threads; 1 by default with
+            `n_workers`.
         limits: `timeout` and `heartbeat`, see `Engine`.
 
     Example:
@@ -79,13 +79,13 @@ class RayEngine(Engine):
         if not self.ray.is_initialized():
             raise PodiumError("this process is not connected to a Ray cluster: call ray.init() first")
         self._actor_class = actor_class()
-        self._free_cpus = self._count_free_cpus()  # without what other jobs have
+        self._free_cpus = self._count_free_cpus()  # without those of other jobs
         self._workers: dict[str, StartedWorker] = {}
         self._starting: list[StartedWorker] = []
         self._n_started, self._n_failed = 0, 0
-        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of sources, and the workers that made them
-        self._n_sources: Counter[str] = Counter()  # that each worker computes
-        self._nodes: dict[Any, list[str]] = {}  # that have a block of a data set
+        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of sources, and the workers that created them
+        self._n_sources: Counter[str] = Counter()  # the number of sources that each worker computes
+        self._nodes: dict[Any, list[str]] = {}  # the nodes that hold each block of a data set
 
     @classmethod
     def is_running(cls) -> bool:
@@ -102,8 +102,8 @@ class RayEngine(Engine):
         try:
             ray.init(None if address == "ray" else address, logging_level=logging.ERROR)
         except (OSError, ValueError, ImportError, RuntimeError) as error:
-            hint = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if "://" in address else ""
-            raise PodiumError(f"there is no Ray cluster at {address}: {error}{hint}") from error
+            hint = "; if the cluster requires a token, set RAY_AUTH_MODE=token" if "://" in address else ""
+            raise PodiumError(f"cannot connect to a Ray cluster at {address}: {error}{hint}") from error
         try:
             yield {}
         finally:
@@ -112,7 +112,7 @@ class RayEngine(Engine):
     # --- workers
 
     def _sites(self) -> dict[str, tuple[dict[str, Any], int]]:
-        """Return the places of all workers that there should be: the options of the actor, and its threads."""
+        """Return the intended places of workers: the options of each actor, and its number of threads."""
         strategies, context = self.ray.util.scheduling_strategies, self.ray.get_runtime_context()
         try:
             reserved = int(context.get_assigned_resources().get("CPU", 0))
@@ -133,7 +133,7 @@ class RayEngine(Engine):
             cpus = {node: int(resources.get("CPU", 0)) for node, resources in nodes.items()}
             places = {node: strategies.NodeAffinitySchedulingStrategy(node, soft=False) for node in cpus}
             here, n_free = context.get_node_id(), self._free_cpus
-        if not n_free and not reserved:  # others have all processors: wait for them
+        if not n_free and not reserved:  # other jobs use all processors: wait for them
             n_free = max(cpus.values())
         cpus[here] = cpus.get(here, 0) - reserved
         sites = {}
@@ -141,14 +141,14 @@ class RayEngine(Engine):
             n = self.cpus_per_worker or min(most, n_free)
             if 0 < n <= most:
                 sites[site] = {"num_cpus": n, "scheduling_strategy": places[site]}, n
-        if not sites and reserved:  # this task waits, so a worker may use its processors
+        if not sites and reserved:  # this task only waits, so a worker may use its processors
             sites[here] = {"num_cpus": 0, "scheduling_strategy": places[here]}, reserved
         return sites
 
     def wait_for_worker(self, seconds: float) -> None:
-        """Wait for the first worker, and a little for others: documents that are placed once need not move."""
+        """Wait for the first worker, and a little for others, so that documents need not move later."""
         if not self._sites():
-            raise PodiumError("no node of the Ray cluster has processors for a worker: lower cpus_per_worker")
+            raise PodiumError("no node of the Ray cluster has enough processors for a worker: lower cpus_per_worker")
         super().wait_for_worker(seconds)
         deadline = time.monotonic() + SECONDS_TO_JOIN
         while self._starting and time.monotonic() < deadline:
@@ -156,7 +156,7 @@ class RayEngine(Engine):
             self.current_workers()
 
     def current_workers(self) -> dict[str, int]:
-        """Return the workers that have started; start one for each place that has none."""
+        """Return the workers that have started; start one for each place without a worker."""
         taken = {worker.site for worker in (*self._workers.values(), *self._starting)}
         for site, (options, n_threads) in self._sites().items():
             if site not in taken:
@@ -175,7 +175,7 @@ class RayEngine(Engine):
             _end(worker)
             self._n_failed += 1
             if self._n_failed >= MOST_FAILURES:
-                raise PodiumError(f"a worker cannot be started: {error}") from error
+                raise PodiumError(f"cannot start a worker: {error}") from error
             return
         self._n_failed = 0
         self._workers[f"{self._n_started} at {address}"] = worker
@@ -197,11 +197,11 @@ class RayEngine(Engine):
             if not isinstance(value, str):
                 raise DataError(f"{name} must be the name of a column of the ray.data.Dataset, not {value!r:.60}")
         if self._workers and not self._count_free_cpus():
-            self.close()  # to compute the data set needs a processor; workers start again
+            self.close()  # computing the data set needs a processor; workers start again later
         blocks = X.to_arrow_refs()
         if self.ray.wait(blocks, num_returns=len(blocks), timeout=self.timeout, fetch_local=False)[1]:
-            raise PodiumError(f"the ray.data.Dataset was not ready in {self.timeout:g} seconds: raise timeout=…")
-        with suppress(Exception):  # of an experimental interface, which clients at ray://… lack
+            raise PodiumError(f"the ray.data.Dataset was not ready within {self.timeout:g} seconds: raise timeout=…")
+        with suppress(Exception):  # this experimental interface is missing in clients at ray://…
             places = self.ray.experimental.get_object_locations(blocks)
             self._nodes |= {block: place["node_ids"] for block, place in places.items()}
         return [DerivedSource(block_to_data, (block, given, categorical)) for block in blocks]
@@ -217,7 +217,7 @@ class RayEngine(Engine):
         return X.map_batches(scored, batch_format="pandas", batch_size=None)
 
     def _object(self, source: Source) -> Any:
-        """Return a reference to a source in Ray's store; it is computed if it was not before."""
+        """Return a reference to a source in Ray's store; compute the source on the first call."""
         if id(source) in self._objects:
             return self._objects[id(source)][1]
         if isinstance(source, list):
@@ -234,7 +234,7 @@ class RayEngine(Engine):
         return value
 
     def _worker_near(self, arguments: Sequence[Any]) -> str:
-        """Return a worker of a node that has one of the objects, or of any; the one that has the fewest sources."""
+        """Return the worker with the fewest sources, preferably of a node that has one of the objects."""
         nodes = {n for one in arguments if isinstance(one, self.ray.ObjectRef) for n in self._nodes.get(one, ())}
         workers = self.workers()
         near = [name for name in workers if self._workers[name].node in nodes]
@@ -299,13 +299,13 @@ class RayEngine(Engine):
             raise cause from error
 
     def _loss(self, error: Any) -> WorkerLostError:
-        """Return the error for a worker that has ended, or for objects that are lost with their node."""
+        """Return the error for a worker that has ended, or for objects lost with their node."""
         self._objects = {}
         for name, worker in self._workers.items():
             if worker.actor_id == getattr(error, "actor_id", None):
                 _end(self._workers.pop(name))
                 return WorkerLostError(f"worker {name} has left")
-        return WorkerLostError(f"a worker has left with documents ({type(error).__name__})")
+        return WorkerLostError(f"a worker that holds documents has left ({type(error).__name__})")
 
     def look_after_workers(self) -> None:
         for worker in self._workers.values():
@@ -338,10 +338,10 @@ class RayEngine(Engine):
 
 
 def _end(worker: StartedWorker) -> None:
-    with suppress(Exception):  # Ray may know already that it has ended
+    with suppress(Exception):  # the actor may have ended already
         import_ray().kill(worker.actor)
 
 
 def _is_dataset(X: Any) -> bool:
-    """Whether a value is a `ray.data.Dataset`; Ray is not imported for that."""
+    """Return whether a value is a `ray.data.Dataset`, without importing Ray."""
     return type(X).__module__.startswith("ray.data.") and hasattr(X, "to_arrow_refs")

@@ -1,4 +1,4 @@
-"""What runs on a Ray cluster: the actor of a worker."""
+"""The actor of a worker on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RayWorker:
         return function(*_fetched(arguments))
 
     def hold(self, number: int, sets: Mapping[str, Any], n_threads: int) -> None:
-        """Hold documents instead of those before."""
+        """Hold documents in place of the previous ones."""
         self.holder = None
         self.holder = Holder(number, _fetched(sets), n_threads)
 
@@ -49,13 +49,13 @@ class RayWorker:
     def run(self, message: bytes) -> bytes:
         """Return the pickled answer of the holder to pickled calls.
 
-        Arrays in Ray's store cannot be changed, those in a pickle can: merging writes over them.
+        Pickles are necessary because merging overwrites arrays, and those in Ray's store are read-only.
         """
         return pickle.dumps(self.holder.run(pickle.loads(message)), 5)
 
 
 def actor_class() -> Any:
-    """Return the remote class of workers; a thread of its own answers `beat`, which shows that the process runs."""
+    """Return the remote class of workers; a separate thread answers `beat`, which shows that the process runs."""
     ray = import_ray()
 
     class BeatingWorker(RayWorker):

@@ -1,4 +1,4 @@
-"""Scores of files, computed on a cluster: a file of scores for each file of documents."""
+"""Scoring files on a cluster: a file of scores for each file of documents."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from podium.errors import DataError, FileFormatError, PodiumError
 from podium.models import Model, load
 from podium.models.base import model_of
 
-MANIFEST = "scores.json"  # in the folder of the scores: which model gave them
-ROWS = 1 << 15  # that are scored at one time
-AT_ONCE = 4  # files for each thread that are handed out ahead
+MANIFEST = "scores.json"  # the file in the folder of scores that identifies the model
+ROWS = 1 << 15  # number of rows to score at a time
+AT_ONCE = 4  # number of files per thread to submit ahead
 Blocks = Callable[..., Iterator[RankingData]]
 
 
@@ -41,20 +41,20 @@ def score_files(
     timeout: float = TIMEOUT,
     heartbeat: float = HEARTBEAT,
 ) -> list[Path]:
-    """Score files on the workers of a Dask cluster, each file in blocks; memory is that of a block.
+    """Score files on the workers of a Dask cluster, in blocks, so that memory is limited.
 
-    Every file of documents gets a file of scores: of text `NAME.scores.txt`, a number on each line in the order of the
-    rows; of Parquet `NAME.scores.parquet`, with the columns `qid`, `score` and, if there is one, `document_id`. A file
-    appears when it is written whole. What is there already is not done again: the same call goes on where an earlier
-    one was stopped. Should a worker be lost, another one does its files.
+    Every file of documents gets a file of scores. For text that is `NAME.scores.txt`, with a number per line in the
+    order of the rows. For Parquet it is `NAME.scores.parquet`, with the columns `qid`, `score` and, if there is one,
+    `document_id`. Files appear when they are complete. Existing files of scores are skipped, so the same call resumes
+    where an earlier one stopped. If a worker is lost, another one scores its files.
 
     Args:
         model: a model, an estimator, or the name of a model file.
-        files: names of files, patterns or folders, which every worker must be able to read.
-        output: a folder, which every worker must be able to write to.
-        client: of the cluster; the current one by default.
+        files: names of files, patterns or folders that every worker can read.
+        output: a folder that every worker can write to.
+        client: a client of the cluster; the current one by default.
         blocks: reads a file in blocks; `podium.read_blocks` by default.
-        timeout: seconds that a file may take.
+        timeout: seconds to wait for a file.
         heartbeat: seconds without a heartbeat after which a worker is restarted; others score its files.
 
     Returns:
@@ -75,25 +75,25 @@ def score_files(
     """
     loaded = load(model) if isinstance(model, str | os.PathLike) else model_of(model)
     if not isinstance(loaded, Model):
-        raise DataError(f"model must be a model, a fitted estimator or a file of one, not {type(model).__name__}")
+        raise DataError(f"model must be a model, a fitted estimator or a model file, not {type(model).__name__}")
     engine = DaskEngine(client, timeout, heartbeat)
     paths, folder = paths_of(files), to_path(output)
     targets = [folder / name for name in _names_of_scores(paths)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"output: the folder {folder} cannot be made: {error.strerror or error}") from error
+        raise DataError(f"output: cannot create the folder {folder}: {error.strerror or error}") from error
     _require_same_model(folder, loaded, dict(zip(paths, targets, strict=True)))
     open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
     engine.wait_for_worker(timeout)
-    # as a task, which is repeated if its worker is lost
+    # as a task, so that Dask repeats it if its worker is lost
     sent = engine.client.submit(pickle.loads, pickle.dumps(loaded), pure=False)
     _run(engine, [(_score_file, (sent, path, str(target), blocks)) for path, target in open_ones])
     return targets
 
 
 def _run(engine: DaskEngine, tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
-    """Run tasks, some at a time, until all are done, one fails or none ends within the time limit."""
+    """Run tasks, a few at a time, until all are done, one fails, or none ends within the time limit."""
     client, waiting, running = engine.client, list(reversed(tasks)), set[Any]()
     last_done = time.monotonic()
     while waiting or running:
@@ -108,8 +108,8 @@ def _run(engine: DaskEngine, tasks: list[tuple[Callable[..., Any], tuple[Any, ..
             engine.look_after_workers()
             if time.monotonic() - last_done > engine.timeout:
                 raise PodiumError(
-                    f"no file was done in {engine.timeout:g} seconds: look at the cluster's dashboard and logs, or "
-                    "allow more with timeout=…"
+                    f"no file was completed within {engine.timeout:g} seconds: check the cluster's dashboard and logs, "
+                    "or raise timeout=…"
                 ) from None
             continue
         last_done = time.monotonic()
@@ -118,7 +118,7 @@ def _run(engine: DaskEngine, tasks: list[tuple[Callable[..., Any], tuple[Any, ..
 
 
 def _names_of_scores(paths: list[str]) -> list[str]:
-    """The name of the scores of each file."""
+    """Return the name of the file of scores for each file."""
     names = []
     for path in paths:
         name = Path(path).name
@@ -128,12 +128,12 @@ def _names_of_scores(paths: list[str]) -> list[str]:
         names.append(Path(name).stem + suffix)
     if len(set(names)) < len(names):
         twice = first_repeated(names)
-        raise DataError(f"two files would get the same scores {twice!r}: score them into different folders")
+        raise DataError(f"two files would have their scores in the same file {twice!r}: use different folders")
     return names
 
 
 def _require_same_model(folder: Path, model: Model, targets: Mapping[str, Path]) -> None:
-    """Raise if the folder holds scores of another model, or of other files; else note this model and these files."""
+    """Raise if the folder holds scores of another model or of other files; otherwise record model and files."""
     states = {path: [(stat := Path(path).stat()).st_size, stat.st_mtime_ns] for path in targets}
     digest, noted = model.digest(), _noted(folder / MANIFEST)
     files = {} if noted is None else noted["files"]
@@ -144,27 +144,27 @@ def _require_same_model(folder: Path, model: Model, targets: Mapping[str, Path])
         if path in files and files[path] != states[path]:
             problem = problem or f"scores of a {path} that has changed since"
         elif path not in files and target.exists():
-            problem = problem or f"a file {target.name!r} that was not made of {path}"
+            problem = problem or f"a file {target.name!r} that does not come from {path}"
     if problem is not None:
-        raise DataError(f"{folder} holds {problem}: delete it, or name another folder")
+        raise DataError(f"{folder} holds {problem}: delete it, or use another folder")
     write_text(folder / MANIFEST, json.dumps({"model": digest, "files": files | states}, indent=1) + "\n")
 
 
 def _noted(manifest: Path) -> dict[str, Any] | None:
-    """Return what the file says that an earlier call wrote, or None without one."""
+    """Return the content of the manifest of an earlier call, or None if there is none."""
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise FileFormatError(manifest, f"cannot be read ({error}): delete its folder, or name another one") from error
+        raise FileFormatError(manifest, f"cannot be read ({error}): delete its folder, or use another one") from error
     if not isinstance(content, dict) or not isinstance(content.get("files"), dict) or "model" not in content:
-        raise FileFormatError(manifest, "was not written by score_files: delete its folder, or name another one")
+        raise FileFormatError(manifest, "was not written by score_files: delete its folder, or use another one")
     return content
 
 
 def _score_file(model: Model, path: str, target: str, blocks: Blocks | None) -> None:
-    """Score one file; its scores appear when all are written."""
+    """Score one file; its file of scores appears when it is complete."""
     how: dict[str, Any] = {
         "rows": ROWS, "whole_queries": model.sees_lists, "like": model.schema if model.has_one_schema else None,
     }  # fmt: skip

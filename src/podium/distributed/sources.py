@@ -1,8 +1,8 @@
-"""Where documents come from: the sources of partitions, and queries that lie in several partitions brought together.
+"""Sources of partitions, and the collection of queries that are spread over several partitions.
 
 A source is computed on a worker, and again on another one if that worker is lost. It is data, or a `DerivedSource`: a
-function of other sources. An engine may have other kinds of sources: Dask's delayed values, references to objects of
-Ray.
+function of other sources. Engines may have other kinds of sources, such as Dask's delayed values or Ray's object
+references.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podium.data.schema import Schema, columns_of_text
 from podium.errors import DataError, warn
 
 Reader = Callable[[list[str]], RankingData]
-PIECES = 4  # of `RankingData` for each worker, so that several others can take over those of a lost worker
+PIECES = 4  # of `RankingData` for each worker, so that several workers can share those of a lost one
 Columns = dict[str, Any]  # y, qid, sample_weight, query_weight: names of columns, collections, or None
 Source = Any
 OPTIONAL = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
@@ -49,15 +49,15 @@ def computed(source: Source) -> Any:
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """What the client must know of a partition before it places documents."""
+    """What the client must know about a partition before it places documents."""
 
     n_documents: int  # 0 for an empty partition
     # query_ids, query_sizes: the id of each query, and its number of documents
     query_ids: NDArray[Any]
     query_sizes: Ints
     schema: Schema  # names and encoding of the features
-    has: tuple[str, ...]  # label sources, and the other columns that are there
-    kind: str  # the kind of data type of query ids
+    has: tuple[str, ...]  # label sources and other columns
+    kind: str  # the kind of the data type of query ids
     # reading, absent_value: see `RankingData`
     reading: dict[str, Any]
     absent_value: float | None
@@ -87,13 +87,13 @@ class Partitions:
 def gather_partitions(
     name: str, sources: Sequence[Source], described: Sequence[PartitionSummary], schema: Schema | None
 ) -> Partitions:
-    """Bring partitions to one schema, and queries into one partition each.
+    """Convert partitions to one schema, and collect each query in one partition.
 
     Args:
-        name: what messages call the set.
-        sources: of `RankingData`.
-        described: what `describe` gave for each.
-        schema: that of the training documents; None for these themselves.
+        name: the name of the set in messages.
+        sources: sources of `RankingData`.
+        described: the result of `describe` for each.
+        schema: the schema of the training documents; None for the training documents themselves.
 
     """
     filled = [(s, d) for s, d in zip(sources, described, strict=True) if d.n_documents]
@@ -124,8 +124,8 @@ def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
         if d.schema.encoding.shifts:
             feature = next(iter(d.schema.encoding.shifts))
             raise DataError(
-                f"{name}: float32 cannot tell the values of feature {feature} apart, and on a cluster no shift is "
-                "found for it: subtract an offset, such as the first time stamp, before training"
+                f"{name}: float32 cannot distinguish the values of feature {feature}, and clusters do not shift "
+                "features: subtract an offset, such as the first time stamp, before training"
             )
         same = d.schema.n_features == widest.n_features and d.schema.names == widest.names
         if not same and d.absent_value is None:
@@ -135,8 +135,8 @@ def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
             )
     names: dict[int, set[str]] = {}
     for d in described:
-        for feature, found in d.schema.encoding.categories.items():
-            names.setdefault(feature, set()).update(found)
+        for feature, names_here in d.schema.encoding.categories.items():
+            names.setdefault(feature, set()).update(names_here)
     categories = {feature: names_of_categories(all_names) for feature, all_names in sorted(names.items())}
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
@@ -148,7 +148,7 @@ def has_equal(values: NDArray[Any]) -> bool:
 
 
 def _whole_queries(name: str, sources: list[Source], described: list[PartitionSummary], schema: Schema) -> Partitions:
-    """Bring queries that lie in several partitions into one of them."""
+    """Collect queries that are spread over several partitions in one of them."""
     ids = np.concatenate([d.query_ids for d in described])
     sizes = np.concatenate([d.query_sizes for d in described])
     partition = np.repeat(np.arange(len(described)), [len(d.query_ids) for d in described])
@@ -166,9 +166,9 @@ def _whole_queries(name: str, sources: list[Source], described: list[PartitionSu
     moved, total = int(sizes[moves].sum()), sum(d.n_documents for d in described)
     n_bytes = moved * sum(d.n_bytes for d in described) // total
     warn(
-        f"{name}: {int((times > 1).sum())} of {len(times)} queries lie in several partitions, so {moved} of {total} "
-        f"documents ({n_bytes / 1e6:.1f} MB) are moved, and again if a worker is lost; partition the data by query to "
-        "save that",
+        f"{name}: {int((times > 1).sum())} of {len(times)} queries are spread over several partitions, so {moved} of "
+        f"{total} documents ({n_bytes / 1e6:.1f} MB) have to move, and again if a worker is lost; partition the data "
+        "by query to avoid that",
         stacklevel=5,
     )
     given: list[dict[int, NDArray[Any]]] = [
@@ -185,7 +185,7 @@ def _whole_queries(name: str, sources: list[Source], described: list[PartitionSu
 
 
 def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None, RankingData]:
-    """Split a partition into the queries that move, by the number of their new partition, and the rest, under None."""
+    """Split a partition into the queries that move, by the number of their new partition, and the rest (key None)."""
     pieces: dict[int | None, RankingData] = {}
     stays = np.ones(data.n_queries, bool)
     for number, ids in given.items():
@@ -196,9 +196,9 @@ def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None
     return pieces
 
 
-def _collected(number: int, own: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
+def _collected(number: int, pieces: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
     """Join the queries that a partition keeps and those that other partitions give it."""
-    kept = own[None] if isinstance(own, dict) else own
+    kept = pieces[None] if isinstance(pieces, dict) else pieces
     parts = [part for part in (kept, *(other[number] for other in others)) if len(part)]
     return RankingData.concatenate(parts) if parts else kept
 
@@ -228,23 +228,23 @@ def file_sources(X: Any, columns: Columns, reader: Reader | None) -> list[Source
     extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
     if extra:
         raise DataError(f"files have their own labels and weights: leave {extra[0]} out")
-    found = [Path(path) for path in paths_of(X)]
-    paths = [str(path.absolute() if path.exists() else path) for path in found]  # workers may be in another folder
+    files = [Path(path) for path in paths_of(X)]
+    paths = [str(path.absolute() if path.exists() else path) for path in files]  # workers may be in another folder
     return [DerivedSource(_read, (path, reader)) for path in paths]
 
 
 def paths_of(X: Any) -> list[str]:
-    """Return names of files: those that match a pattern, and all files of a folder."""
+    """Return the files that match patterns, and all files of folders."""
     paths: list[str] = []
     for one in [X] if isinstance(X, str | os.PathLike) else X:
         text = os.fspath(one)
         if Path(text).is_dir():
-            found = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
+            matches = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
         else:
-            found = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
-        if not found:
+            matches = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+        if not matches:
             raise DataError(f"there are no files {text!r}")
-        paths += found
+        paths += matches
     return paths
 
 
@@ -258,7 +258,7 @@ def frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: 
     if not len(frame):
         return empty_data()
     if given.get("qid") is None and not frames.has_queries(frame):
-        raise DataError("which rows belong to one query? give the frame a column 'qid', or name one: fit(X, qid=…)")
+        raise DataError("the frame has no query ids: add a column 'qid', or name the column, fit(X, qid=…)")
     text = columns_of_text(frame, list(categorical))
     return RankingData(
         frame.reset_index(drop=True), _plain(given.get("y")), qid=_plain(given.get("qid")), categorical=text,
@@ -267,7 +267,7 @@ def frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: 
 
 
 def _plain(value: Any) -> Any:
-    """The name of a column, or an array."""
+    """Return the name of a column, or an array."""
     return value if value is None or isinstance(value, str) else np.asarray(value)
 
 
@@ -292,6 +292,6 @@ def coded_data(data: RankingData, classes: Any) -> RankingData:
     labels = data.relevance
     unknown = np.setdiff1d(labels[~np.isnan(labels)], classes)
     if len(unknown):
-        raise DataError(f"there is a label {unknown[0]!r} that training has not seen")
+        raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
     codes = np.where(np.isnan(labels), np.nan, labels == classes[1]).astype(np.float32)
     return data.replace(labels=dict(data.labels) | {"relevance": codes})

@@ -40,10 +40,10 @@ from podium.distributed.spark_frames import (
 from podium.distributed.spark_tasks import DRIVER, SET, TASK, BarrierTask, TaskPartition, Wire, authenticate
 from podium.errors import DataError, MissingExtraError, PodiumError
 
-MOST_STARTS = 10  # of the barrier stage, before training gives up
-SECONDS_TO_INTRODUCE = 10.0  # that a connection has to prove that it is a task
-SECONDS_TO_END = 5.0  # that tasks have before the job is cancelled
-BEATS = 10  # signs of life in `heartbeat` seconds
+MOST_STARTS = 10  # of the barrier stage before training gives up
+SECONDS_TO_INTRODUCE = 10.0  # time for a connection to prove that it is a task
+SECONDS_TO_END = 5.0  # time for tasks to end before the job is cancelled
+BEATS = 10  # number of signs of life in `heartbeat` seconds
 QUERY = "__podium_query__"  # the column that rows are partitioned by
 ROLES = {"y": "relevance", "qid": "qid", "sample_weight": "document_weights", "query_weight": "query_weights"}
 
@@ -58,7 +58,7 @@ def import_pyspark() -> Any:
 
 
 class ConnectedTask:
-    """A task that has connected: its answers, and what went wrong with it."""
+    """A connected task, with its answers, and the reason if it was lost."""
 
     def __init__(self, name: str, wire: Wire) -> None:
         self.name, self.wire = name, wire
@@ -67,12 +67,12 @@ class ConnectedTask:
 
 
 class BarrierJob:
-    """A Spark job whose tasks have connected, or will.
+    """A Spark job whose tasks connect to this process.
 
     Args:
-        rows: a DataFrame, each partition of which is for one task.
+        rows: a DataFrame with a partition for each task.
         n_tasks: the number of its partitions.
-        task: what each task does, without the address and the token.
+        task: the function of each task, without the address and the token.
         heartbeat: seconds without a sign of life after which a task is lost.
 
     """
@@ -100,7 +100,7 @@ class BarrierJob:
         except Exception as error:
             self.server.server_close()
             raise PodiumError(
-                "Spark has stopped: start a session; a fit with a checkpoint goes on where it was stopped"
+                "Spark has stopped: start a session; a fit with a checkpoint resumes where it stopped"
             ) from error
         threading.Thread(target=self.server.serve_forever, args=(0.1,), daemon=True).start()
 
@@ -112,7 +112,7 @@ class BarrierJob:
             self.error = error
 
     def listen(self, wire: Wire) -> None:
-        """Take in a task, and receive its messages until it ends; other connections are closed."""
+        """Accept a task, and receive its messages until it ends; close other connections."""
         wire.socket.settimeout(SECONDS_TO_INTRODUCE)
         try:
             authenticate(wire, self.token, DRIVER, TASK)
@@ -134,11 +134,11 @@ class BarrierJob:
         wire.close()
 
     def wait_for_tasks(self, seconds: float) -> None:
-        """Wait until all tasks have connected. What Spark has to compute before may take any time.
+        """Wait until all tasks have connected. Earlier computations of Spark may take any time.
 
         Raises:
             WorkerLostError: if a task has connected and the job has ended.
-            PodiumError: if the job has failed, or Spark runs nothing of it for some seconds.
+            PodiumError: if the job has failed, or Spark runs none of its tasks for some seconds.
 
         """
         last_look = last_active = time.monotonic()
@@ -154,11 +154,11 @@ class BarrierJob:
                 if last_look - last_active > seconds:
                     raise PodiumError(
                         f"Spark has not started {self.n_tasks} tasks at the same time within {seconds:g} seconds: "
-                        "train with fewer (numWorkers), free or add executors, or allow more with timeout=…"
+                        "train with fewer (numWorkers), free or add executors, or raise timeout=…"
                     )
 
     def _n_active(self) -> int:
-        """Return how many tasks of the job Spark runs now, also of the stages before the barrier."""
+        """Return the number of running tasks of the job, including stages before the barrier."""
         tracker = self.context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -189,19 +189,19 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return the line of a Spark error that says most."""
+    """Return the most informative line of a Spark error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("podium.errors.")]
     return ours[0] if ours else " ".join(lines[:3])
 
 
 class SparkEngine(Engine):
-    """The tasks of a Spark barrier stage.
+    """The tasks of a Spark barrier stage as workers.
 
     Args:
         session: the Spark session; that of the documents, or the active one, by default.
-        n_workers: tasks; by default as many as run at the same time.
-        timeout: seconds that a task may take for an answer, and that Spark may take to start the tasks.
+        n_workers: the number of tasks; by default as many as can run at the same time.
+        timeout: seconds to wait for an answer of a task, and for Spark to start the tasks.
         heartbeat: seconds without a sign of life after which a task is lost.
 
     Example:
@@ -231,10 +231,10 @@ class SparkEngine(Engine):
         self.n_workers = n_workers or max(1, context.defaultParallelism // self.n_threads)
         self._n_starts = 0
         self._documents: list[SparkDocuments] = []
-        self._rows: Any = None  # of all documents, partitioned
+        self._rows: Any = None  # a partitioned DataFrame of all documents
         self._hashes: dict[str, list[int]] = {}  # of the documents of each task
         self._job: BarrierJob | None = None
-        self._is_new_fit = True  # once documents are given again
+        self._is_new_fit = True  # when the next documents arrive
 
     @classmethod
     def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
@@ -298,7 +298,7 @@ class SparkEngine(Engine):
         parts = []
         numbered = list(enumerate(self._documents))
         for _, of_frame in groupby(numbered, lambda one: one[0] if one[1].rows is None else id(one[1].frame)):
-            sets = list(of_frame)  # that are in one frame, which is read once
+            sets = list(of_frame)  # sets in the same frame, which is read once
             frame = sets[0][1].frame
             numbers = [functions.lit(k) if one.rows is None else functions.when(one.rows, k) for k, one in sets]
             chosen = [as_array(frame, name) if name in frame.columns else functions.lit(None) for name in names]
@@ -311,12 +311,12 @@ class SparkEngine(Engine):
     # --- tasks
 
     def _tasks(self) -> dict[str, ConnectedTask]:
-        """Return the tasks, which are started if there are none."""
+        """Return the tasks; start them if there are none."""
         if self._job is None:
             if self._n_starts == MOST_STARTS:
                 raise PodiumError(
-                    f"Spark has lost tasks of training {MOST_STARTS} times: look at the logs of its executors. A fit "
-                    "with a checkpoint goes on where this one was stopped"
+                    f"Spark has lost tasks of training {MOST_STARTS} times: check the logs of its executors. A fit "
+                    "with a checkpoint resumes where this one stopped"
                 )
             self._n_starts += 1
             self._rows = self._partitioned() if self._rows is None else self._rows
@@ -344,7 +344,7 @@ class SparkEngine(Engine):
         return WorkerLostError(f"{task.name} {task.problem or 'has left'}, and Spark starts all tasks again")
 
     def _request(self, method: str, arguments: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Let tasks do something at the same time, and return their answers by worker."""
+        """Send requests to tasks at the same time, and return their answers by worker."""
         from pyspark import cloudpickle
 
         tasks, packed = self._tasks(), dict[int, bytes]()
@@ -368,8 +368,8 @@ class SparkEngine(Engine):
         hashes = self._request("hold", {worker: (one,) for worker, one in placement.items()})
         if any(self._hashes.get(worker, of_worker) != of_worker for worker, of_worker in hashes.items()):
             raise DataError(
-                "the DataFrame had other rows when Spark computed it again after a task was lost: write it to storage "
-                "before training; a random split or sample is another one each time"
+                "the DataFrame had other rows when Spark recomputed it after a task was lost: write it to storage "
+                "before training, because random splits and samples change each time"
             )
         self._hashes |= hashes
         return dict.fromkeys(placement)

@@ -54,9 +54,9 @@ COLUMNS = {
 }
 DEFAULTS = {"featuresCol": "features", "labelCol": "label", "groupCol": "qid", "predictionCol": "prediction"}
 OPTIONS = {
-    "numWorkers": ("tasks that train; by default as many as the cluster runs at the same time", None),
-    "checkpointPath": ("a file on the driver that keeps the trees so far; a stopped fit resumes from it", None),
-    "timeout": ("seconds that a task may take for an answer, and Spark to start the tasks", TIMEOUT),
+    "numWorkers": ("number of tasks that train; by default as many as can run at the same time", None),
+    "checkpointPath": ("a file on the driver that stores the trees so far; a stopped fit resumes from it", None),
+    "timeout": ("seconds to wait for an answer of a task, and for Spark to start the tasks", TIMEOUT),
     "heartbeat": ("seconds without a sign of life after which a task is lost", HEARTBEAT),
 }  # fmt: skip
 
@@ -66,7 +66,7 @@ def _param(name: str, text: str, convert: Callable[[Any], Any] | None = None) ->
 
 
 def _checked(parameter: Parameter[Any]) -> Callable[[Any], Any]:
-    """Return what Spark calls with a value of a parameter of Podium: it raises if the value is out of its range."""
+    """Return a converter for Spark that raises if a value of a Podium parameter is out of range."""
 
     def check(value: Any) -> Any:
         parameter.check(value)
@@ -76,7 +76,7 @@ def _checked(parameter: Parameter[Any]) -> Callable[[Any], Any]:
 
 
 class _Saved(MLWritable, MLReadable):  # type: ignore[misc]
-    """Parameters, and the fitted estimator of a model, can be saved."""
+    """Saves parameters, and the fitted estimator of a model."""
 
     def write(self) -> Any:
         return _Writer(self)
@@ -121,7 +121,7 @@ class _Reader(MLReader):  # type: ignore[misc]
 
 
 def _with_params(*names: str) -> Callable[[type], type]:
-    """Give a class parameters for columns, with methods to get and set them."""
+    """Return a decorator that adds parameters for columns, with methods to get and set them."""
 
     def extend(cls: type) -> type:
         for name in names:
@@ -135,7 +135,7 @@ def _with_params(*names: str) -> Callable[[type], type]:
 
 
 class _WithParams(Params):  # type: ignore[misc]
-    """Takes parameters by keyword."""
+    """A base class that takes parameters by keyword."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
@@ -159,13 +159,13 @@ def _known(dataset: Any, parameter: str, names: list[str]) -> list[str]:
     """Return names of columns, or raise if a DataFrame does not have one."""
     for name in names:
         if name not in dataset.columns:
-            raise DataError(f"{parameter}: the DataFrame has no column {name!r}, but {', '.join(dataset.columns)}")
+            raise DataError(f"{parameter}: the DataFrame has no column {name!r}, only {', '.join(dataset.columns)}")
     return names
 
 
 @_with_params(*COLUMNS)
 class _SparkEstimator(_WithParams, Estimator, _Saved):  # type: ignore[misc]
-    """Trains an estimator of Podium on the tasks of a barrier stage."""
+    """Trains a Podium estimator on the tasks of a barrier stage."""
 
     estimator: str  # its name in `podium.estimators`
 
@@ -199,18 +199,18 @@ class _SparkEstimator(_WithParams, Estimator, _Saved):  # type: ignore[misc]
             session=dataset.sparkSession, n_workers=self.getOrDefault("numWorkers"),
             timeout=self.getOrDefault("timeout"), heartbeat=self.getOrDefault("heartbeat"),
         )  # fmt: skip
-        estimator.__dict__.update(vars(fitted))  # an ordinary estimator, which other processes load
+        estimator.__dict__.update(vars(fitted))  # an ordinary estimator, which other processes can load
         model: SparkRankingModel = self._copyValues(SparkRankingModel(estimator))
         return model
 
 
 @_with_params("featuresCol", "predictionCol")
 class SparkRankingModel(_WithParams, Model, _Saved):  # type: ignore[misc]
-    """A model that an estimator for Spark has fitted.
+    """A model fitted by an estimator for Spark.
 
     Attributes:
-        ranker: the fitted estimator of Podium, with the parameters, history and methods that it has after local
-            training, such as `save` and `explain`.
+        ranker: the fitted Podium estimator, with the same parameters, history and methods as after local training,
+            such as `save` and `explain`.
 
     Example:
         >>> from podium.distributed import SparkRankingModel
@@ -229,11 +229,11 @@ class SparkRankingModel(_WithParams, Model, _Saved):  # type: ignore[misc]
 
 @_with_params("labelCol", "groupCol", "queryWeightCol", "predictionCol")
 class SparkRankingEvaluator(_WithParams, Evaluator, _Saved):  # type: ignore[misc]
-    """Measures scores: the mean over all queries, computed where the rows are.
+    """Computes the mean of a measure over all queries, on the cluster.
 
     Args:
         measure: a name such as `"ndcg@10"`, or a measure.
-        labelCol, groupCol, queryWeightCol, predictionCol: columns; `queryWeightCol` weighs queries in the mean.
+        labelCol, groupCol, queryWeightCol, predictionCol: columns; `queryWeightCol` weights queries in the mean.
 
     Example:
         >>> from podium.distributed import SparkRankingEvaluator
@@ -242,7 +242,7 @@ class SparkRankingEvaluator(_WithParams, Evaluator, _Saved):  # type: ignore[mis
 
     """
 
-    measure = _param("measure", 'what is measured: a name such as "ndcg@10", or a measure')
+    measure = _param("measure", 'the measure, or its name, such as "ndcg@10"')
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
@@ -265,7 +265,7 @@ class SparkRankingEvaluator(_WithParams, Evaluator, _Saved):  # type: ignore[mis
 
 
 def _measuring(measure: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return what measures the queries of a partition."""
+    """Return a function that measures the queries of a partition."""
 
     def measured(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -294,15 +294,15 @@ def spark_folds(
 ) -> Any:
     """Return a DataFrame with a column of fold numbers, the same for all rows of a query.
 
-    Give the column to Spark's cross-validation: `CrossValidator(…, numFolds=3, foldCol="fold")`. Without it, Spark
-    splits rows, and so the rows of a query.
+    Pass the column to Spark's cross-validation: `CrossValidator(…, numFolds=3, foldCol="fold")`. Without it, Spark
+    splits by row, and so splits queries.
 
     Args:
         dataset: the DataFrame.
         numFolds: number of folds.
         groupCol: the column of query ids.
         foldCol: the new column.
-        seed: another one gives other folds.
+        seed: the seed of the folds.
 
     Example:
         >>> spark_folds(spark.read.parquet("documents"), 5).select("fold").distinct().count()  # doctest: +SKIP
@@ -320,7 +320,7 @@ def spark_folds(
 
 DOCSTRING = """`podium.{name}` on a Spark cluster; the model is the same, to the bit, for any number of tasks.
 
-Parameters are those of `podium.{name}`, and:
+It has the parameters of `podium.{name}`, and:
 
 {options}
 

@@ -1,4 +1,4 @@
-"""Documents in Spark DataFrames: which columns are read, and how their rows become documents in a task."""
+"""Documents in Spark DataFrames: the columns to read, and the conversion of rows to documents in a task."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from podium.errors import DataError
 
 
 def is_spark_frame(value: Any) -> bool:
-    """Whether a value is a Spark DataFrame."""
+    """Return whether a value is a Spark DataFrame."""
     return type(value).__module__.startswith("pyspark.sql.") and hasattr(value, "mapInArrow")
 
 
 def column(name: str) -> Any:
-    """Return a column by its plain name, in which a dot has no meaning."""
+    """Return a column by its literal name, which may contain dots."""
     from pyspark.sql import functions
 
     return functions.col("`" + name.replace("`", "``") + "`")
@@ -30,13 +30,13 @@ def column(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows become documents.
+    """The conversion of rows to documents.
 
     Attributes:
         roles: columns by the argument of `RankingData` that they are for.
         features: the columns of the features, or the one column of arrays.
-        is_matrix: whether that is one column of arrays.
-        names: of the features in a column of arrays, if they are known.
+        is_matrix: whether the features are one column of arrays.
+        names: the names of the features in a column of arrays, if they are known.
         categorical: features that hold categories.
 
     """
@@ -79,7 +79,7 @@ def to_matrix(arrays: Any, name: str) -> Any:
     if arrays.null_count:
         raise DataError(
             f"the column {name!r} of features has {arrays.null_count} empty rows: drop or fill them "
-            "(VectorAssembler(handleInvalid='keep') makes NaN of missing values)"
+            "(VectorAssembler(handleInvalid='keep') turns missing values into NaN)"
         )
     sizes = np.diff(arrays.offsets.to_numpy())
     if (sizes != sizes[0]).any():
@@ -92,8 +92,8 @@ class SparkDocuments:
     """Documents in a Spark DataFrame.
 
     Attributes:
-        frame: the DataFrame; several sets may be in one.
-        reading: how its rows become documents.
+        frame: the DataFrame, which may hold several sets.
+        reading: the conversion of its rows to documents.
         rows: a Boolean column that is true for the rows of this set; None for all rows.
 
     """
@@ -119,16 +119,16 @@ class SparkDocuments:
 
         """
         names = frame.columns if features is None else list(dict.fromkeys([*features, *roles.values()]))
-        found, features = assign_roles(names, dict(roles), features)
+        columns_by_role, features = assign_roles(names, dict(roles), features)
         fields = {name: frame.schema[name] for name in features}
         wide = [name for name in features if is_wide(fields[name])]
         if wide and len(features) > 1:
             raise DataError(
                 f"features are numeric columns or one column of vectors, but {wide[0]!r} is a vector among "
-                f"{len(features)} columns: name it alone, or assemble all of them with VectorAssembler"
+                f"{len(features)} columns: pass only this column, or assemble all of them with VectorAssembler"
             )
         in_vector = _names_in_vector(fields[wide[0]].metadata) if wide else None
-        return cls(frame, Reading(found, tuple(features), bool(wide), in_vector, tuple(categorical)), rows)
+        return cls(frame, Reading(columns_by_role, tuple(features), bool(wide), in_vector, tuple(categorical)), rows)
 
 
 def as_array(frame: Any, name: str) -> Any:
@@ -139,7 +139,7 @@ def as_array(frame: Any, name: str) -> Any:
 
 
 def is_wide(field: Any) -> bool:
-    """Whether a column has vectors or arrays."""
+    """Return whether a column has vectors or arrays."""
     return _is_vector(field) or field.dataType.typeName() == "array"
 
 
@@ -163,7 +163,7 @@ def with_scores(frame: Any, names: Sequence[str], predict: Callable[[Any], Any],
     Args:
         frame: the DataFrame.
         names: columns of the features, or one column of vectors or arrays.
-        predict: gives the scores of a pandas frame of these columns, or of a matrix.
+        predict: returns the scores of a pandas frame of these columns, or of a matrix.
         output: the name of the new column.
 
     """

@@ -1,4 +1,4 @@
-"""What a task of a Spark barrier stage does: it connects to the driver, and answers until the driver ends it.
+"""The tasks of a Spark barrier stage, which connect to the driver and answer until the driver ends them.
 
 Driver and task prove to each other that they know the token of the run; only then do they exchange pickled messages.
 The token reaches the tasks with the function that Spark sends them. Messages are not encrypted, like Spark's own unless
@@ -31,8 +31,8 @@ from podium.distributed.spark_frames import Reading, columns_of
 from podium.errors import DataError, PodiumError
 
 SECONDS_TO_CONNECT = 30.0  # to the driver
-SECONDS_TO_MISS_DRIVER = 60.0  # without a sign that the driver's machine receives anything
-CHUNK = 1 << 20  # bytes that must be sent within the time limit of the socket
+SECONDS_TO_MISS_DRIVER = 60.0  # without an acknowledgement from the driver's machine
+CHUNK = 1 << 20  # bytes to send within the time limit of the socket
 SET = "__podium_set__"  # the column with the number of a row's set
 DRIVER, TASK = b"driver", b"task"
 
@@ -89,12 +89,12 @@ def authenticate(wire: Wire, token: bytes, role: bytes, other: bytes) -> None:
 
 
 def _proof(token: bytes, role: bytes, nonce: bytes | bytearray) -> bytes:
-    return hmac.digest(token, role + nonce, "sha256")  # with the role: a nonce that is sent back proves nothing
+    return hmac.digest(token, role + nonce, "sha256")  # with the role, so that a reflected nonce proves nothing
 
 
 @dataclass(frozen=True)
 class TaskPartition:
-    """A source: the rows of a set that a task has read."""
+    """A source: the rows of a set in a task."""
 
     set_number: int
     task: int
@@ -108,11 +108,11 @@ class BarrierTask:
     """The function that each task runs on the rows of its partition.
 
     Attributes:
-        readings: how the rows of each set become documents.
-        has_own_queries: whether a query must not be in two sets.
-        seconds_between_beats: how often the task gives a sign of life.
-        address: of the driver.
-        token: what both sides must know.
+        readings: the conversion of the rows of each set to documents.
+        has_own_queries: whether each query must be in one set only.
+        seconds_between_beats: the time between two signs of life of the task.
+        address: the address of the driver.
+        token: the secret that both sides must know.
 
     """
 
@@ -144,13 +144,13 @@ class BarrierTask:
                 f"a task on {socket.gethostname()} cannot reach the driver at {':'.join(map(str, self.address))} "
                 f"({error}): tasks must be able to connect to spark.driver.host on any port"
             ) from error
-        connection.settimeout(None)  # the driver may take its time between two calls
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # beats that nobody acknowledges end the connection
+        connection.settimeout(None)  # any time may pass between two calls of the driver
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # unacknowledged beats end the connection
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SECONDS_TO_MISS_DRIVER * 1000))
         return wire
 
     def _beat(self, wire: Wire) -> None:
-        """Give signs of life until the connection ends, and end it if the driver is gone: the task waits for it."""
+        """Send signs of life until the connection ends; end it if the driver is gone, so that the task can end."""
         with closing(wire), suppress(OSError):
             while True:
                 time.sleep(self.seconds_between_beats)
@@ -170,7 +170,7 @@ class TaskWorker:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        assert self.holder is None  # which has the documents
+        assert self.holder is None  # the holder takes over the documents
         readings = self.task.readings
         batches = list(self.batches) if readings else []
         if not batches:
@@ -189,7 +189,7 @@ class TaskWorker:
         return sets
 
     def answer(self, message: bytearray) -> Any:
-        """Return the packed answer to a packed request: whether it was done, and the result or the error."""
+        """Return the packed answer to a packed request: whether it succeeded, and the result or the error."""
         from pyspark import cloudpickle
 
         try:
@@ -197,7 +197,7 @@ class TaskWorker:
             return bytes(cloudpickle.dumps((True, getattr(self, f"do_{method}")(*arguments))))
         except Exception as error:
             if not isinstance(error, PodiumError):
-                error.add_note(traceback.format_exc())  # pickles have no traceback
+                error.add_note(traceback.format_exc())  # pickling drops the traceback
             try:
                 return bytes(cloudpickle.dumps((False, error)))
             except Exception:
@@ -223,7 +223,7 @@ class TaskWorker:
     def _computed(self, source: Source) -> Any:
         if isinstance(source, TaskPartition):
             if source.task != self.number:
-                raise DataError("ids of one query differ for Spark: give ids that are whole numbers or text")
+                raise DataError("Spark treats equal query ids as different: use whole numbers or strings as ids")
             return self.partitions[source.set_number]
         if isinstance(source, DerivedSource):
             return source.function(*map(self._computed, source.arguments))

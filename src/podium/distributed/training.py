@@ -1,7 +1,8 @@
-"""Training on a cluster: the rounds of `boosting.training`, with documents that are on the workers.
+"""Training on a cluster: the rounds of `boosting.training`, with documents on the workers.
 
-The client holds the trees, and decides: it chooses splits from summed histograms, leaf values from summed gradients,
-and when to stop from summed measures. All sums are of whole numbers, or exact, so the model is that of local training.
+The client holds the trees, and makes all decisions: splits from summed histograms, leaf values from summed gradients,
+and when to stop from summed measures. All sums are of whole numbers, or exact, so the model equals that of local
+training.
 """
 
 from __future__ import annotations
@@ -40,23 +41,23 @@ from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
 Result = TypeVar("Result")
 log = logging.getLogger("podium")
-MOST_LOSSES = 100  # of workers in one round, before training gives up
-SECONDS_BETWEEN_LOOKS = 2.0  # for workers that joined
+MOST_LOSSES = 100  # of workers in one round before training gives up
+SECONDS_BETWEEN_LOOKS = 2.0  # between two checks for new workers
 
 
 @dataclass(frozen=True)
 class DistantGradients(BoundedGradients):
-    """Gradients that are on the workers: as the step left them, or as the objective gave them."""
+    """Gradients on the workers, after the step or as computed by the objective."""
 
     which: str = STEP
 
 
 class ClusterTrainer(Trainer):
-    """A run in progress on a cluster; `run_training` gives the result of `Boosting.fit`, to the bit."""
+    """A run in progress on a cluster; `run_training` returns the result of `Boosting.fit`, to the bit."""
 
     def __init__(self, settings: Boosting, documents: ClusterDocuments) -> None:
         if settings.submodel is not None:
-            raise DataError("on a cluster there is no submodel: train without one, or combine the models afterwards")
+            raise DataError("submodel is not supported on a cluster: train without one, or combine the models later")
         self.settings, self.documents, self.engine = settings, documents, documents.engine
         self.data, self.team, self.base_scores = documents.prepare(settings), Team(1), None
         self.search = None
@@ -88,7 +89,7 @@ class ClusterTrainer(Trainer):
         return self.survive(super().add_round, take_back)
 
     def survive(self, work: Callable[[], Result], take_back: Callable[[], None] | None = None) -> Result:
-        """Do work; if a worker is lost, take it back and repeat it with that worker's documents on others."""
+        """Do work; if a worker is lost, undo and repeat it with that worker's documents on others."""
         for _ in range(MOST_LOSSES):
             try:
                 return work()
@@ -97,7 +98,7 @@ class ClusterTrainer(Trainer):
                 if take_back is not None:
                     take_back()
                 self._place_again()
-        raise PodiumError(f"{MOST_LOSSES} workers were lost one after the other: look at the cluster's logs")
+        raise PodiumError(f"{MOST_LOSSES} workers were lost in one round: check the cluster's logs")
 
     def _take_in_new_workers(self) -> None:
         """Let new workers take over some documents."""
@@ -105,24 +106,24 @@ class ClusterTrainer(Trainer):
             return
         self._last_look = time.monotonic()
         if set(self.engine.workers()) - set(self.documents.holders):
-            log.info("workers have joined: they take over documents")
+            log.info("new workers have joined and take over documents")
             self._place_again()
 
     def _place_again(self) -> None:
-        """Place documents on the workers that are there, with the scores after the last round."""
+        """Place documents on the current workers, with the scores after the last round."""
         for _ in range(MOST_LOSSES):
             try:
                 self.engine.forget_deferred()
                 self.documents.place_again(self.plan)
-                self.engine.defer("set_facts", self.facts, self.state.objective)  # a loss may have kept it back
+                self.engine.defer("set_facts", self.facts, self.state.objective)  # may not have arrived before the loss
                 self.engine.call("restore", *self._restored())
                 return
             except WorkerLostError as lost:
                 log.info("%s while documents were placed", lost)
-        raise PodiumError(f"{MOST_LOSSES} workers were lost while documents were placed: look at the cluster's logs")
+        raise PodiumError(f"{MOST_LOSSES} workers were lost while documents were placed: check the cluster's logs")
 
     def _restored(self, n_rounds: int | None = None) -> tuple[Any, ...]:
-        """The trees of some rounds, or so far, and the state of the objective after them, for the parts."""
+        """Return the trees of the first or all rounds, and the objective's state after them, to restore the parts."""
         state = self.state
         states = state.objective_states[:n_rounds]
         learnt = states[-1] if states else state.first_objective_state
@@ -175,18 +176,18 @@ class ClusterTrainer(Trainer):
         self.engine.defer("restore", *self._restored())
 
     def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
-        """Arrays come from the workers when they are asked for."""
+        """Return the round for observers, which fetches arrays from the workers on demand."""
         return ClusterRound(self, means)
 
     def fetch_arrays(self, iteration: int) -> list[dict[str, Floats]]:
-        """Scores, gradients and hessians after the last round, for each worker; as its round had them."""
+        """Return the last round's scores, gradients and hessians of each worker."""
         if iteration != self.state.n_rounds - 1:
-            raise DataError("the arrays of a round are on the workers until the next one: look at them in the observer")
+            raise DataError("the arrays of a round are only available until the next round: read them in the observer")
         lost = False
 
         def gather() -> Any:
             nonlocal lost
-            if lost:  # gradients are those before the last trees
+            if lost:  # recompute the gradients, which are those before the last trees
                 self.engine.defer("restore", *self._restored(iteration))
                 self.engine.run("compute_gradients", iteration, 0.0 if iteration else self.state.initial_score)
                 self.engine.defer("restore", *self._restored())
@@ -198,9 +199,9 @@ class ClusterTrainer(Trainer):
 
 
 class ClusterRound(Round):
-    """A round of a run on a cluster. Arrays of all documents are fetched from the workers when one is looked at.
+    """A round of a run on a cluster, which fetches arrays of all documents from the workers when you read one.
 
-    They have the documents of one worker after the other. The documents themselves stay where they are.
+    Arrays are ordered by worker. The documents themselves stay on the workers.
     """
 
     def __init__(self, trainer: ClusterTrainer, means: dict[str, float]) -> None:
@@ -213,14 +214,14 @@ class ClusterRound(Round):
         self.__dict__.update(values)
 
     def _fetched(self, name: str) -> Floats:
-        own = self.__dict__
-        if "_parts" not in own:
-            own["_parts"] = own["_trainer"].fetch_arrays(self.iteration)
-        return np.concatenate([part[name] for part in own["_parts"]], axis=-1)
+        attributes = self.__dict__
+        if "_parts" not in attributes:
+            attributes["_parts"] = attributes["_trainer"].fetch_arrays(self.iteration)
+        return np.concatenate([part[name] for part in attributes["_parts"]], axis=-1)
 
     @property
     def scores(self) -> Floats:
-        """Of the training documents."""
+        """The scores of the training documents."""
         return self._fetched("scores")
 
     @property
@@ -235,13 +236,13 @@ class ClusterRound(Round):
 
     @property
     def document_scores(self) -> Floats:
-        """What puts documents in order."""
+        """The scores that rank the training documents."""
         objective: BoundObjective = self.__dict__["_trainer"].state.objective
         return objective.ranked_by(self.scores)
 
     @property
     def data(self) -> Any:
-        """Not here."""
+        """Raise, because the documents are on the workers."""
         raise DataError(
             "in training on a cluster the documents stay on the workers: this observer needs local training"
         )
@@ -261,7 +262,7 @@ class ClusterEvaluator(Evaluator):
         self.base_means, self.watches_loss = None, settings.watches_loss
 
     def measure(self) -> dict[str, float]:
-        """The mean of each measure on each validation set, by `set/measure`."""
+        """Return the mean of each measure on each validation set, by `set/measure`."""
         if not self.names:
             return {}
         sums = self.engine.call("measure", self.objective.state())
@@ -272,7 +273,7 @@ class ClusterEvaluator(Evaluator):
         }
 
     def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
-        """The loss on the documents of all workers, by `set/loss`, if it is watched."""
+        """Return the loss on the documents of all workers, by `set/loss`, if it is watched."""
         if not self.watches_loss:
             return {}
         sums = self.engine.call("measure_loss", self.objective.state(), iteration, "train" not in self.names)
@@ -283,7 +284,7 @@ class ClusterBuilder:
     """Builds trees on the documents of all workers.
 
     Attributes:
-        step: gives leaf values.
+        step: computes leaf values.
 
     """
 
@@ -300,11 +301,11 @@ class ClusterBuilder:
         return self.engine.call("sum_leaves", leaves, which, scales)
 
     def sample(self, iteration: int) -> Sample:
-        """What the trees of a round are grown on; the workers find the rows themselves."""
+        """Return the sample of a round, without rows, which the workers find themselves."""
         return Sample(None, self.sampling.features(iteration, self.grower.binned.bins.n_features))
 
     def build_output(self, output: int, sample: Sample, tree: int) -> tuple[DistributedTree, Floats]:
-        """Build a tree for one output, as `TreeBuilder.build`."""
+        """Build a tree for one output, like `TreeBuilder.build`."""
         grown = None
         if self.is_sampled:
             grown, bounded = self._grow(output, sample, tree, self.sampling.split_seed(tree))
@@ -329,7 +330,7 @@ class ClusterBuilder:
 
 
 class ClusterLine(Line):
-    """A line along which the documents of all workers are measured."""
+    """A line along which all workers measure their documents."""
 
     def __init__(self, engine: Engine, n_counted: int, slopes: Floats, added: Floats | None) -> None:
         self.engine, self.n_counted = engine, n_counted
@@ -357,7 +358,7 @@ class ClusterLine(Line):
 
 
 def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any], search: Any) -> TrainingPlan:
-    """What parts must know, with measures as they are on all data."""
+    """Return the settings for parts, with measures fixed on all data."""
     train, others = documents.outlines[TRAIN], list(valid.values())
     objective = settings.objective.measuring(train, *others).for_parts()
     measures = dict.fromkeys((*as_selection(settings.selection).measures, *settings.watched))

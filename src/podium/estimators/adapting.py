@@ -30,7 +30,7 @@ class Adaptation:
 
     Attributes:
         adapted: trees on top of the background model, trained in the domain.
-        in_domain: trees trained in the domain alone.
+        in_domain: trees trained in the domain only.
         interpolated: the best combination of the background and the in-domain model on validation queries: exact for
             two, by Powell's method for more.
         comparison: `background`, any others, `in-domain`, `interpolated` and `adapted`, with significance.
@@ -64,8 +64,8 @@ def adapt(
 ) -> Adaptation:
     """Train trees on top of a background model on the queries of a domain, and compare with the alternatives.
 
-    According to [W] a few thousand queries of the domain are sometimes not enough, and growing each tree on a random
-    70% of the documents is crucial. The defaults are those of the paper.
+    According to [W] a few thousand queries of the domain are sometimes not enough, and it is crucial to grow each tree
+    on a random 70% of the documents. The defaults are those of the paper.
 
     Args:
         background: a Podium model or estimator, features with weights, or any object with `predict`.

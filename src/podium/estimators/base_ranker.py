@@ -1,4 +1,4 @@
-"""`BaseRanker`: what all rankers have in common as scikit-learn estimators."""
+"""`BaseRanker`: the base class of all rankers, which are scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ __all__ = [
 
 # Arguments that `fit` of other tools takes, and what to use instead.
 ARGUMENTS_OF_OTHERS = {
-    "group_sizes": "give them by fit(RankingData(X, y, group_sizes=…)), or the query of each row as qid",
-    "group": "give the query of each row as qid, or sizes by fit(RankingData(X, y, group_sizes=…))",
-    "group_id": "give the query of each row as qid",
+    "group_sizes": "pass them in fit(RankingData(X, y, group_sizes=…)), or the query of each row as qid",
+    "group": "pass the query of each row as qid, or sizes in fit(RankingData(X, y, group_sizes=…))",
+    "group_id": "pass the query of each row as qid",
     "eval_group": "eval_set takes (X, y, qid)",
     "eval_qid": "eval_set takes (X, y, qid)",
     "callbacks": "observers are called after each round; parameters of the estimator stop early (patience, min_delta) "
@@ -101,7 +101,7 @@ class BaseRanker(BaseEstimator):
 
     Attributes:
         model_: the fitted model.
-        history_: what was measured after each round, by `set/measure`.
+        history_: the means after each round, by `set/measure`.
         best_iteration_: the round that the model ends with, from 0; None if nothing was measured.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
@@ -111,11 +111,11 @@ class BaseRanker(BaseEstimator):
     __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
-    measures_training_data = False  # whether there is a history without validation data
+    measures_training_data = False  # whether the history has entries without validation data
     _fit_options: tuple[str, ...] = ()  # which of observers, checkpoint and bins `_train` takes
     _needs_queries = True
     _stops_without_validation = False  # whether patience has a meaning without validation data
-    _takes_turns = False  # whether several fits at a time would disturb each other (`fit_many`)
+    _takes_turns = False  # whether concurrent fits would affect each other (`fit_many`)
     _is_plain = False  # whether the last fit had no queries
 
     model_: Any
@@ -149,16 +149,16 @@ class BaseRanker(BaseEstimator):
                 train without queries.
             sample_weight, query_weight: weights of documents and queries.
             valid: validation data, or several sets by name; the first decides when to stop and how many rounds to keep.
-            eval_set: the same as `(X, y, qid)` or `(X, y, qid, sample_weight)`, or several of those. Without queries,
-                `(X, y)` or `(X, y, None, sample_weight)`.
+            eval_set: validation data as `(X, y, qid)` or `(X, y, qid, sample_weight)`, or a list of such tuples.
+                Without queries, `(X, y)` or `(X, y, None, sample_weight)`.
             observers: called after each round with a `podium.boosting.Round`, a `podium.neural.Epoch` or a
-                `podium.linear.LinearStep`; `history_` keeps the numbers by name that they return.
-                `podium.diagnostics` has some; `podium.reports.Watch` draws the curve in a terminal. `Committee` and
-                `AdditiveGroves` have no rounds to observe.
-            checkpoint: a `podium.boosting.Checkpoint` keeps the state of training of trees and nets, so that a run
-                that was stopped goes on.
-            bins: a `podium.boosting.SharedBins`, for several fits of trees on the same data (`podium.fit_many` brings
-                its own).
+                `podium.linear.LinearStep`; a returned mapping from names to numbers is added to `history_`.
+                `podium.diagnostics` has several observers; `podium.reports.Watch` draws the curve in a terminal.
+                `Committee` and `AdditiveGroves` have no rounds to observe.
+            checkpoint: a `podium.boosting.Checkpoint` saves the state of training of trees and nets, so that a
+                stopped run can resume.
+            bins: a `podium.boosting.SharedBins`, for several fits of trees on the same data (`podium.fit_many` has its
+                own).
 
         """
         require_observers(observers)
@@ -186,11 +186,11 @@ class BaseRanker(BaseEstimator):
         return self
 
     def _selection(self, train: RankingData) -> Measure | Graded | Loss:
-        """Return what picks the best round: the measure, or without queries the loss."""
+        """Return the criterion of the best round: the measure, or the loss if there are no queries."""
         return self._loss() if self._is_plain else selection_for(self.measure, train)
 
     def _loss(self) -> Loss:
-        """Return what is lower for a better model, for estimators that train without queries."""
+        """Return the loss that picks the best round in estimators that train without queries."""
         raise NotImplementedError
 
     def _set_fitted(
@@ -209,7 +209,7 @@ class BaseRanker(BaseEstimator):
         """Return the parameters as JSON values."""
         plain = (int, float, str, bool, type(None))
         values = self.get_params(deep=False)
-        values.pop("verbose", None)  # the file does not depend on what was shown
+        values.pop("verbose", None)  # the file must not depend on the output
         return {name: value if isinstance(value, plain) else _to_text(value) for name, value in values.items()}
 
     def _refuse_arguments(self, names: Iterable[str]) -> None:
@@ -220,7 +220,7 @@ class BaseRanker(BaseEstimator):
             if name in ARGUMENTS_OF_OTHERS:
                 hint = f": {ARGUMENTS_OF_OTHERS[name]}"
             elif name in known or hint:
-                hint += f"; parameters are given before: {owner}(…).fit(…)"
+                hint += f"; pass parameters to the constructor: {owner}(…).fit(…)"
             raise ParameterError(f"{owner}.fit has no argument {name!r}{hint}")
 
     def _data(self, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
@@ -229,14 +229,14 @@ class BaseRanker(BaseEstimator):
             others = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
             extra = [name for name, value in others.items() if value is not None]
             if extra:
-                raise DataError(f"RankingData has its own labels and weights: leave {extra[0]} out")
+                raise DataError(f"RankingData has its own labels and weights: omit {extra[0]}")
             return X
         is_frame, name = frames.is_frame(X), type(self).__name__
         if y is None and not is_frame:
             raise DataError(f"{name} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
         if self._has_no_queries(X, qid):
             if query_weight is not None:
-                raise DataError("query_weight has no meaning without queries: give qid as well")
+                raise DataError("query_weight has no effect without queries: pass qid as well")
             qid = np.zeros(n_rows(X), np.int64)
         if qid is None and not (is_frame and frames.has_queries(X)):
             columns = f", and there is no column 'qid' among {frames.shown_columns(X)}" if is_frame else ""
@@ -263,17 +263,17 @@ class BaseRanker(BaseEstimator):
             named = valid if isinstance(valid, Mapping) else {"valid": valid}
             for name, data in named.items():
                 if not isinstance(name, str):
-                    raise DataError(f"names of validation sets must be text, but one is {name!r:.60}")
+                    raise DataError(f"names of validation sets must be strings, but one is {name!r:.60}")
                 if not isinstance(data, RankingData) and not frames.is_frame(data):
                     raise DataError(
-                        "valid takes RankingData, a frame with columns for queries and labels, or several of those by "
-                        "name; arrays go to eval_set=(X, y, qid)"
+                        "valid takes RankingData, a frame with columns for queries and labels, or a dictionary of "
+                        "these; pass arrays as eval_set=(X, y, qid)"
                     )
                 sets[name] = self._data(data, None, None)
         if eval_set is not None:
             entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
             if not isinstance(entries, list):
-                raise DataError("eval_set takes (X, y, qid), or a list of those; RankingData goes to valid=…")
+                raise DataError("eval_set takes (X, y, qid), or a list of such tuples; pass RankingData as valid=…")
             for k, entry in enumerate(entries):
                 self._require_entry(entry)
                 name = f"eval{k}" if len(entries) > 1 else "eval"
@@ -281,18 +281,18 @@ class BaseRanker(BaseEstimator):
                     raise DataError(f"there are two evaluation sets named {name!r}")
                 sets[name] = self._data(*[*entry, None][: max(len(entry), 3)])
         if self.patience is not None and not sets and not self._stops_without_validation:
-            raise DataError("patience needs validation data: give valid=… or eval_set=…")
+            raise DataError("patience needs validation data: pass valid=… or eval_set=…")
         return sets
 
     def _require_entry(self, entry: Any) -> None:
-        """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) if X has the queries or none are needed."""
+        """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) for frames with queries or plain regressors."""
         is_entry = isinstance(entry, tuple | list) and 2 <= len(entry) <= 4
         if is_entry and len(entry) == 2 and self._needs_queries:
             is_entry = frames.is_frame(entry[0]) and frames.has_queries(entry[0])
         if not is_entry:
             raise DataError(
-                "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of those; "
-                "(X, y) if X is a frame with a column 'qid', or the estimator can do without queries"
+                "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples; "
+                "(X, y) only if X is a frame with a column 'qid', or the estimator does not need queries"
             )
 
     def score(
@@ -303,9 +303,9 @@ class BaseRanker(BaseEstimator):
         qid: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the mean of the measure over the queries; warn if a fold has cut through queries.
+        """Return the mean of the measure over the queries; warn if a fold has split queries.
 
-        `sample_weight` is there for scikit-learn's pipelines; measures of rankings do not weight documents.
+        `sample_weight` exists for scikit-learn's pipelines; ranking measures ignore it.
         """
         check_is_fitted(self)
         data = self.model_.schema.matched(self._data(X, y, qid))
@@ -319,7 +319,7 @@ class BaseRanker(BaseEstimator):
         return self._predict(X, **options)
 
     def _predict(self, X: Any, **options: Any) -> Floats:
-        """Return the score of each row, as the saved model gives it."""
+        """Return the score of each row, equal to that of the saved model."""
         check_is_fitted(self)
         scores: Floats = self.model_.predict(X, n_threads=self.n_threads, **options)
         return scores
@@ -332,7 +332,7 @@ class BaseRanker(BaseEstimator):
         return gains / gains.sum() if gains.sum() > 0 else gains
 
     def plot_history(self) -> Any:
-        """Return a chart of what was measured after each round, the best round marked (extra `report`).
+        """Return a chart of the means after each round, with the best round marked (extra `report`).
 
         Example:
             >>> import podium
@@ -344,7 +344,7 @@ class BaseRanker(BaseEstimator):
         """
         check_is_fitted(self)
         before = getattr(self, "submodel_means_", None)
-        measured = {name: values for name, values in self.history_.items() if "/" in name}  # others are of observers
+        measured = {name: values for name, values in self.history_.items() if "/" in name}  # without observers' numbers
         return draw("history", measured, self.best_iteration_, before)
 
     def plot_importance(self, top: int = 20) -> Any:
@@ -354,7 +354,7 @@ class BaseRanker(BaseEstimator):
         return draw("importance", names, shares, "importance", top=top)
 
     def explain(self, data: Any, background: Any = None) -> Any:
-        """Return what each feature adds to each score, see `podium.models.Model.explain`."""
+        """Return the contribution of each feature to each score, see `podium.models.Model.explain`."""
         check_is_fitted(self)
         return self.model_.explain(data, background, n_threads=self.n_threads)
 
@@ -364,7 +364,7 @@ class BaseRanker(BaseEstimator):
         return str(self.model_.digest())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model, parameters and fitted attributes to a file; `podium.load` gives the estimator back."""
+        """Write model, parameters and fitted attributes to a file, from which `podium.load` restores the estimator."""
         check_is_fitted(self)
         save(self.model_, path, to_entries(self))
 
@@ -374,7 +374,7 @@ class BaseRanker(BaseEstimator):
         return self.model_.export(path, format, **options)
 
     def scorer(self, n_threads: int | None = None) -> Scorer:
-        """Return the model made ready to score, see `podium.models.Model.scorer`."""
+        """Return a scorer that is ready to use, see `podium.models.Model.scorer`."""
         check_is_fitted(self)
         scorer: Scorer = self.model_.scorer(n_threads)
         return scorer
@@ -384,16 +384,16 @@ class BaseRanker(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         tags.target_tags.required = True
-        tags.target_tags.positive_only = self._needs_queries  # gains need labels from 0 on
-        tags.estimator_type = "regressor"  # predictions are numbers, which `sklearn.inspection` must know
+        tags.target_tags.positive_only = self._needs_queries  # gains need non-negative labels
+        tags.estimator_type = "regressor"  # so that `sklearn.inspection` accepts predictions as numbers
         tags.regressor_tags = RegressorTags(poor_score=True)  # scores only rank, so R² means nothing
         return tags
 
 
 def lambda_objective(ranker: Any) -> Objective:
-    """Return the `objective` of a ranker, by value or text; else `Lambda` of its measure on the whole list.
+    """Return the `objective` of a ranker, or by default `Lambda` of its measure on the whole list.
 
-    Raise if a parameter of that `Lambda` is given in addition to an objective: it would have no effect.
+    Raise if an objective and a parameter of the default `Lambda` are set, because the parameter would have no effect.
     """
     objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
     if objective is None:
@@ -405,14 +405,14 @@ def lambda_objective(ranker: Any) -> Objective:
         raise DataError(f"objective must be an Objective or its text, not {objective!r}")
     if isinstance(objective, GBRank) and not hasattr(ranker, "n_leaves"):
         raise DataError(
-            f"GBRank adds up regression trees; for {type(ranker).__name__} use its cost alone, "
+            f"GBRank adds up regression trees; for {type(ranker).__name__} use only its cost, "
             "objective='pairwise(squared_hinge)', or LambdaMART"
         )
     for declared in (TRUNCATION, PAIR_TRUNCATION, SIGMA, NORMALIZE):
         name = declared.name
         if getattr(ranker, name) != declared.default:
             raise DataError(
-                f"{name} is for the objective that follows from the measure; say it in the objective: "
+                f"{name} is for the default objective; set it in the objective: "
                 f"Lambda(…, {name}={getattr(ranker, name)!r})"
             )
     return objective

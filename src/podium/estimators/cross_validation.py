@@ -45,8 +45,8 @@ class CrossValidation:
         evaluations: the `Evaluation` of each system: values of all test queries, means and intervals.
         fold_names: the names of the folds.
         fold_of_query: the number of the fold that each query of the evaluations tests.
-        scores: the scores of all test documents by each system, in the order of the data's rows, or of the folds' test
-            data one after the other.
+        scores: the scores of all test documents by each system, in the order of the data's rows, or of the test data
+            of the first fold, the second, and so on.
         estimators: the fitted estimators of each system, one for each fold, if they were asked for.
 
     Example:
@@ -148,8 +148,8 @@ def cross_validate(
     Args:
         estimators: a Podium estimator, or several by name; they are not changed.
         data: `RankingData`, whose queries are split into folds by their ids and the seed, as by `QueryKFold`; or folds
-            of training, validation and test data, as `podium.data.datasets.folds` finds them.
-        folds: the number of folds, 5 by default; leave it out if the data has folds.
+            of training, validation and test data, as returned by `podium.data.datasets.folds`.
+        folds: the number of folds, 5 by default; omit it if the data has folds.
         measures: as in `evaluate`.
         valid: the share of each fold's training queries that stops training and picks the number of trees, unless the
             folds have validation data.
@@ -175,7 +175,7 @@ def cross_validate(
     parts: _QueryFolds | _GivenFolds
     if isinstance(data, Sequence):
         if folds is not None:
-            raise DataError("folds of data are given: leave folds=… out, or give RankingData")
+            raise DataError("the data already has folds: omit folds=…, or pass RankingData")
         parts = _GivenFolds(list(data), valid, seed)
     else:
         parts = _QueryFolds(as_data(data), DEFAULT_FOLDS if folds is None else folds, valid, seed)
@@ -204,7 +204,7 @@ def _named(estimators: Any) -> dict[str, Any]:
     """Return the estimators by name."""
     named = dict(estimators) if isinstance(estimators, Mapping) else {type(estimators).__name__: estimators}
     if not named:
-        raise DataError("there is no estimator to validate")
+        raise DataError("pass at least one estimator")
     for estimator in named.values():
         require_ranker(estimator, "cross_validate")
     return named
@@ -223,7 +223,7 @@ class _QueryFolds:
     def __init__(self, data: RankingData, n_folds: int, valid: float | None, seed: int) -> None:
         require_whole("folds", n_folds, 2)
         if data.n_queries < n_folds:
-            raise DataError(f"{data.n_queries} queries are too few for {n_folds} folds: each needs one to test")
+            raise DataError(f"{data.n_queries} queries are too few for {n_folds} folds: each needs a test query")
         self.data, self.valid, self.seed, self.n_documents = data, valid, seed, data.n_documents
         self.names = tuple(f"fold {k + 1}" for k in range(n_folds))
         self.fold_of_query = fold_of_queries(data.query_ids, n_folds, seed)
@@ -253,7 +253,7 @@ class _GivenFolds:
 
     def __init__(self, folds: list[Any], valid: float | None, seed: int) -> None:
         if not folds or not all(isinstance(fold, Fold) for fold in folds):
-            raise DataError("data is RankingData, or a list of folds as podium.data.datasets.folds finds them")
+            raise DataError("data must be RankingData, or a list of folds as returned by podium.data.datasets.folds")
         self.folds, self.valid, self.seed = folds, valid, seed
         self.names = tuple(fold.name for fold in folds)
         self.tests = [_checked_test(fold, valid) for fold in folds]
@@ -262,7 +262,7 @@ class _GivenFolds:
         ids = np.concatenate([test.query_ids for test in self.tests])
         queries, times = np.unique(ids, return_counts=True)
         if (times > 1).any():
-            raise DataError(f"query {queries[times > 1][0]} is in the test data of two folds, and would count twice")
+            raise DataError(f"query {queries[times > 1][0]} is in the test data of two folds, so it would count twice")
         self.fold_of_query = np.repeat(np.arange(len(folds)), [test.n_queries for test in self.tests])
 
     def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
@@ -283,12 +283,12 @@ class _GivenFolds:
 
 
 def _checked_test(fold: Fold, valid: float | None) -> RankingData:
-    """Return the test data of a fold; raise if there is none, or if training has seen it."""
+    """Return the test data of a fold; raise if there is none, or if its queries are in other data of the fold."""
     train, validation, test = fold
     if test is None:
-        raise DataError(f"{fold.name} has no test data: give RankingData, whose queries are split into folds")
+        raise DataError(f"{fold.name} has no test data: pass RankingData, whose queries are split into folds")
     if valid is not None and validation is not None:
-        raise DataError(f"{fold.name} already has validation data: leave valid=… out")
+        raise DataError(f"{fold.name} already has validation data: omit valid=…")
     for part, role in ((train, "training"), (validation, "validation")):
         if part is not None and len(seen := np.intersect1d(part.query_ids, test.query_ids)):
             raise DataError(f"{fold.name}: query {seen[0]} is in the {role} data and in the test data")
@@ -299,13 +299,13 @@ def _checked_test(fold: Fold, valid: float | None) -> RankingData:
 
 
 def _require_relevant(data: RankingData, rows: Any, fold: str, role: str) -> None:
-    """Raise if no document is relevant: every ranking would be as good."""
+    """Raise if no document is relevant, because every ranking would be equally good."""
     if "relevance" in data.labels and not (data.relevance[rows] > 0).any():
-        raise DataError(f"the {role} data of {fold} has no relevant document: take fewer folds, or another seed")
+        raise DataError(f"the {role} data of {fold} has no relevant document: use fewer folds, or another seed")
 
 
 def _split(train: RankingData, valid: float | None, seed: int) -> tuple[RankingData, dict[str, RankingData]]:
-    """Return training data and, if asked for, a share of its queries as validation data."""
+    """Return training data and, if requested, a share of its queries as validation data."""
     if valid is None:
         return train, {}
     train, judging = split_by_content(train, 1 - valid, valid, seed=seed)

@@ -1,4 +1,4 @@
-"""Warnings about training: why a model is constant, parameters without effect, runs that used up their trees."""
+"""Warnings about training: constant models, parameters without effect, runs that used up their trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podium.objectives import Objective
 from podium.objectives.base import label_source
 
 NO_GRADIENT = 1e-9  # of the largest label: λ this small are roundings of 0
-ROWS = 1 << 14  # compared at a time
+ROWS = 1 << 14  # number of rows to compare at a time
 
 
 def warn_if_constant(
@@ -28,7 +28,7 @@ def warn_if_constant(
 
     Args:
         data: the training data.
-        objective: what was trained on.
+        objective: the training objective.
         constant: whether the model is constant; None if only the data can show it (the weights of a net are never all
             0, and an objective with random numbers grows trees on nothing).
         min_documents_in_leaf: the limit of trees.
@@ -46,14 +46,14 @@ def warn_if_constant(
     if reason is None and min_documents_in_leaf is not None:
         reason = (
             "no split of any feature lowers the cost: lower min_documents_in_leaf, min_hessian_in_leaf, "
-            "min_gain_to_split, l1 or l2, or look at the features"
+            "min_gain_to_split, l1 or l2, or check the features"
         )
         if on_top:
-            reason += "; if the submodel's scores lie far apart, no gradient or hessian is left: submodel_scale='fit'"
+            reason += "; if the submodel's scores are far apart, gradients and hessians vanish: submodel_scale='fit'"
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
     result = "nothing was learnt on top of the submodel" if on_top else result
     losses = "".join(f"; {loss}" for loss in data.losses)
-    warnings.warn(f"{result}: {reason or 'no feature goes with the labels'}{losses}", PodiumWarning, stacklevel=4)
+    warnings.warn(f"{result}: {reason or 'no feature predicts the labels'}{losses}", PodiumWarning, stacklevel=4)
 
 
 def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
@@ -68,21 +68,21 @@ def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
 def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:
     """Warn if runs used up their trees before patience could end them; `n_kept` are the best numbers of trees.
 
-    With `n_trees` of at most `patience` no run can stop early. That is a caller's choice of few trees: no warning.
+    There is no warning if `n_trees` is at most `patience`: then the caller chose few trees, and no run can stop early.
     """
     unstopped = [kept for kept in n_kept if patience is not None and patience < n_trees < kept + patience]
     if unstopped:
         runs = "the run" if len(n_kept) == 1 else f"{len(unstopped)} of {len(n_kept)} runs"
         warnings.warn(
             f"{runs} ended with n_trees={n_trees}, and {max(unstopped)} trees were best so far: more trees may be "
-            "better. Raise n_trees, or learning_rate so that fewer are needed; patience=None takes n_trees as given",
+            "better. Raise n_trees, or raise learning_rate to need fewer; patience=None trains exactly n_trees",
             PodiumWarning,
             stacklevel=4,
         )
 
 
 def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
-    """Return what the data lacks and what to do; None if nothing is missing."""
+    """Return a deficiency of the data and the remedy, or None."""
     source = label_source(objective) or "relevance"
     if source in data.labels:
         reason = _about_labels(data, source)
@@ -90,11 +90,11 @@ def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int 
             return reason
     if min_documents_in_leaf is not None and data.n_documents < 2 * min_documents_in_leaf:
         return (
-            f"a split takes at least 2 · min_documents_in_leaf = {2 * min_documents_in_leaf} documents, and there are "
-            f"{data.n_documents}: lower min_documents_in_leaf"
+            f"a split needs at least 2 · min_documents_in_leaf = {2 * min_documents_in_leaf} documents, but there are "
+            f"only {data.n_documents}: lower min_documents_in_leaf"
         )
     if _all_constant(data):
-        return "every feature has one value only: give features that differ between documents"
+        return "every feature is constant: use features that differ between documents"
     return None
 
 
@@ -105,20 +105,18 @@ def _about_labels(data: RankingData, source: str) -> str | None:
     if len(labelled) == 0:
         return None
     if (labelled == labelled[0]).all():
-        return (
-            f"all labels {source!r} are equal ({labelled[0]:g}): give labels that differ, or look for the right column"
-        )
+        return f"all labels {source!r} are equal ({labelled[0]:g}): use labels that differ, or check the column"
     if data.query_sizes.max(initial=0) <= 1:
         return (
-            "every query has one document only, and documents are compared within their query: "
-            "give all documents of a query the same qid, or train MART on the labels themselves"
+            "every query has only one document, but documents are compared within their query: "
+            "give all documents of a query the same qid, or train MART on the labels"
         )
     starts = data.offsets[:-1][data.query_sizes > 0]
     lowest, highest = np.fmin.reduceat(labels, starts), np.fmax.reduceat(labels, starts)
     if not (highest > lowest).any():
         return (
-            f"the labels {source!r} differ between queries only, and documents are compared within their query: "
-            "check the query ids, or train MART on the labels themselves"
+            f"the labels {source!r} only differ between queries, but documents are compared within their query: "
+            "check the query ids, or train MART on the labels"
         )
     return None
 

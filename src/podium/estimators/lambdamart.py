@@ -30,9 +30,9 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     A tree is grown on λ_i = Σ_j λ_ij of each document; each leaf takes the Newton step γ = Σλ / (Σw + l2).
 
     Attributes:
-        model_: the model: an `Ensemble`; with a submodel a `Combined` or `TreesOnBaseScores`.
-        trees_: the `Ensemble` in it.
-        n_trees_: its number of trees.
+        model_: the model: an `Ensemble`, or with a submodel a `Combined` or `TreesOnBaseScores`.
+        trees_: the `Ensemble` of the model.
+        n_trees_: the number of trees.
         best_iteration_: the last tree of the model, from 0; None without validation data; −1 if the submodel alone is
             best.
         history_: means of the measure, and of `metrics`, after each tree, by `set/measure`.
@@ -60,8 +60,8 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def from_lightgbm(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
         """Return a ranker with the parameters of `LGBMRanker` or `lightgbm.train`, by any of their names.
 
-        Parameters that the dictionary does not name have Podium's defaults. A warning lists what could not be
-        translated, and why. `overrides` are Podium parameters.
+        Other parameters have Podium's defaults. A warning lists the parameters that could not be translated, and why.
+        `overrides` are Podium parameters.
         """
         ranker: Self = translating.from_lightgbm(cls, params, overrides)
         return ranker
@@ -70,7 +70,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def from_xgboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
         """Return a ranker with the parameters of `XGBRanker` or `xgboost.train`, see `from_lightgbm`.
 
-        A depth without a number of leaves becomes all leaves that fit into it: XGBoost grows trees level by level.
+        A depth without a number of leaves becomes the maximum number of leaves, because XGBoost grows level by level.
         """
         ranker: Self = translating.from_xgboost(cls, params, overrides)
         return ranker
@@ -79,7 +79,8 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def from_catboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
         """Return a ranker with the parameters of `CatBoostRanker` or `catboost.train`, see `from_lightgbm`.
 
-        A depth becomes all leaves that fit into it. Trees are symmetric only if grow_policy is given as SymmetricTree.
+        A depth becomes the maximum number of leaves of that depth. Trees are symmetric if `grow_policy` is given as
+        "SymmetricTree".
         """
         ranker: Self = translating.from_catboost(cls, params, overrides)
         return ranker
@@ -87,7 +88,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def _objective(self, train: RankingData) -> Objective:
         objective = lambda_objective(self)
         if isinstance(objective, Multiclass):
-            raise DataError("Multiclass has a score for each class: train it with McRank")
+            raise DataError("Multiclass has a score for each class: use McRank")
         return objective
 
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
@@ -103,15 +104,15 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def _step(self) -> Step:
         step = as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step, self.l1)
         if isinstance(self.step, Step):
-            warn_if_unused(self, ("max_delta_step",), f"give it to the step: {type(step).__name__}(max_delta_step=…)")
+            warn_if_unused(self, ("max_delta_step",), f"pass it to the step: {type(step).__name__}(max_delta_step=…)")
         elif not step.uses_hessians:
             unused = ("max_delta_step", "l1", "l2") if self.l2 else ("max_delta_step", "l1")
-            warn_if_unused(self, unused, f"step={self.step!r} takes means of λ, without a hessian")
+            warn_if_unused(self, unused, f"step={self.step!r} uses means of λ, without a hessian")
         return step
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
         if result.objective.n_outputs != 1 and result.objective.output_weights is None:
-            raise DataError(f"{type(self).__name__} has one score for each document; this objective has several")
+            raise DataError(f"{type(self).__name__} has one score for each document, but this objective has several")
         for name in ("position_bias_", "submodel_scale_", "submodel_means_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if result.base_scores is not None:
@@ -122,7 +123,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         super()._set_model(result, train, model)
 
     def _on_submodel(self, result: TrainingResult) -> Model:
-        """Return the model of submodel and trees; a submodel that is code is left out, and named."""
+        """Return the model of submodel and trees; a submodel that is code is only named."""
         trees, base_scores = result.ensemble, result.base_scores
         assert base_scores is not None
         submodel, scale = as_submodel(self.submodel, trees), base_scores.scale
@@ -156,7 +157,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
 
 
 class RankNetTrees(Published, RankNetTreesParameters, TreeRanker):
-    """Boosted trees on RankNet's cost: every pair with different labels weighs 1 ([B] §2).
+    """Boosted trees on RankNet's cost: every pair with different labels has weight 1 ([B] §2).
 
     On data with preferences and no labels, the pairs are those preferences (`podium.objectives.Preferences`),
     `normalize` has no effect, and the share of pairs in the right order (`preferences`) replaces the measure.
@@ -173,5 +174,5 @@ class RankNetTrees(Published, RankNetTreesParameters, TreeRanker):
     def _objective(self, train: RankingData) -> Objective:
         if not has_preferences_alone(train):
             return Pairwise(CrossEntropy(self.sigma), normalize=self.normalize)
-        warn_if_unused(self, ("normalize",), "each preference weighs what the data says")
+        warn_if_unused(self, ("normalize",), "preferences have the weights in the data")
         return Preferences(CrossEntropy(self.sigma))

@@ -65,9 +65,9 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         self._set_fitted(train, result.model, result.history, result.best_iteration)
 
     def _ascend(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
-        """Train by coordinate ascent on the measure itself."""
+        """Train by coordinate ascent on the measure."""
         if self.objective is not None or sets:
-            raise DataError("method='ascent' raises the measure on the training data: no objective, no validation")
+            raise DataError("method='ascent' maximizes the measure on the training data: omit objective and valid")
         unused = ("learning_rate", "l2", "truncation", "pair_truncation", "sigma", "normalize", "patience")
         warn_if_unused(self, unused, "method='ascent' sets each weight by the exact sweep on the measure")
         selection = as_selection(self.measure)
@@ -152,15 +152,15 @@ class PRank(Published, PRankParameters, BaseRanker):
         checked_sets(data, None)
         is_first = not hasattr(self, "_perceptron")
         if is_first and hasattr(self, "model_"):
-            raise DataError("a loaded PRank cannot learn on: its file holds the model, not the state of learning")
+            raise DataError("a loaded PRank cannot continue to learn, because its file only holds the model")
         if is_first and classes is None:
-            raise DataError("the first call of partial_fit needs all labels that there will be: classes=[0, 1, 2, …]")
+            raise DataError("the first call of partial_fit needs all labels that will occur: classes=[0, 1, 2, …]")
         if not is_first:
             self.model_._require_same_reading(data)
             data = self.model_.schema.matched(data)
             known = self._perceptron.classes
             if classes is not None and not np.array_equal(np.unique(np.asarray(classes, np.float32)), known):
-                raise DataError(f"classes differs from what was known before, {known.tolist()}: leave it out")
+                raise DataError(f"classes differs from that of earlier calls, {known.tolist()}: omit it")
         documents = ShownDocuments(data, classes if is_first else self._perceptron.classes)
         if is_first:
             self._perceptron = Perceptron.before(documents.classes, DesignMatrix(data, self.n_threads))

@@ -1,4 +1,4 @@
-"""Many fits at a time, one on each thread; each gives the model of a single fit."""
+"""Many fits at the same time, one on each thread, with the same models as separate fits."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ def fit_many(
     n_threads: int | None = None,
     verbose: int | None = None,
 ) -> list[Any]:
-    """Fit many estimators: settings, seeds, folds. Each model is, to the bit, that of `estimator.fit(data)`.
+    """Fit many estimators: settings, seeds, folds. Each model equals that of `estimator.fit(data)`, to the bit.
 
     One fit runs on each thread; the last fits share threads that would be idle. Fits on the same data object share its
-    bins. Nets and linear rankers take turns, with all threads that they ask for: torch and BLAS have one number of
-    threads for the whole process.
+    bins. Nets and linear rankers run one at a time, with their own number of threads, because torch and BLAS have one
+    number of threads for the whole process.
 
     Args:
         estimators: Podium estimators. They are not changed: fitted copies are returned, so that one estimator may occur
             several times, once for each fold.
-        data: the training data of all, or a sequence with the data of each.
-        valid: the validation data of all (or several sets by name), or a sequence with that of each, None for none.
-        n_threads: for all fits together; all cores by default. The `n_threads` of the estimators apply to what they do
-            after the fit.
-        verbose: None for a bar on terminals, 0 for silence, n for a line after every n fits; the fits show nothing.
+        data: the training data for all, or a sequence with the data for each.
+        valid: the validation data for all (or several sets by name), or a sequence with an entry or None for each.
+        n_threads: for all fits together; all cores by default. The `n_threads` of the estimators apply after the fit.
+        verbose: None for a bar on terminals, 0 for silence, n for a line after every n fits. Single fits are silent.
 
     Returns:
         The fitted estimators, in the order of those given.
 
     Raises:
-        DataError: if a fit raises it; the message names the estimator. The other fits stop, as they do on Ctrl-C.
+        DataError: if a fit raises it; the message names the estimator. The other fits stop, as on Ctrl-C.
 
     Example:
         >>> import podium
@@ -96,12 +95,12 @@ def _one_for_each(given: Any, n: int, argument: str) -> list[Any]:
     if not isinstance(given, list | tuple):
         return [given] * n
     if len(given) != n:
-        raise DataError(f"{argument} is one for all estimators or one for each: {n}, but there are {len(given)}")
+        raise DataError(f"{argument} must be one for all estimators or one for each of {n}, but got {len(given)}")
     return list(given)
 
 
 class SharedData:
-    """Data that several fits share, with its bins; loaded for the first of them, dropped after the last.
+    """Data that several fits share, with its bins; loaded for the first fit, dropped after the last.
 
     Args:
         load: returns the training data, and the validation sets by name.
@@ -117,7 +116,7 @@ class SharedData:
         self._loaded: tuple[RankingData, Valid, SharedBins] | None = None
 
     def open(self, n_threads: int) -> tuple[RankingData, Valid, SharedBins]:
-        """Return training data, validation sets and bins; a fit that waits for them lends one of the `n_threads`."""
+        """Return training data, validation sets and bins; a fit that waits for them lends its `n_threads`."""
         with self._lock, at_most_threads(n := max(1, min(n_threads, self.n_fits))):
             if self._loaded is None:
                 train, valid = self.load()
@@ -126,7 +125,7 @@ class SharedData:
             return self._loaded
 
     def close(self) -> None:
-        """Note the end of a fit."""
+        """Record the end of a fit."""
         with self._lock:
             self.n_fits -= 1
             if not self.n_fits:
@@ -134,7 +133,7 @@ class SharedData:
 
 
 def _prepared(data: RankingData) -> RankingData:
-    """Return the data with its cached values computed: threads that need them at the same time would all do it."""
+    """Return the data after computing its cached values, so that threads do not all compute them."""
     _ = data.canonical_order, data.query_of_row
     return data
 
@@ -175,7 +174,7 @@ def fit_each(
 ) -> Generator[tuple[int, Any], None, None]:
     """Yield the number of each fit and the fitted estimator, in the order in which fits end.
 
-    Fits on the same data run one after the other, so that little data is held at a time.
+    Fits on the same data run consecutively, to hold little data at a time.
     """
     first: dict[int, int] = {}
     for number, fit in enumerate(fits):

@@ -17,15 +17,15 @@ from podium.objectives import CrossEntropy, Objective, Pairwise, Preferences
 
 
 class NetRanker(NetParameters, BaseRanker):
-    """A net that is trained on λ."""
+    """The base class of estimators that train a net on λ."""
 
     measures_training_data = True
     _fit_options = ("observers", "checkpoint")
-    _stops_without_validation = True  # the training queries take the place of validation data
+    _stops_without_validation = True  # training queries replace validation data
     _takes_turns = True  # and a net depends on its number of threads
 
     def _objective(self, train: RankingData) -> Objective:
-        """Return what is trained on this data."""
+        """Return the training objective for this data."""
         raise NotImplementedError
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
@@ -52,11 +52,11 @@ class NetRanker(NetParameters, BaseRanker):
 
 
 class RankNet(Published, RankNetParameters, NetRanker):
-    """A net trained on pairs: the cross-entropy of which document is better ([B] §2).
+    """A net trained on pairs, by the cross-entropy of the better document ([B] §2).
 
     Each batch of queries takes one backward pass, from the sum of each document's λ. The learning rate is halved after
     `halve_after` epochs without improvement. Without validation data the training queries pick the epoch. On data with
-    preferences and no labels, the pairs are those preferences, and the share of them in the right order replaces the
+    preferences and no labels, the pairs are these preferences, and the share of pairs in the right order replaces the
     measure.
 
     Attributes:

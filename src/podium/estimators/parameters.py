@@ -1,6 +1,6 @@
 """The parameters of each estimator, and their defaults.
 
-This file is light on purpose: the command line derives its options from it without scikit-learn, NumPy or the engine.
+The command line derives its options from this file, so it must not import scikit-learn, NumPy or the engine.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LambdaMARTParameters(TreeParameters):
     """Boosted trees on LambdaRank's gradients, for any measure or objective."""
 
     _: KW_ONLY
-    split_fraction: float | None = h.SPLIT_FRACTION(None)  # pairs weigh documents unequally: a sample serves as well
+    split_fraction: float | None = h.SPLIT_FRACTION(None)  # as good, because pairs weight documents unequally
     truncation: int | None = h.TRUNCATION()
     pair_truncation: int | None = h.PAIR_TRUNCATION()
     sigma: float = h.SIGMA()
@@ -68,7 +68,7 @@ class LambdaMARTParameters(TreeParameters):
 
 
 class RankerParameters(TreeParameters):
-    """Boosted trees on query regression and on λ, averaged: the model to begin with."""
+    """Boosted trees on query regression and on λ, averaged: the model to start with."""
 
     n_trees: int = h.ROUNDS_OF_RANKER()
     n_leaves: int | None = h.RANKER_LEAVES(None)  # type: ignore[assignment]
@@ -199,7 +199,7 @@ class RankBoostParameters(Parameterized):
 
 
 class AdditiveGrovesParameters(Parameterized):
-    """Averaged groves: few large trees each, fitted in turn to what the others leave over."""
+    """Averaged groves: few large trees each, fitted in turn to the residuals of the others."""
 
     n_groves: int = h.N_GROVES()
     n_trees_in_grove: int = h.N_TREES_IN_GROVE()
@@ -217,7 +217,7 @@ class AdditiveGrovesParameters(Parameterized):
 
 
 class CommitteeParameters(Parameterized):
-    """Several objectives, bagged and weighed, in one ensemble of trees."""
+    """Several objectives, bagged and weighted, in one ensemble of trees."""
 
     measure: Measure | Graded | str = h.MEASURE()
     _: KW_ONLY

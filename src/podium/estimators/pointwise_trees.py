@@ -125,7 +125,7 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
         missing = _is_missing(labels)
         unknown = np.setdiff1d(labels[~missing], self.classes_)
         if len(unknown):
-            raise DataError(f"there is a label {unknown[0]!r} that training has not seen")
+            raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
         codes = np.where(missing, np.nan, labels == self.classes_[1]).astype(np.float32)
         if isinstance(X, RankingData) or y is None or isinstance(y, str):
             data = super()._data(X, y, *others)
@@ -225,7 +225,7 @@ class OrdinalMART(OrdinalMARTParameters, TreeRanker):
     Attributes:
         model_: the `Ensemble`; its `info` keeps the classes and the thresholds.
         classes_: the labels that occur, ascending: the columns of `predict_proba`.
-        thresholds_: θ between each two of them.
+        thresholds_: θ between adjacent labels.
 
     Example:
         >>> import podium
@@ -273,28 +273,28 @@ class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker):
     """Least-squares regression on the labels by averaged groves, sums of few large trees ([Q]).
 
     Sorokina, Caruana and Riedewald, "Additive Groves of Regression Trees", 2007. The trees of a grove are fitted in
-    turn to what the others leave over, until that helps no more. So that large trees share the work, a grove grows from
-    smaller ones: from one of fewer trees, or of trees with larger leaves. Each step draws a new bootstrap sample, and
-    `n_groves` groves are averaged. All numbers of trees and all α on the way are tried. Validation data picks the best
-    by the measure; without it, documents out of bag pick by their root mean square error. Without queries it is a plain
-    regressor, as `MART` is.
+    turn to the residuals of the others, until that no longer helps. To spread the work over large trees, a grove grows
+    from smaller ones: from one with fewer trees, or one whose trees have larger leaves. Each step draws a new bootstrap
+    sample, and `n_groves` groves are averaged. All numbers of trees and all α on the way are tried. Validation data
+    picks the best by the measure; without it, the root mean square error on out-of-bag documents does. Without queries
+    it is a plain regressor, like `MART`.
 
     As in the paper: backfitting (algorithm 1), the sequence of α, `"layered"` (algorithm 2), `"slow"` (algorithm 3 with
     a new sample in each step, "randomized dynamic programming"); nodes with less than α of the documents are leaves.
 
-    As in the authors' program TreeExtra: `"fast"`, the numbers of trees that are tried, new samples in `"layered"`; a
-    cycle over the trees begins with the newest, and is the last if it lowers the error by 0.2% or less.
+    As in the authors' program TreeExtra: `"fast"`, the numbers of trees to try, and new samples in `"layered"`. A cycle
+    over the trees starts with the newest, and is the last if it lowers the error by 0.2% or less.
 
-    Unlike both: trees are grown on bins, α counts the different documents of a sample, and a tree has at most 8/α
-    leaves, and 4096. The paper always uses validation data. A document out of bag was in samples of earlier steps, so
-    the error out of bag is too low for large groves: prefer validation data.
+    Unlike both: trees are grown on bins, α counts the distinct documents of a sample, and a tree has at most 8/α
+    leaves, and at most 4096. The paper always uses validation data. Out-of-bag documents were in samples of earlier
+    steps, so their error is too low for large groves: prefer validation data.
 
     Attributes:
         model_: the `Ensemble` of all groves, their leaves divided by the number of groves.
         n_trees_: the trees of all groves.
         alpha_, n_trees_in_grove_: the chosen values.
         grid_: α and the number of trees of everything that was tried.
-        history_: the result of each entry of `grid_`: `oob/rmse`, or the measures on validation data.
+        history_: the value for each entry of `grid_`: `oob/rmse`, or the measures on validation data.
         best_iteration_: the index of the chosen entry in `grid_`.
 
     Example:

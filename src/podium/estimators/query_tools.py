@@ -31,7 +31,7 @@ def query_score(y_true: ArrayLike, y_score: ArrayLike, *, qid: ArrayLike, measur
         y_true: the labels.
         y_score: the scores, higher is better.
         qid: the query of each row.
-        measure: what to measure.
+        measure: the measure.
 
     Example:
         >>> from podium.estimators import query_score
@@ -42,15 +42,15 @@ def query_score(y_true: ArrayLike, y_score: ArrayLike, *, qid: ArrayLike, measur
     labels, scores = np.asarray(y_true), np.asarray(y_score, np.float64)
     if len(labels) != len(np.asarray(qid)):
         raise DataError(
-            f"there are {len(labels)} labels, but qid has {len(np.asarray(qid))} rows: where scikit-learn scores parts "
-            "of the data, enable metadata routing and use make_scorer(query_score).set_score_request(qid=True)"
+            f"there are {len(labels)} labels, but qid has {len(np.asarray(qid))} rows: if scikit-learn scores parts of "
+            "the data, enable metadata routing and use make_scorer(query_score).set_score_request(qid=True)"
         )
     data = RankingData(np.zeros((len(labels), 1), np.float32), labels, qid=qid)
     return as_selection(measure).measures[0].mean(Ranking(data, scores))
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
-    """K folds of whole queries, for `cross_validate`, `GridSearchCV` and the like.
+    """K folds of whole queries, for `cross_validate`, `GridSearchCV` and similar tools.
 
     The query ids are scikit-learn's `groups`: `cross_validate(model, X, y, groups=qid, cv=QueryKFold(5))`. With
     metadata routing they may be `qid`, which rankers need anyway:
@@ -59,7 +59,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
 
     Args:
         n_splits: the number of folds.
-        seed: another seed gives other folds.
+        seed: the seed of the folds.
 
     Example:
         >>> import numpy as np
@@ -102,9 +102,9 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
 
 
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Bring features to a common scale within each query, as RankLib's `-norm` does.
+    """Normalises features within each query, like RankLib's `-norm`.
 
-    Nothing is learned: every query is normalised by its own documents. In a pipeline the query ids reach it by
+    `fit` learns nothing, because every query is normalised by its own documents. In a pipeline, pass query ids by
     metadata routing: `QueryNormalizer().set_fit_request(qid=True).set_transform_request(qid=True)`.
 
     Args:

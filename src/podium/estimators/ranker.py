@@ -1,4 +1,4 @@
-"""The estimators to begin with: `Ranker`, and `Committee`, which spends more training time on a better model."""
+"""The estimators to start with: `Ranker`, and `Committee`, which spends more training time on a better model."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from podium.measures import as_selection
 from podium.objectives import Objective, default_objective, parse
 from podium.trees import GrowthParameters
 
-MANY_DOCUMENTS = 100_000  # from which larger steps and trees, and a fifth held out, are as accurate, and faster
+MANY_DOCUMENTS = 100_000  # with more, larger steps and trees and one fold are as accurate, and faster
 
 
 class Ranker(RankerParameters, TreeRanker):
-    """Boosted trees on two objectives, averaged: the model to begin with.
+    """Boosted trees on two objectives, averaged: the model to start with.
 
-    Each round grows two trees. One learns from all documents how labels differ (query regression, CatBoost's
-    QueryRMSE), the other follows λ of the measure, which puts the top 20 documents in order. Documents are ranked by
-    the mean of both scores, standardised (`podium.objectives.default_objective`). Every round sees 70% of the documents
-    and half of the features, or all features if unseen queries show clearly that half are too few. For any other
-    objective, see `LambdaMART`. docs/ranker.md says how the defaults were chosen.
+    Each round grows two trees. One learns differences of labels from all documents (query regression, CatBoost's
+    QueryRMSE), the other follows λ of the measure, which orders the top 20 documents. Documents are ranked by the mean
+    of both standardised scores (`podium.objectives.default_objective`). Every round sees 70% of the documents and half
+    of the features, or all features if these are clearly better on unseen queries. For any other objective, see
+    `LambdaMART`. docs/ranker.md explains the choice of defaults.
 
-    With validation data, training stops at its best measure. Without, nothing is held back: a cross-validation chooses
-    the number of rounds, and the model is trained on all data. With more than 100,000 documents in 3,000 queries or
-    more, a fold of the queries is held out instead, which takes half the time.
+    With validation data, training stops at the best measure on it. Without, cross-validation chooses the number of
+    rounds, and the model is trained on all data. With more than 100,000 documents in 3,000 queries or more, only one
+    fold of the queries is held out, which takes half the time.
 
     Attributes:
         model_: the `Ensemble`, with two trees for each round.
@@ -101,27 +101,27 @@ class Committee(CommitteeParameters, BaseRanker):
     """Several objectives, each bagged, weighted by the exact sweep on unseen queries, in one ensemble of trees.
 
     An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Each tree of a member sees some of the
-    documents and features. Scores are standardised; members of one objective have equal weights, and the weights of
-    objectives are the exact best in turn, shrunk towards equal ones. The result is saved, scored and inspected like any
-    other ensemble. The parameters of trees are those of each member.
+    documents and features. Scores are standardised. Members of one objective have equal weights. The weights of
+    objectives are optimized exactly, one at a time, and shrunk towards equal ones. You can save, score and inspect the
+    result like any other ensemble. The parameters of trees apply to each member.
 
-    Without validation data no query is held back: each member trains on all folds but one, which stops it, so that the
-    members together see all queries. Give it all labelled data.
+    Without validation data, each member trains on all folds but one, which stops it, so that the members together see
+    all queries. So pass all labelled data.
 
-    With a time budget the model depends on the speed of the machine. `settings_` holds what was trained:
-    `Committee(**model.settings_)` trains the same model again on any machine.
+    With a time budget the model depends on the speed of the machine. `Committee(**model.settings_)` trains the same
+    model again on any machine.
 
     Attributes:
         model_: the `Ensemble`.
         members_: objective and number of trees of each member.
         weights_: the weight of each member.
-        values_: the measure on queries that members have not seen: of the members of each objective, of equal weights,
-            and of the committee.
-        tried_: a `Tried` for everything that was trained: seconds, its measure alone and with all before it, and
-            whether it was kept. `tried_table()` shows it.
+        values_: the measure on queries that members have not seen: for the members of each objective, for equal
+            weights, and for the committee.
+        tried_: a `Tried` for each trial: seconds, the measure alone and with all earlier members, and whether it was
+            kept. `tried_table()` returns a table.
         feature_fraction_: the share of features that each tree was grown on.
         settings_: parameters that train the same model without a clock.
-        history_, best_iteration_: the last two of `values_`, in the form of other rankers.
+        history_, best_iteration_: the last two of `values_`, in the same form as in other rankers.
 
     Example:
         >>> import podium
@@ -175,10 +175,10 @@ class Committee(CommitteeParameters, BaseRanker):
         return tuple((parse(one) if isinstance(one, str) else one, count) for one, count in pairs)
 
     def tried_table(self) -> Table:
-        """Return a table of what was trained, in order."""
+        """Return a table of all trials, in order."""
         check_is_fitted(self)
         if not hasattr(self, "tried_"):
-            raise DataError("a loaded Committee does not know what was tried: the file does not hold it")
+            raise DataError("a loaded Committee has no trials, because model files do not store them")
         return Table(
             ["objective", "seconds", "alone", "with all before", "kept"],
             [[one.objective, one.seconds, one.alone, one.together, "yes" if one.kept else "no"] for one in self.tried_],

@@ -1,9 +1,9 @@
 """Saved estimators: a model file holds the class, parameters and fitted attributes of an estimator as data, never code.
 
-Numbers, words, lists, tuples, mappings and arrays are stored as they are; objectives and measures by their text; steps
-by their class and fields. A submodel that is a model is part of the fitted model already. The file has no place for
-code: with your own objective or measure, or a submodel that is a function or a column of scores,
-`podium.load` gives the bare model and warns. A net that is a module is passed again: `load(path, module=…)`.
+Numbers, strings, lists, tuples, mappings and arrays are stored unchanged; objectives and measures as their text; steps
+as their class and fields. A submodel that is a model is already part of the fitted model. The file cannot hold code:
+with your own objective or measure, or a submodel that is a function or a column of scores, `podium.load` returns only
+the model and warns. Pass your own net again: `load(path, module=…)`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ STEPS = ("Newton", "Gradient", "LineSearch", "LeafLineSearch")  # of podium.boos
 # The model, what follows from it, and what depends on the clock: the same fit gives the same file.
 NOT_STORED = ("model_", "feature_names_in_", "tried_")
 ARRAY_KINDS = "biufU"
-MISSING = "missing"  # key: what kept the estimator out of the file
+MISSING = "missing"  # key: the reason why the file does not hold the estimator
 
 
 def to_entries(ranker: Any) -> dict[str, Any]:
-    """Return what a model file holds of a fitted estimator, as JSON values."""
+    """Return the entries of a fitted estimator in a model file, as JSON values."""
     name = type(ranker).__name__
     for base in type(ranker).__mro__:  # an estimator on a cluster is saved as the one that it trains like
         if not base.__module__.startswith("podium."):
-            return {"class": name, MISSING: f"{name} is not one of Podium's classes"}
+            return {"class": name, MISSING: f"{name} is not a Podium class"}
         if base.__name__ in ESTIMATORS:
             name = base.__name__
             break
@@ -61,18 +61,18 @@ def to_entries(ranker: Any) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
-    """Read what was saved: an estimator if an estimator was saved, a model if a model was saved.
+    """Load an estimator or a model, whichever was saved.
 
-    The estimator has its parameters, `model_`, `history_` and other fitted attributes, but not `verbose`. A file that
-    cannot hold all of them, because a parameter is code, gives the model with a warning; so does a file of a newer
-    Podium that has other parameters. `podium.models.load_model` reads the model of any file, without scikit-learn.
+    An estimator has its parameters, `model_`, `history_` and other fitted attributes, but not `verbose`. If the file
+    could not hold all of them because a parameter is code, or comes from a newer Podium with other parameters, this
+    returns the model with a warning. `podium.models.load_model` reads the model of any file, without scikit-learn.
 
     Args:
-        path: the file; a damaged, hostile or newer file is refused with the reason.
-        module: the module that takes the weights of the file, for your own net, which is code.
+        path: the file; damaged, hostile or newer files are refused with the reason.
+        module: your own net, into which the weights of the file are loaded.
 
     Returns:
-        An estimator, or a `podium.models.Model`; both predict exactly as the one that was saved.
+        An estimator, or a `podium.models.Model`, with exactly the predictions of the saved one.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -100,19 +100,19 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
         if missing is None and isinstance(values.get("net"), dict) and module is None:
             missing = "its net is a module, which is code: load(path, module=…)"
     if isinstance(missing, str):
-        warnings.warn(f"{os.fspath(path)}: the model is given instead of its estimator: {missing}",
+        warnings.warn(f"{os.fspath(path)}: loaded the model instead of its estimator: {missing}",
                       PodiumWarning, stacklevel=2)  # fmt: skip
         return model
     try:
         return _restore(entries, model, module)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
         raise FileFormatError(
-            os.fspath(path), f"its estimator is not described ({error}); podium.models.load_model reads the model alone"
+            os.fspath(path), f"its estimator cannot be read ({error}); podium.models.load_model only reads the model"
         ) from error
 
 
 def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
-    """Return the estimator; raise if the entries are not those that `to_entries` writes."""
+    """Return the estimator; raise for entries that `to_entries` does not write."""
     values = {
         name: module if name == "net" and isinstance(value, dict) else decode(value, model)
         for name, value in entries["parameters"].items()

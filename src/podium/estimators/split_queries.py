@@ -1,7 +1,7 @@
-"""A warning when a query's documents are in the data that a model was trained on and in the data that it is scored on.
+"""A warning when documents of one query are in both the training data and the data to score.
 
-scikit-learn's `cv=3` cuts the rows into blocks, through the queries at their ends. An estimator sees only its part of
-the rows. But the queries that were cut have the same ids in both parts, and another number of documents in each.
+scikit-learn's `cv=3` cuts the rows into blocks, and so splits the queries at their ends. An estimator only sees its
+part of the rows. But split queries have the same id in both parts, with different numbers of documents.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from podium.core.array_types import Ints
 from podium.data import RankingData
 from podium.errors import warn
 
-# For each estimator in memory the ids and sizes of its training queries. Copies, pickles and files do not have them.
+# The ids and sizes of the training queries of each estimator in memory. Copies, pickles and files do not have them.
 _trained: WeakKeyDictionary[Any, tuple[NDArray[Any], Ints]] = WeakKeyDictionary()
 
 
 def remember_queries(ranker: Any, train: RankingData) -> None:
-    """Keep the queries that an estimator is trained on."""
+    """Remember the queries that an estimator is trained on."""
     _trained[ranker] = train.query_ids, np.diff(train.offsets)
 
 
@@ -38,7 +38,7 @@ def warn_if_split(ranker: Any, data: RankingData) -> None:
     if is_split.any() and 2 * len(shared) <= data.n_queries:
         warn(
             f"{is_split.sum()} of {data.n_queries} queries, such as {shared[is_split][0]}, were also in the training "
-            "data, with other documents: the score is too high if the folds of a cross-validation cut through them. "
+            "data, with other documents: the score is too high if the folds of a cross-validation split queries. "
             "Use cv=podium.QueryKFold(5), or GroupKFold with groups=qid",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Translation of LightGBM, XGBoost and CatBoost parameters; their names come from the declarations of Podium's."""
+"""Translation of LightGBM, XGBoost and CatBoost parameters, by the names in Podium's declarations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "linear_tree linear_trees": ((False,), NO_COUNTERPART),
         "path_smooth": ((0,), NO_COUNTERPART),
         "lambdarank_position_bias_regularization":
-            ((0,), "give positions and objective='debiased(lambda(ndcg), l2=…)'"),
+            ((0,), "pass positions and objective='debiased(lambda(ndcg), l2=…)'"),
         "bagging_seed bagging_fraction_seed feature_fraction_seed data_random_seed extra_seed data_seed drop_seed":
             ((), "Podium has one seed: random_state"),
         "objective_seed": ((5,), "Podium has one seed: random_state"),
@@ -44,8 +44,8 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "booster": (("gbtree",), "Podium has gradient boosted trees only"),
         "colsample_bylevel": ((1,), "Podium samples features for each tree or node: use feature_fraction_per_node"),
         "num_parallel_tree": ((1,), NO_COUNTERPART),
-        "lambdarank_unbiased": ((False,), "give positions and objective='debiased(lambda(ndcg))'"),
-        "lambdarank_bias_norm": ((), "give positions and objective='debiased(lambda(ndcg))'"),
+        "lambdarank_unbiased": ((False,), "pass positions and objective='debiased(lambda(ndcg))'"),
+        "lambdarank_bias_norm": ((), "pass positions and objective='debiased(lambda(ndcg))'"),
         "lambdarank_score_normalization": ((True,), "normalize=True divides by the gap of the scores"),
         "tree_method": (("hist", "auto"), "Podium grows trees from histograms"),
         "base_score": ((0, 0.5), "Podium starts from the objective's own F_0; use submodel for another"),
@@ -60,13 +60,13 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "leaf_estimation_iterations": ((1,), "Podium takes one step for each tree"),
         "leaf_estimation_method": (("Newton",), "Podium has step='newton' or 'gradient'"),
         "score_function": (("NewtonL2",), "Podium has split='newton' or 'least-squares'"),
-        "sampling_frequency": (("PerTree",), "Podium samples anew for every tree"),
+        "sampling_frequency": (("PerTree",), "Podium draws a new sample for every tree"),
         "nan_mode": ((), "Podium learns at each split where missing values go"),
         "model_shrink_rate diffusion_temperature": ((0,), NO_COUNTERPART),
         "langevin posterior_sampling boost_from_average": ((False,), NO_COUNTERPART),
         "feature_weights first_feature_use_penalties per_object_feature_penalties penalties_coefficient":
             ((), NO_COUNTERPART),
-        "ignored_features": ((), "leave the columns out of the data"),
+        "ignored_features": ((), "drop the columns from the data"),
         "text_features embedding_features": ((), "Podium takes numbers and categories; see podium.features"),
         "od_pval": ((0,), "Podium has patience instead"),
         "use_best_model": ((True,), "Podium keeps the best round if there is validation data"),
@@ -88,12 +88,12 @@ MEASURES = {
 
 
 class Translation:
-    """A dictionary of another tool's parameters that becomes parameters of `LambdaMART`.
+    """The translation of another tool's parameters into those of `LambdaMART`.
 
     Attributes:
         settings: the translated parameters.
         untranslated: names that cannot be translated, and why.
-        values: what is left to translate: the given name and value, by the main name of the parameter.
+        values: the parameters still to translate: their name and value in the input, by main name.
 
     """
 
@@ -122,7 +122,7 @@ class Translation:
         earlier = self.values.get(main)
         if earlier is not None and not is_equal(earlier[1], value):
             raise DataError(
-                f"{earlier[0]}={earlier[1]!r} and {name}={value!r} are the same parameter of {self.tool}: give one"
+                f"{earlier[0]}={earlier[1]!r} and {name}={value!r} are the same parameter of {self.tool}: pass only one"
             )
         self.values[main] = name, value
 
@@ -131,7 +131,7 @@ class Translation:
         return self.values.pop(main, (main, default))[1]
 
     def translate(self, main: str, parameter: str, convert: Callable[[str, Any], Any]) -> None:
-        """Translate one parameter if it is given."""
+        """Translate one parameter if it is set."""
         if main in self.values:
             name, value = self.values.pop(main)
             self.settings[parameter] = convert(name, value)
@@ -144,7 +144,7 @@ class Translation:
                 self.translate(main, parameter.name, partial(converted, parameter))
 
     def ranker(self, cls: type, overrides: Mapping[str, Any]) -> Any:
-        """Return the estimator; warn once about all that was not translated."""
+        """Return the estimator; warn once about all untranslated parameters."""
         for main, (name, _) in self.values.items():
             parameter = self.parameters[main]
             self.untranslated[name] = parameter.names.advice or f"use {parameter.name}"
@@ -187,7 +187,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def several(name: str, value: Any) -> list[Any]:
-    """Return a list; text is split at commas, as in the tools' config files."""
+    """Return a list, splitting strings at commas as in the tools' config files."""
     if isinstance(value, str):
         return [part.strip() for part in value.strip("()[]").split(",") if part.strip()]
     return list(value) if isinstance(value, Iterable) else [value]
@@ -202,7 +202,7 @@ def numbers(name: str, value: Any) -> list[int]:
 
 
 def monotone(name: str, value: Any) -> Any:
-    """Return directions by feature, or one for each."""
+    """Return directions, by feature or as a list."""
     return dict(value) if isinstance(value, Mapping) else numbers(name, value)
 
 
@@ -218,7 +218,7 @@ def groups_of_features(name: str, value: Any) -> list[list[int | str]] | None:
 
 
 def categorical(name: str, value: Any) -> list[int | str]:
-    """Return numbers or names of features; `auto` leaves it to the types of columns."""
+    """Return numbers or names of features; with `auto`, column types decide."""
     if isinstance(value, str):
         if value == "auto" or not value:
             return []
@@ -228,7 +228,7 @@ def categorical(name: str, value: Any) -> list[int | str]:
 
 
 def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None:
-    """Translate what all tools have; `n_bins` is the name of the number of bins."""
+    """Translate the parameters that all tools share; `n_bins` is the name of the number of bins."""
     translation.translate("monotone_constraints", "monotone", monotone)
     translation.translate("interaction_constraints", "interaction_constraints", groups_of_features)
     bins = translation.values.get(n_bins)
@@ -239,7 +239,7 @@ def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None
 
 
 def from_lightgbm(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
-    """See `LambdaMART.from_lightgbm`."""
+    """Implement `LambdaMART.from_lightgbm`."""
     translation = Translation("lightgbm", params)
     _translate_bagging(translation)
     if translation.values.get("min_data_in_leaf", ("", None))[1] == 0:
@@ -269,11 +269,11 @@ def _translate_bagging(translation: Translation) -> None:
             reason = "has no effect in LightGBM without bagging_freq; Podium has document_fraction"
             translation.untranslated[entry[0]] = reason
     elif every > 1:
-        translation.untranslated["bagging_freq"] = "Podium samples anew for every tree"
+        translation.untranslated["bagging_freq"] = "Podium draws a new sample for every tree"
 
 
 def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
-    """See `LambdaMART.from_xgboost`."""
+    """Implement `LambdaMART.from_xgboost`."""
     translation = Translation("xgboost", params)
     if translation.take("sampling_method", "uniform") != "uniform":
         translation.untranslated["sampling_method"] = "Podium has split_fraction instead"
@@ -303,7 +303,7 @@ def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, A
 
 
 def _translate_depth(translation: Translation, name: str = "max_depth") -> None:
-    """Translate depth and leaves: these trees grow level by level to all leaves of a depth, unless limited."""
+    """Translate depth and leaves: these trees grow level by level to full depth, unless limited."""
     by_leaf = str(translation.take("grow_policy", "")).lower() == "lossguide"
     has_depth = name in translation.values
     depth = converted(h.MAX_DEPTH, name, translation.take(name, 0))
@@ -327,7 +327,7 @@ RANDOM = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # CatBoost's losses
 
 
 def from_catboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
-    """See `LambdaMART.from_catboost`."""
+    """Implement `LambdaMART.from_catboost`."""
     translation = Translation("catboost", params)
     _translate_bootstrap(translation)
     if translation.values.get("grow_policy", ("", ""))[1] == "SymmetricTree":
@@ -346,7 +346,7 @@ def from_catboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, 
 
 
 def _translate_bootstrap(translation: Translation) -> None:
-    """Translate samples: only Bernoulli's are a share of the documents, or of the queries."""
+    """Translate sampling: only Bernoulli samples are a share of the documents or queries."""
     kind, unit = translation.take("bootstrap_type", ""), translation.take("sampling_unit", "Object")
     parameter = h.QUERY_FRACTION if unit == "Group" else h.DOCUMENT_FRACTION
     if kind == "Bernoulli":
@@ -451,7 +451,8 @@ def _translate_objective(translation: Translation, name: str, metrics: list[tupl
     else:
         near = did_you_mean(name, ("lambdarank", "rank:ndcg", "rank:map", "rank:pairwise", *XENDCG, *REGRESSION))
         raise DataError(
-            f"{translation.tool}'s objective {name!r} does not rank{near}; see MART, MARTClassifier and McRank"
+            f"{translation.tool}'s objective {name!r} is not a ranking objective{near}; see MART, MARTClassifier and "
+            "McRank"
         )
 
 

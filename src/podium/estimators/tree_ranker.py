@@ -1,4 +1,4 @@
-"""`TreeRanker`: what the estimators of boosted trees have in common."""
+"""`TreeRanker`: the base class of boosted-tree estimators."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class TreeRanker(TreeParameters, BaseRanker):
     _fit_options = ("observers", "checkpoint", "bins")
 
     def _objective(self, train: RankingData) -> Objective:
-        """Return what is trained on this data."""
+        """Return the training objective for this data."""
         raise NotImplementedError
 
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
-        """Return the settings of training: those that the parameters say, and `others`."""
+        """Return the settings of training, from the parameters and `others`."""
         filled = self._filled(train.n_documents)
         measures, watches_loss = _without_loss(self.metrics)
         settings = {
@@ -87,7 +87,7 @@ class TreeRanker(TreeParameters, BaseRanker):
         return settings.fit(train, sets, **options)
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
-        """Set the fitted attributes; `model` is what the trees make, if it is more than their ensemble."""
+        """Set the fitted attributes; `model` is the model with these trees, by default their ensemble."""
         of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
         info = {name: of_trees[name] for name in kept if name in of_trees}
         model = result.ensemble if model is None else model
@@ -105,13 +105,13 @@ class TreeRanker(TreeParameters, BaseRanker):
     ) -> Self:
         """Return a copy whose trees have the same splits and new leaf values, from other documents.
 
-        A leaf gets decay_rate × old + (1 − decay_rate) × new, as in LightGBM's `Booster.refit`. The new value is what
-        training would give it: the step of its documents, at the scores of the refitted trees before it, times the
-        learning rate. The value of a leaf without documents decays. `history_` of the copy is empty.
+        A leaf gets decay_rate × old + (1 − decay_rate) × new, as in LightGBM's `Booster.refit`. The new value is that
+        of training: the step of the leaf's documents, at the scores of the refitted trees before it, times the learning
+        rate. The value of a leaf without documents decays. `history_` of the copy is empty.
 
         Args:
             X, y, qid, sample_weight, query_weight: the documents, as in `fit`.
-            decay_rate: 1 keeps the old values, 0 takes the new ones alone.
+            decay_rate: 1 keeps the old values, 0 replaces them by the new ones.
 
         Example:
             >>> import podium
@@ -130,19 +130,19 @@ class TreeRanker(TreeParameters, BaseRanker):
         return refitted
 
     def _fitted_settings(self) -> dict[str, Any]:
-        """Return the settings that `fit` chose by the data; `refit` uses the same."""
+        """Return the settings that `fit` chose from the data, which `refit` uses as well."""
         return {}
 
     @property
     def trees_(self) -> Ensemble:
-        """The trees alone, without a submodel; of several outputs in turn."""
+        """The trees without a submodel; those of several outputs alternate."""
         check_is_fitted(self)
         model: Any = self.model_.parts[-1] if isinstance(self.model_, Combined) else self.model_
         return model if isinstance(model, Ensemble) else model.trees
 
     @property
     def n_trees_(self) -> int:
-        """Rounds: the trees of each output."""
+        """The number of rounds, which is the number of trees of each output."""
         check_is_fitted(self)
         return int(getattr(self.model_, "n_trees", self.trees_.n_trees)) // self.trees_.trees_per_round
 
@@ -164,7 +164,7 @@ class TreeRanker(TreeParameters, BaseRanker):
         return (before + scores for scores in islice(stages, per_round - 1, None, per_round))
 
     def apply(self, X: Any) -> Int32s:
-        """Return the leaf of each tree (column) that each row falls into; trees of several outputs are in turn."""
+        """Return the leaf of each tree (column) that each row falls into; trees of several outputs alternate."""
         check_is_fitted(self)
         return self.trees_.leaves(X, self.n_threads)
 
@@ -173,7 +173,7 @@ def _without_loss(metrics: Any) -> tuple[Any, bool]:
     """Return the measures among the metrics, and whether `"loss"` was among them."""
     several = [metrics] if isinstance(metrics, str) else metrics
     if not isinstance(several, Sequence):
-        return metrics, False  # one measure, or what is refused as such
+        return metrics, False  # one measure, or an invalid value, which is refused later
     measures = [one for one in several if not (isinstance(one, str) and one == "loss")]
     return measures, len(measures) < len(several)
 
@@ -191,5 +191,5 @@ def _number(train: RankingData, feature: int | str, argument: str) -> int:
             raise DataError(f"{argument}: there is no feature named {feature!r}")
         return train.feature_names.index(feature)
     if not 0 <= feature < train.n_features:
-        raise DataError(f"{argument}: there is no feature {feature}; they are numbered 0 to {train.n_features - 1}")
+        raise DataError(f"{argument}: there is no feature {feature}; features are numbered 0 to {train.n_features - 1}")
     return int(feature)

@@ -25,9 +25,9 @@ from podium.objectives.pair_terms import measure_in_training
 class AdaRank(Published, AdaRankParameters, BaseRanker):
     """A weighted sum of features by boosting on a measure (Xu and Li 2007; [W] §2).
 
-    Each round adds to the weight of the feature that ranks best alone, on queries that count more the worse the sum so
-    far ranks them. The paper takes features as they are and rising only; here they are standardised, as in
-    `LinearRanker`, and may also rank falling. By default a feature is not taken twice in a row, see `repeats`.
+    Each round adds to the weight of the best single feature, on queries that count more if the sum so far ranks them
+    badly. The paper uses raw features in ascending order only. Here they are standardised, as in `LinearRanker`, and
+    may also rank in descending order. By default no feature is used twice in a row, see `repeats`.
 
     Attributes:
         model_: the `LinearModel`.
@@ -66,10 +66,10 @@ class AdaRank(Published, AdaRankParameters, BaseRanker):
 class RankBoost(Published, RankBoostParameters, BaseRanker):
     """A weighted sum of thresholds on features by boosting on pairs (Freund, Iyer, Schapire and Singer 2003).
 
-    A weak ranker h is 1 where a feature is above a threshold and 0 elsewhere; missing values are on either side. Each
-    round takes the one with the largest |r|, r = Σ D(i, j) (h(i) − h(j)) over pairs with different labels, and gives it
-    the weight ½ log((1 + r) / (1 − r)). D(i, j) ∝ e^{−(s_i − s_j)}: pairs in the wrong order count more. With weights a
-    pair counts u_q √(d_i d_j) times.
+    A weak ranker h is 1 if a feature is above a threshold and 0 otherwise; missing values may be on either side. Each
+    round picks the one with the largest |r|, r = Σ D(i, j) (h(i) − h(j)) over pairs with different labels, and gives it
+    the weight ½ log((1 + r) / (1 − r)). D(i, j) ∝ e^{−(s_i − s_j)}, so pairs in the wrong order count more. With
+    weights a pair counts u_q √(d_i d_j) times.
 
     Attributes:
         model_: the `Ensemble`, a tree of two leaves for each weak ranker.

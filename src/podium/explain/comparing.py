@@ -63,9 +63,9 @@ class ExplanationComparison(ShownAsTable):
         require_whole("top", top, 1)
         columns = ["document", *(f"rank by {name}" for name in self.names), "moved up", "change", "through"]
         rows: list[list[Any]] = []
-        for k, found in enumerate(self.differences):
-            largest = np.argsort(-np.abs(found), kind="stable")[:top]
-            causes = ", ".join(f"{self.features[j]} {found[j]:+.2f}" for j in largest if found[j])
+        for k, changes in enumerate(self.differences):
+            largest = np.argsort(-np.abs(changes), kind="stable")[:top]
+            causes = ", ".join(f"{self.features[j]} {changes[j]:+.2f}" for j in largest if changes[j])
             before, after = self.ranks[k].tolist()
             change = float(self.scores[k, 1] - self.scores[k, 0])
             rows.append([self.documents[k], before, after, before - after, change, causes])
@@ -125,17 +125,17 @@ def compare_explanations(
     if len(names) != 2 or names[0] == names[1]:
         raise DataError(f"names must be two different texts, but got {names!r}")
     documents = data.select([number])
-    found = [model.explain(documents, background) for model in (first, second)]
-    order = found[1].rows_of(query)
+    explanations = [model.explain(documents, background) for model in (first, second)]
+    order = explanations[1].rows_of(query)
     ranks = np.empty((len(order), 2), np.int64)
-    for column, one in enumerate(found):
+    for column, one in enumerate(explanations):
         place = np.empty(len(order), np.int64)
         place[one.rows_of(query)] = np.arange(1, len(order) + 1)
         ranks[:, column] = place[order]
-    features = tuple(dict.fromkeys(name for one in found for name in one.names))
-    shares = np.array([_on_one_scale(one, order, features) for one in found])
+    features = tuple(dict.fromkeys(name for one in explanations for name in one.names))
+    shares = np.array([_on_one_scale(one, order, features) for one in explanations])
     scores = np.column_stack([shares[k].sum(axis=1) for k in range(2)])
-    called = tuple(found[1].name_of(row) if data.document_ids is not None else f"row {data.rows(number)[row]}"
+    called = tuple(explanations[1].name_of(row) if data.document_ids is not None else f"row {data.rows(number)[row]}"
                    for row in order.tolist())  # fmt: skip
     return ExplanationComparison(str(query), names, called, ranks, scores, features, shares)
 

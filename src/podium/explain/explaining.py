@@ -84,7 +84,7 @@ def explain(
         data = RankingData(data)
     if isinstance(background, RankingData):
         model._require_same_reading(background)
-    found = contributions(model, ExplanationTask(data, background, n_threads))
+    parts = contributions(model, ExplanationTask(data, background, n_threads))
     options = {}
     if isinstance(model, TreesOnBaseScores):
         options["base_scores"] = base_scores
@@ -92,10 +92,10 @@ def explain(
         raise DataError(f"{model!r} does not continue from other scores: omit base_scores")
     scores = model.predict(data, n_threads=n_threads, **options)
     if isinstance(model, TreesOnBaseScores):
-        found = _with_base_scores(found, model, np.asarray(base_scores, np.float64))
-    names = tuple(shown_name(key) for key in found.keys)
+        parts = _with_base_scores(parts, model, np.asarray(base_scores, np.float64))
+    names = tuple(shown_name(key) for key in parts.keys)
     kept = data if isinstance(data, RankingData) else None
-    return Explanation(found.values, found.base, scores, names, found.method, found.features, found.encoding, kept)
+    return Explanation(parts.values, parts.base, scores, names, parts.method, parts.features, parts.encoding, kept)
 
 
 @singledispatch
@@ -173,15 +173,15 @@ def _of_classes(model: ClassEnsemble, task: ExplanationTask) -> Contributions:
     )
 
 
-def _with_base_scores(found: Contributions, model: TreesOnBaseScores, base_scores: Floats) -> Contributions:
+def _with_base_scores(contributions: Contributions, model: TreesOnBaseScores, base_scores: Floats) -> Contributions:
     """Return contributions with one more column for the submodel's scores, relative to 0."""
     column = base_scores[:, np.newaxis]
     with np.errstate(over="ignore"):  # only for display
         shown = column.astype(np.float32)
-    return found._replace(
-        values=np.hstack([found.values, model.scale * column]),
-        keys=(*found.keys, f"scores of {model.name}"),
-        features=_beside([found.features, shown]),
+    return contributions._replace(
+        values=np.hstack([contributions.values, model.scale * column]),
+        keys=(*contributions.keys, f"scores of {model.name}"),
+        features=_side_by_side([contributions.features, shown]),
     )
 
 
@@ -199,10 +199,10 @@ def _gathered(parts: Sequence[Contributions], places: Sequence[Sequence[int]]) -
         categories |= {n_seen + k: names for k, names in encoding.categories.items()}
         shifts |= {n_seen + k: shift for k, shift in encoding.shifts.items()}
         n_seen += len(new)
-    return _beside(blocks), Encoding(categories, shifts)
+    return _side_by_side(blocks), Encoding(categories, shifts)
 
 
-def _beside(blocks: list[Features]) -> Features:
+def _side_by_side(blocks: list[Features]) -> Features:
     if len(blocks) == 1:
         return blocks[0]
     if any(is_sparse(block) for block in blocks):

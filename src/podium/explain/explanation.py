@@ -115,8 +115,8 @@ class Explanation:
 
         """
         row = self.row_of(document, query)
-        values, found = self.shown_values(row), self.values[row]
-        rows = [[self.names[k], values[k], float(found[k])] for k in _largest_first(found)]
+        values, contributions = self.shown_values(row), self.values[row]
+        rows = [[self.names[k], values[k], float(contributions[k])] for k in _largest_first(contributions)]
         columns = ["feature", "value", "contribution"]
         return DocumentExplanation(columns, rows, self.name_of(row), self.base, float(self.scores[row]))
 
@@ -130,9 +130,9 @@ class Explanation:
         """
         require_whole("top", top, 1)
         rows = self.rows_of(query)
-        found = self.values[rows]
-        chosen = np.argsort(-found.std(axis=0), kind="stable")[:top]
-        others = self.scores[rows] - self.base - found[:, chosen].sum(axis=1)
+        contributions = self.values[rows]
+        chosen = np.argsort(-contributions.std(axis=0), kind="stable")[:top]
+        others = self.scores[rows] - self.base - contributions[:, chosen].sum(axis=1)
         labels = self.data.labels.get("relevance") if self.data is not None else None
         columns = ["rank", "document", *(["label"] if labels is not None else []), "score"]
         columns += [*(self.names[k] for k in chosen), "others"]
@@ -140,7 +140,7 @@ class Explanation:
         for rank, row in enumerate(rows.tolist()):
             label = [float(labels[row])] if labels is not None else []
             start = [rank + 1, self.name_of(row), *label, float(self.scores[row])]
-            table.append([*start, *found[rank, chosen].tolist(), float(others[rank])])
+            table.append([*start, *contributions[rank, chosen].tolist(), float(others[rank])])
         return QueryExplanation(columns, table, str(query), self.base)
 
     def why(self, a: Any, b: Any, query: Any = None) -> PairExplanation:
@@ -175,9 +175,9 @@ class Explanation:
         """Return a table with a row for each document: its name, query, score, and the contribution of each feature."""
         start = ["document", *(["query"] if self.data is not None else []), "score"]
         rows: list[list[Any]] = []
-        for row, found in enumerate(self.values.tolist()):
+        for row, contributions in enumerate(self.values.tolist()):
             query = [str(self.data.qid[row])] if self.data is not None else []
-            rows.append([self.name_of(row), *query, float(self.scores[row]), *found])
+            rows.append([self.name_of(row), *query, float(self.scores[row]), *contributions])
         return Table([*start, *self.names], rows)
 
     def plot(self, top: int = 20) -> Any:
@@ -297,8 +297,8 @@ class PairExplanation(Table):
         return draw("pair", self, top)
 
 
-def _largest_first(found: Floats) -> Ints:
-    return np.argsort(-np.abs(found), kind="stable")
+def _largest_first(contributions: Floats) -> Ints:
+    return np.argsort(-np.abs(contributions), kind="stable")
 
 
 def _shown_value(number: float, feature: int, encoding: Encoding) -> Any:

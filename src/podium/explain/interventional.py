@@ -55,23 +55,23 @@ class InterventionalShap:
 
     def values(self, features: Features, n_threads: int | None = None) -> Floats:
         """Return φ of each feature (column) for each row of float32 features."""
-        found = np.zeros(features.shape)
+        contributions = np.zeros(features.shape)
         n_words = max(1, -(-self.most_features // 64))
         block = max(LEAST_BLOCK, min(BLOCK, SCRATCH // ((self.depth + 1) * 8 * (n_words + 2))))
 
         def work(bounds: tuple[int, int]) -> None:
-            own = self._scratch(min(block, bounds[1] - bounds[0]), n_words)
+            explained = self._scratch(min(block, bounds[1] - bounds[0]), n_words)
             others = self._scratch(self.background.shape[1], n_words)
             for start in range(*bounds, block):
                 rows = slice(start, min(start + block, bounds[1]))
                 columns = np.ascontiguousarray(dense_block(features, rows).T)
                 values = np.zeros(columns.shape)
-                add_interventional_values(columns, self.background, self.trees, self.weights, own, others, values)
-                found[rows] = values.T
+                add_interventional_values(columns, self.background, self.trees, self.weights, explained, others, values)
+                contributions[rows] = values.T
 
         for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=LEAST_BLOCK), n_threads):
             pass
-        return found
+        return contributions
 
     def _scratch(self, n_rows: int, n_words: int) -> Classes:
         levels = self.depth + 1
@@ -140,19 +140,19 @@ def longest_paths(trees: TreeArrays) -> tuple[Int, Int]:
 
 @kernel
 def add_interventional_values(
-    columns: Float32s, background: Float32s, trees: TreeArrays, weights: Floats, own: Classes,
+    columns: Float32s, background: Float32s, trees: TreeArrays, weights: Floats, explained: Classes,
     others: Classes, values: Floats,
 ) -> None:  # fmt: skip
     """Add φ of all trees to the values of all documents, which are columns."""
-    n_levels = own.of_row.shape[0]
+    n_levels = explained.of_row.shape[0]
     edges, levels = np.empty(2 * n_levels + 2, np.int64), np.empty(2 * n_levels + 2, np.int64)
     asked, n_asked = np.empty(len(weights), np.int64), np.zeros(n_levels, np.int64)
-    gains, sums = np.empty((len(weights), own.of_row.shape[1])), np.empty(len(weights))
+    gains, sums = np.empty((len(weights), explained.of_row.shape[1])), np.empty(len(weights))
     for tree in range(len(trees.node_offsets) - 1):
         root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
         if trees.node_offsets[tree + 1] == root:
             continue
-        begin(borrowed(own.of_row), own, columns.shape[1])
+        begin(borrowed(explained.of_row), explained, columns.shape[1])
         begin(borrowed(others.of_row), others, background.shape[1])
         edges[0], levels[0], edges[1], levels[1] = 2 * root + 1, 1, 2 * root, 1
         n_open = 2
@@ -166,7 +166,7 @@ def add_interventional_values(
             asked[slot] = trees.feature[k]
             n_asked[level] = max(n_asked[level - 1], slot + 1)
             is_new = slot == n_asked[level - 1]
-            divide(columns, k, side, slot, is_new, level, trees, own)
+            divide(columns, k, side, slot, is_new, level, trees, explained)
             divide(background, k, side, slot, is_new, level, trees, others)
             child = np.int64(trees.right[k] if side == 1 else trees.left[k])
             if child >= 0:
@@ -176,8 +176,8 @@ def add_interventional_values(
             else:
                 value = trees.leaf_value[first_leaf + ~child] / background.shape[1]
                 list_failed(level, n_asked[level], others)
-                meet(value, level, n_asked[level], own, others, weights, borrowed(sums), borrowed(gains))
-                give(level, n_asked[level], asked, own, borrowed(gains), borrowed(values), columns.shape[1])
+                meet(value, level, n_asked[level], explained, others, weights, borrowed(sums), borrowed(gains))
+                give(level, n_asked[level], asked, explained, borrowed(gains), borrowed(values), columns.shape[1])
 
 
 @helper
@@ -257,26 +257,27 @@ def list_failed(level: Int, n_features: Int, classes: Classes) -> None:
 
 @helper
 def meet(
-    value: Any, level: Int, n_features: Int, own: Classes, others: Classes, weights: Floats, sums: Floats, gains: Floats
-) -> None:
+    value: Any, level: Int, n_features: Int, explained: Classes, others: Classes, weights: Floats, sums: Floats,
+    gains: Floats,
+) -> None:  # fmt: skip
     """Compute the values of a leaf's features (rows) for each class of documents (columns)."""
     not_inlined()
     failed, slots, size = borrowed(others.failed), borrowed(others.failed_slots), borrowed(others.size)
     chosen = borrowed(others.chosen)
     n_others, n_passed_of_other = others.n[level], borrowed(others.n_passed)[level]
-    passed, n_passed = borrowed(own.passed)[level], borrowed(own.n_passed)[level]
-    for mine in range(own.n[level]):
-        n_failed, lost = n_features - n_passed[mine], 0.0
+    passed, n_passed = borrowed(explained.passed)[level], borrowed(explained.n_passed)[level]
+    for this in range(explained.n[level]):
+        n_failed, lost = n_features - n_passed[this], 0.0
         for slot in range(n_features):
             sums[slot] = 0.0
-        wanted = ~passed[mine, 0] & mask_of_word(0, n_features)
+        wanted = ~passed[this, 0] & mask_of_word(0, n_features)
         n_chosen = np.int64(0)  # classes that share no failed feature with this one; without a mispredicted branch
         for other in range(n_others):
             chosen[n_chosen] = other
             n_chosen += 1 if wanted & failed[other] == np.uint64(0) else 0
         for place in range(n_chosen):
             other = chosen[place]
-            if n_features > 64 and fail_together(level, mine, other, n_features, own, others):
+            if n_features > 64 and fail_together(level, this, other, n_features, explained, others):
                 continue
             n_alone = n_features - n_passed_of_other[other]
             lost += weights[n_failed, n_alone] * size[other]
@@ -284,15 +285,15 @@ def meet(
             for k in range(n_alone):
                 sums[slots[other, k]] += gain
         for slot in range(n_features):
-            bit = passed[mine, slot // 64] >> np.uint64(slot % 64)
-            gains[slot, mine] = (sums[slot] if bit & np.uint64(1) == np.uint64(1) else -lost) * value
+            bit = passed[this, slot // 64] >> np.uint64(slot % 64)
+            gains[slot, this] = (sums[slot] if bit & np.uint64(1) == np.uint64(1) else -lost) * value
 
 
 @helper
-def fail_together(level: Int, mine: Int, other: Int, n_features: Int, own: Classes, others: Classes) -> Any:
+def fail_together(level: Int, this: Int, other: Int, n_features: Int, explained: Classes, others: Classes) -> Any:
     """Return whether a feature beyond the first word fails in both classes."""
     for word in range(1, 1 + (n_features - 1) // 64):
-        passed = own.passed[level, mine, word] | others.passed[level, other, word]
+        passed = explained.passed[level, this, word] | others.passed[level, other, word]
         if ~passed & mask_of_word(word, n_features) != np.uint64(0):
             return True
     return False
@@ -306,10 +307,12 @@ def mask_of_word(word: Int, n_features: Int) -> Any:
 
 
 @helper
-def give(level: Int, n_features: Int, asked: Ints, own: Classes, gains: Floats, values: Floats, n_rows: Int) -> None:
+def give(
+    level: Int, n_features: Int, asked: Ints, explained: Classes, gains: Floats, values: Floats, n_rows: Int
+) -> None:
     """Add the values of each class to its documents."""
     not_inlined()
-    of_row = borrowed(own.of_row)[level]
+    of_row = borrowed(explained.of_row)[level]
     for slot in range(n_features):
         gain, value = gains[slot], values[asked[slot]]
         for row in range(n_rows):

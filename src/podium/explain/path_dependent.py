@@ -72,18 +72,18 @@ class PathDependentShap:
 
     def values(self, features: Features, n_threads: int | None = None) -> Floats:
         """Return φ of each feature (column) for each row of float32 features."""
-        found = np.zeros(features.shape)
+        contributions = np.zeros(features.shape)
         n_points = self.edges.points.shape[0] - 1
 
         def work(bounds: tuple[int, int]) -> None:
             scratch = np.empty((2 * self.most_nodes + 1, n_points, BLOCK)), np.empty((2 * self.most_nodes, BLOCK))
             for start in range(*bounds, 4096):
                 rows = slice(start, min(start + 4096, bounds[1]))
-                add_shapley_values(frozen_block(features, rows), self.trees, self.edges, *scratch, found[rows])
+                add_shapley_values(frozen_block(features, rows), self.trees, self.edges, *scratch, contributions[rows])
 
         for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=BLOCK), n_threads):
             pass
-        return found
+        return contributions
 
 
 def _require_counts(arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -226,10 +226,9 @@ def _class_of(function: Callable[..., Any]) -> type[Feature]:
         "values": values, "name": function.__name__, "formula": summary.partition("\n")[0], "__doc__": summary,
         "undefined": "if it returns NaN", "__module__": function.__module__, "__qualname__": function.__qualname__,
     }  # fmt: skip
-    made = make_dataclass(
+    return make_dataclass(
         function.__name__, declared, bases=(Feature,), namespace=content, frozen=True, eq=False, kw_only=True
     )
-    return made
 
 
 def unregister(name: str) -> None:

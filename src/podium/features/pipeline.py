@@ -205,11 +205,11 @@ class SearchPipeline:
         """
         (row,) = self._rows_of([document])
         explanation = self._explanation(text, [row])
-        found = explanation.of_document(0)
+        causes = explanation.of_document(0)
         added = {one.feature: one.terms for one in self.features.explain(self.index, text, document)}
         return SearchExplanation(
-            text, found.document, found.base, found.score, explanation.method, Table(found.columns, found.rows), added,
-            term_occurrences(self.index, text, row),
+            text, causes.document, causes.base, causes.score, explanation.method, Table(causes.columns, causes.rows),
+            added, term_occurrences(self.index, text, row),
         )  # fmt: skip
 
     def why(self, text: str, a: Any, b: Any) -> Any:
@@ -240,9 +240,9 @@ class SearchPipeline:
             others = self.index.search(text, self.candidates, self.by).rows.tolist()
             rows = [*rows, *(row for row in others if row not in rows)]
         ids = [self.index.ids[row] for row in rows]
-        found = self.model.explain(self._data(self.features.rows(self.index, text, rows), ids), n_threads=1)
+        explanation = self.model.explain(self._data(self.features.rows(self.index, text, rows), ids), n_threads=1)
         names = {f"column {k}": name for k, name in enumerate(self.features.names)}  # of a model without names
-        return replace(found, names=tuple(names.get(name, name) for name in found.names))
+        return replace(explanation, names=tuple(names.get(name, name) for name in explanation.names))
 
     def _scores(self, matrix: Floats, ids: list[str]) -> Floats:
         """Score the candidates of a query."""

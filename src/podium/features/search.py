@@ -126,12 +126,12 @@ class Searcher:
         rows, counts, begins, ends, frequencies = self.stream.posting_lists(ids)
         idf = np.array([bm25_idf(self.stream.n_documents, n) for n in frequencies.tolist()], np.float64) * self.factor
         shape = len(texts), min(k, len(self.norms))
-        n_found, found, scores = np.zeros(len(texts), np.int64), np.empty(shape, np.int64), np.empty(shape)
+        n_top, top_rows, scores = np.zeros(len(texts), np.int64), np.empty(shape, np.int64), np.empty(shape)
         top_k(
             rows, counts, begins[chosen], ends[chosen], idf[chosen], starts, self.norms, self.lengths,
-            self.stream.mean_length, self.k1, self.b, self.id_ranks, self._sums(), n_found, found, scores,
+            self.stream.mean_length, self.k1, self.b, self.id_ranks, self._sums(), n_top, top_rows, scores,
         )  # fmt: skip
-        return [(found[q, :n], scores[q, :n]) for q, n in enumerate(n_found.tolist())]
+        return [(top_rows[q, :n], scores[q, :n]) for q, n in enumerate(n_top.tolist())]
 
     def _sums(self) -> Float32s:
         """Return the thread's array of zeros, one for every row, which the kernel resets to zeros."""
@@ -151,15 +151,15 @@ def fill_norms(lengths: Floats, is_live: Bools, mean_length: Number, k1: Number,
 @kernel
 def top_k(
     rows: Int32s, counts: Int32s, begins: Ints, ends: Ints, idf: Floats, starts: Ints, norms: Float32s, lengths: Floats,
-    mean_length: Number, k1: Number, b: Number, id_ranks: Int32s, sums: Float32s, found: Ints, found_rows: Any,
-    found_scores: Any,
+    mean_length: Number, k1: Number, b: Number, id_ranks: Int32s, sums: Float32s, n_top: Ints, top_rows: Any,
+    top_scores: Any,
 ) -> None:  # fmt: skip
     """Find the best rows for each query; `begins`, `ends` and `idf` of its terms are at `starts[q]` … `starts[q + 1]`.
 
     `sums` must be zeros, and are zeros again afterwards.
     """
     touched = np.empty(1024, np.int32)
-    k = found_rows.shape[1]
+    k = top_rows.shape[1]
     heap_rows, heap_scores = np.empty(k, np.int64), np.empty(k)
     for q in range(len(starts) - 1):
         first, last = starts[q], starts[q + 1]
@@ -208,9 +208,9 @@ def top_k(
                 if entry >= 0:
                     score += bm25_weight(idf[t], counts[entry], norm)
             n = _offer(heap_rows, heap_scores, id_ranks, n, row, score)
-        found[q] = n
+        n_top[q] = n
         while n > 0:  # the worst first
-            found_rows[q, n - 1], found_scores[q, n - 1] = heap_rows[0], heap_scores[0]
+            top_rows[q, n - 1], top_scores[q, n - 1] = heap_rows[0], heap_scores[0]
             n -= 1
             row, score = heap_rows[n], heap_scores[n]
             _sink(heap_rows, heap_scores, id_ranks, n, row, score)

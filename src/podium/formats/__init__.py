@@ -1,4 +1,4 @@
-"""Models in and out: the formats of other tools and search engines, one file each."""
+"""Import and export of models: the formats of other tools and search engines, one file each."""
 
 from podium.formats.base import Export, Format, export_model, formats, get_format, import_model
 from podium.formats.checking import Check, check_export

@@ -1,4 +1,4 @@
-"""What all formats have in common: their registry, import, export, names of categories, and numbers in files."""
+"""The parts that formats share: the registry, import and export, names of categories, and numbers in files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from podium.models import Ensemble, LinearModel, Model
 from podium.models.archive import MOST_FEATURES
 from podium.models.base import INFERRED, model_of
 
-MAX_BYTES = 1 << 30  # of a model file: a larger one is not a model to serve
+MAX_BYTES = 1 << 30  # of a model file
 MOST_SHOWN = 100  # categories of a feature, in a note
 Carries = Literal["yes", "by other means", "no"]
 
-# Every format and the module that defines it; the order is that of lists and tables.
+# Every format and the module that defines it, in the order of lists and tables.
 _HOMES = {
     "lightgbm": "lightgbm", "lightgbm-json": "lightgbm", "xgboost": "xgboost", "xgboost-dump": "xgboost",
     "catboost": "catboost", "ranklib": "ranklib", "solr": "solr", "onnx": "onnx",
@@ -37,15 +37,16 @@ _HOMES = {
 
 @dataclass(frozen=True)
 class Export:
-    """What an export wrote.
+    """The result of an export.
 
     Attributes:
         format: the name of the format.
         path: the file.
         missing: what the consumer does with missing values, and what that means for this model.
-        notes: what else must be known to serve it.
-        differences: which values the consumer sends elsewhere than Podium; the export has warned of them.
-        categories: for each feature whose categories the consumer takes as numbers, their names: the k-th is number k.
+        notes: what else you must know to serve it.
+        differences: the values that the consumer sends another way than Podium; the export has warned of them.
+        categories: the names of the categories of each feature whose categories the consumer takes as numbers: the
+            k-th name is number k.
 
     Example:
         >>> import podium
@@ -69,7 +70,7 @@ class Export:
 
 @dataclass(frozen=True)
 class Written:
-    """The content of an export, before it is a file."""
+    """The content of an export before it is written to a file."""
 
     content: bytes  # of the file
     # missing, notes, differences: as in `Export`
@@ -81,7 +82,7 @@ class Written:
 
 
 LEARNT_SIDE = "NaN goes to the side that was learnt for it, as in Podium"  # a format's note on missing values
-# What most formats carry; a format says where it differs.
+# What most formats carry; each format overrides the entries in which it differs.
 CARRIES: dict[str, Carries] = {
     "missing directions": "yes", "categories": "by other means", "combined models": "by other means",
     "several outputs": "no", "linear models": "no", "nets": "no", "shifted features": "no",
@@ -89,13 +90,13 @@ CARRIES: dict[str, Carries] = {
 
 
 class Format:
-    """A way to write models down, as its consumers read it.
+    """A file format of models.
 
     Attributes:
-        name: of the format.
-        title: what it is, in a few words.
-        suffixes: of files that are mostly of this format.
-        carries: for each kind of content whether a written file holds it; see `CARRIES`.
+        name: the name of the format.
+        title: a short description.
+        suffixes: file suffixes that suggest this format.
+        carries: whether a written file holds each kind of content; see `CARRIES`.
         finds_by_name: whether its consumer looks for features by their names.
 
     Example:
@@ -111,32 +112,32 @@ class Format:
     suffixes: ClassVar[tuple[str, ...]] = ()
     carries: ClassVar[dict[str, Carries]] = CARRIES
     finds_by_name: ClassVar[bool] = False
-    read: Callable[[bytes, str], Model]  # the model of a file's content; where it has the method, the format is read
-    write: Callable[..., Written]  # of a model, a suffix and options by keyword; where it has it, it is written
+    read: Callable[[bytes, str], Model]  # from a file's content; defined if the format can be read
+    write: Callable[..., Written]  # from a model, a suffix and keyword options; defined if the format can be written
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """Whether a file looks like this format."""
+        """Return whether a file looks like this format."""
         return False
 
     def can_read(self) -> bool:
-        """Whether models come in by this format."""
+        """Return whether models can be imported from this format."""
         return hasattr(self, "read")
 
     def reads_objects(self) -> bool:
-        """Whether models come in from objects in memory."""
+        """Return whether models can be imported from objects in memory."""
         return type(self).read_object is not Format.read_object
 
     def can_write(self) -> bool:
-        """Whether models go out by it."""
+        """Return whether models can be exported to this format."""
         return hasattr(self, "write")
 
     def read_object(self, value: Any) -> Model | None:
-        """The model of an object in memory, such as a booster; None where it is not of this format."""
+        """Return the model of an object in memory, such as a booster, or None if this format does not know it."""
         return None
 
 
 def matrix() -> str:
-    """What each format carries, as a Markdown table: docs/formats.md has it, and a test holds it there."""
+    """Return a Markdown table of what each format carries; a test compares it with docs/formats.md."""
     header = ["format", "what it is", "in", "out", *CARRIES]
     rows = [
         [f"`{name}`", one.title, "yes" if one.can_read() else "from memory" if one.reads_objects() else "",
@@ -148,7 +149,7 @@ def matrix() -> str:
 
 
 def formats() -> dict[str, Format]:
-    """All formats by name, in the order of tables.
+    """Return all formats by name, in the order of tables.
 
     Example:
         >>> from podium.formats import formats
@@ -160,13 +161,13 @@ def formats() -> dict[str, Format]:
 
 
 def get_format(name: str) -> Format:
-    """The format of a name.
+    """Return the format with a name.
 
     Args:
         name: one of `podium formats`.
 
     Returns:
-        What reads and writes it.
+        The object that reads and writes it.
 
     Example:
         >>> from podium.formats import get_format
@@ -182,16 +183,16 @@ def get_format(name: str) -> Format:
 
 
 def import_model(source: Any, format: str | None = None, *, n_features: int | None = None) -> Model:  # noqa: A002, what users call it
-    """A model of another tool as one of Podium's: it predicts, combines, truncates and exports like any other.
+    """Import a model of another tool; it predicts, combines, truncates and exports like any Podium model.
 
     Args:
         source: the path of a file, or a booster, ranker or estimator in memory.
-        format: one of `podium formats`; by default it is seen from the file or the object.
-        n_features: the number of columns that the data has, for files that do not state it (RankLib, XGBoost's dump,
-            some ONNX graphs). By default the last feature that the model asks for is the last column.
+        format: one of `podium formats`; detected from the file or the object by default.
+        n_features: the number of columns of the data, for files that do not state it (RankLib, XGBoost's dump, some
+            ONNX graphs). By default the last feature that the model uses is the last column.
 
     Returns:
-        An `Ensemble`, or a `LinearModel` where the file holds one.
+        An `Ensemble`, or a `LinearModel` if the file holds one.
 
     Example:
         >>> import podium
@@ -216,14 +217,14 @@ def import_model(source: Any, format: str | None = None, *, n_features: int | No
     candidates = [one for one in formats().values() if one.can_read() and one.recognizes(content, path.suffix.lower())]
     if not candidates:
         known = ", ".join(name for name, one in formats().items() if one.can_read())
-        raise FileFormatError(path, f"is of no format that is known; give its format, one of {known}")
+        raise FileFormatError(path, f"has an unknown format; pass format=…, one of {known}")
     return _read(candidates[0], content, path, n_features)
 
 
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise FileFormatError(path, f"is larger than {MAX_BYTES:,} bytes, which no model needs")
+            raise FileFormatError(path, f"is larger than {MAX_BYTES:,} bytes, the limit for models")
         return path.read_bytes()
     except OSError as error:
         raise FileFormatError(path, f"cannot be read: {error.strerror or error}") from error
@@ -231,10 +232,10 @@ def _content(path: Path) -> bytes:
 
 def _read(format: Format, content: bytes, path: Path, n_features: int | None) -> Model:  # noqa: A002
     try:
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, which models refuse or compare correctly
+        with np.errstate(over="ignore"):  # numbers beyond float32 become infinite; models refuse or compare them
             model = format.read(content, str(path))
         if model.n_features > MOST_FEATURES:
-            raise DataError(f"it names {model.n_features} features, more than any model has")
+            raise DataError(f"it names {model.n_features} features, which is more than Podium accepts")
         if isinstance(model, LinearModel) and not np.isfinite([model.intercept, *model.weights, *model.means]).all():
             raise DataError("a weight is not a finite number")
         return _with_width(model, n_features)
@@ -248,7 +249,7 @@ def _read(format: Format, content: bytes, path: Path, n_features: int | None) ->
 
 
 def _with_width(model: Model, n_features: int | None) -> Model:
-    """The model for data with more columns than it asks for; a width that the file states is not changed."""
+    """Return the model for data with more columns than it uses; keep a width that the file states."""
     if n_features is None:
         return model
     n_more = n_features - model.n_features
@@ -262,16 +263,16 @@ def _with_width(model: Model, n_features: int | None) -> Model:
 
 
 def export_model(model: Model, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Export:  # noqa: A002
-    """Write a model for another system; `model.export` of every model and estimator is this.
+    """Write a model for another system; `model.export` of every model and estimator calls this function.
 
     Args:
         model: any model, or a fitted estimator.
         path: the file.
-        format: one of `podium formats`; by default by the suffix, where only one format has it.
-        **options: of the format, see docs/formats.md.
+        format: one of `podium formats`; by default the only format with the suffix of the path.
+        **options: options of the format, see docs/formats.md.
 
     Returns:
-        What was written, with the convention for missing values.
+        A description of the file, including how its consumer treats missing values.
 
     Example:
         >>> import podium
@@ -286,7 +287,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     path, model = to_path(path), model_of(model)
     chosen = get_format(format or _by_suffix(path))
     if not chosen.can_write():
-        raise DataError(f"models come in by {chosen.name}, they do not go out")
+        raise DataError(f"{chosen.name} is for import only: models cannot be exported to it")
     known = [p.name for p in inspect.signature(chosen.write).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in options:
         if option not in known:
@@ -303,7 +304,7 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     notes = [*written.notes, *map(_note_of_categories, numbered.items())]
     if chosen.finds_by_name and not written.by_number and has_made_up_names(model):
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
-        notes.append(f"features are called {shown}: the engine must call them so, or train with feature names")
+        notes.append(f"features are called {shown}: use these names in the engine, or train with feature names")
     if method := model.reading.get("normalize"):
         notes.append(f"features were normalized within each query ({method}) in training: do so before they are scored")
     return Export(chosen.name, path, written.missing, tuple(notes), written.differences, numbered)
@@ -320,16 +321,16 @@ def _by_suffix(path: Path) -> str:
     matching = [name for name, one in formats().items() if one.can_write() and path.suffix.lower() in one.suffixes]
     if len(matching) != 1:
         choices = ", ".join(matching or (name for name, one in formats().items() if one.can_write()))
-        raise DataError(f"the suffix of {path.name} does not tell the format; give one of {choices}")
+        raise DataError(f"the suffix of {path.name} does not determine the format; pass format=…, one of {choices}")
     return matching[0]
 
 
 def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str) -> Encoding:
-    """The encoding whose category k of a feature is the k-th of its values, each known by its text."""
+    """Return the encoding in which category k of a feature is the text of the k-th of its values."""
     categories: dict[int, tuple[str, ...]] = {}
     for feature, listed in values.items():
         if feature >= n_features:
-            raise DataError(f"there are names of categories for feature {feature}, but {n_features} features")
+            raise DataError(f"there are names of categories for feature {feature}, but only {n_features} features")
         names = tuple(str(category_name(value)) for value in listed)
         if len(set(names)) < len(names):
             return without_names(tool, f"two categories of feature {feature} have the same text")
@@ -338,18 +339,18 @@ def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str)
 
 
 def without_names(tool: str, reason: str) -> Encoding:
-    """No names, and a warning: the model then takes the numbers that the tool gave its categories."""
-    warn(f"{tool} numbered the categories of a frame; give the imported model those numbers, not names: {reason}")
+    """Return an encoding without names, and warn: the model then takes the tool's numbers of categories."""
+    warn(f"{tool} numbered the categories of a frame; pass the imported model those numbers, not names: {reason}")
     return Encoding()
 
 
 # --- whole numbers and truth values in files of other tools: what is neither is refused instead of being cut
 
-_WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*", re.ASCII)  # XML and XGBoost's JSON have numbers as text
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*", re.ASCII)  # XML and XGBoost's JSON write numbers as text
 
 
 def whole_number(value: Any, name: str) -> int:
-    """Return a whole number, also one that is written as text or as 3.0; raise if it has a fraction or is none.
+    """Return a whole number, which may be written as text or as 3.0; raise if the value is anything else.
 
     Example:
         >>> whole_number("3", "split_feature"), whole_number(3.0, "split_feature")
@@ -370,7 +371,7 @@ def whole_number(value: Any, name: str) -> int:
 
 
 def whole_numbers(values: Iterable[Any], name: str) -> list[int]:
-    """Return the same of a list."""
+    """Return the whole numbers of a list."""
     return [whole_number(value, name) for value in values]
 
 

@@ -1,4 +1,4 @@
-"""CatBoost's JSON model, symmetric trees or not; and its binary model, which CatBoost turns into JSON and back.
+"""CatBoost's JSON model, with symmetric trees or not, and its binary model, which CatBoost converts to JSON and back.
 
 Source: catboost/catboost, catboost/libs/model/model_export/json_model_helpers.cpp. A split is true, and goes right,
 where `float32(x) > border`. Only `split_index` counts: it numbers the borders of all features, in order.
@@ -45,7 +45,7 @@ NAN_LEFT = {"AsFalse": True, "AsIs": True, "AsTrue": False}  # where NaN goes, b
 
 
 class CatBoost(Format):
-    """What `save_model` writes, in the format "json" or "cbm"."""
+    """The files that `save_model` writes in the format "json" or "cbm"."""
 
     name = "catboost"
     title = "CatBoost's model, JSON or binary by suffix"
@@ -57,7 +57,7 @@ class CatBoost(Format):
         return is_json or content.startswith(BINARY)
 
     def read(self, content: bytes, source: str) -> Model:
-        """JSON, or a binary model, which CatBoost itself reads."""
+        """Read JSON, or a binary model by means of CatBoost."""
         if content.startswith(BINARY):
             return _from_document(json.loads(_converted(content, "cbm", "json")))
         return _from_document(json.loads(content))
@@ -68,7 +68,7 @@ class CatBoost(Format):
         return _from_document(json.loads(_saved(value, "json")))
 
     def write(self, model: Model, suffix: str = "") -> Written:
-        """The model's trees, not symmetric. NaN has one side for each feature there; see `_with_one_side`."""
+        """Write the trees as non-symmetric trees with one side for NaN for each feature; see `_with_one_side`."""
         ensemble = as_ensemble(model, self.name, single=True)
         trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
         is_left = _sides_of_missing(trees, ensemble)
@@ -87,7 +87,7 @@ class CatBoost(Format):
 
 
 def _saved(model: Any, kind: str) -> bytes:
-    """The content of a file of one of CatBoost's formats; CatBoost writes to paths alone."""
+    """Return a CatBoost model as the content of a file; CatBoost only writes to paths."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         model.save_model(str(path), format=kind)
@@ -95,7 +95,7 @@ def _saved(model: Any, kind: str) -> bytes:
 
 
 def _converted(content: bytes, kind: str, wanted: str) -> bytes:
-    """The content of a file in another of CatBoost's formats."""
+    """Convert the content of a file to another CatBoost format."""
     try:
         import catboost  # type: ignore[import-untyped]
     except ImportError:
@@ -106,7 +106,7 @@ def _converted(content: bytes, kind: str, wanted: str) -> bytes:
         try:
             return _saved(catboost.CatBoost().load_model(str(path), format=kind), wanted)
         except catboost.CatBoostError as error:
-            raise DataError(f"CatBoost cannot turn it into {wanted.upper()}: {error!s:.200}") from None
+            raise DataError(f"CatBoost cannot convert it to {wanted.upper()}: {error!s:.200}") from None
 
 
 # --- reading
@@ -116,7 +116,7 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
     info = document["features_info"]
     if info.get("categorical_features") or info.get("ctrs") or document.get("ctr_data"):
         raise DataError(
-            "the model has categorical features, whose values CatBoost hashes: they have no splits of their own"
+            "the model has categorical features: CatBoost hashes their values, so no split names a category"
         )
     features = sorted(
         info.get("float_features", ()), key=lambda one: whole_number(one["feature_index"], "feature_index")
@@ -129,7 +129,7 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
     scale, bias = document.get("scale_and_bias", (1, [0]))
     biases = bias if isinstance(bias, list) else [bias]
     if len(biases) != 1:
-        raise DataError(f"the model has {len(biases)} outputs for each document, and a ranker has one")
+        raise DataError(f"the model has {len(biases)} outputs for each document, but a ranker has one")
     if "oblivious_trees" in document:
         trees = [_symmetric(entry, borders, k) for k, entry in enumerate(document["oblivious_trees"])]
     else:
@@ -144,7 +144,7 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
 
 
 def _column(feature: Mapping[str, Any]) -> int:
-    """The number of a feature among all columns."""
+    """Return the number of a feature among all columns."""
     return whole_number(feature.get("flat_feature_index", feature["feature_index"]), "flat_feature_index")
 
 
@@ -152,22 +152,22 @@ Borders = Sequence[tuple[int, float, bool]]
 
 
 def _split(borders: Borders, index: Any, left: Any, right: Any) -> SplitNode:
-    """A split by its number: `x > border` is right."""
+    """Return the split with a number; `x > border` goes right."""
     number = whole_number(index, "split_index")
     if not 0 <= number < len(borders):
-        raise DataError(f"a split has the number {number}, and there are {len(borders)} borders")
+        raise DataError(f"a split has the number {number}, but there are only {len(borders)} borders")
     feature, border, nan_left = borders[number]
     with np.errstate(over="ignore"):
         return SplitNode(feature, float(np.float32(border)), nan_left, left, right)
 
 
 def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
-    """A symmetric tree: bit i of a leaf's number is the answer of split i, the first split the lowest bit."""
+    """Return a symmetric tree: bit i of a leaf's number, from the lowest, is the answer of split i."""
     splits, values = entry.get("splits") or [], [float(value) for value in entry["leaf_values"]]
     depth = len(splits)
     if depth > MAX_DEPTH or len(values) != 1 << depth:
         raise DataError(f"tree {number} has {depth} splits and {len(values)} leaf values")
-    # Counts are sums of weights, which need not be whole; nothing depends on them.
+    # Counts are sums of weights, possibly fractional, and nothing depends on them: drop them.
     counts = [round(weight) for weight in entry.get("leaf_weights") or [0] * len(values)]
 
     def node(key: tuple[int, int]) -> SplitNode | Leaf:
@@ -192,7 +192,7 @@ def _nested(root: Mapping[str, Any], borders: Borders, number: int) -> Tree:
 
 
 def _sides_of_missing(trees: Sequence[Tree], ensemble: Ensemble) -> list[bool]:
-    """For each feature whether most of its splits send a missing value left."""
+    """Return for each feature whether most of its splits send a missing value left."""
     votes = np.zeros(ensemble.n_features)
     for tree in trees:
         np.add.at(votes, tree.feature, np.where(tree.missing_left, 1.0, -1.0))
@@ -200,10 +200,10 @@ def _sides_of_missing(trees: Sequence[Tree], ensemble: Ensemble) -> list[bool]:
 
 
 def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
-    """The same tree where NaN goes one way for each feature: a node that differs first asks for the far end.
+    """Return an equal tree in which NaN goes one way for each feature: other nodes first test for an infinity.
 
-    CatBoost takes NaN for −∞ or for +∞, by feature, so the first split sends that infinity along with NaN. Where NaN is
-    +∞, a split at ∞ becomes one at the largest number: nothing is above ∞, and NaN would go left.
+    CatBoost treats NaN as −∞ or as +∞, depending on the feature, so the first split sends that infinity along with NaN.
+    If NaN is +∞, a split at ∞ becomes one at the largest number, because nothing is above ∞ and NaN would go left.
     """
     node = node_of(tree)
 
@@ -227,7 +227,7 @@ def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
 
 
 def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]:
-    """Return the features in which an infinite value goes with the missing ones, and elsewhere in Podium."""
+    """Describe the features in which CatBoost sends an infinite value with the missing ones, unlike Podium."""
     is_number = ensemble.arrays["category"] < 0
     features, thresholds, missing_left = (
         ensemble.arrays[key][is_number] for key in ("feature", "threshold", "missing_left")
@@ -236,7 +236,7 @@ def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]
     moved = {"−∞": nan_left & ~missing_left, "+∞": ~nan_left & (missing_left != (thresholds == np.inf))}
     labels = feature_labels(ensemble)
     return tuple(
-        f"CatBoost takes {infinity} for a missing value in "
+        f"CatBoost treats {infinity} as a missing value in "
         f"{listed('feature', [labels[k] for k in np.unique(features[which])])}, and Podium does not: replace infinite "
         "values before training and scoring"
         for infinity, which in moved.items() if which.any()

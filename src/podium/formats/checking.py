@@ -1,4 +1,4 @@
-"""Whether an exported file scores as the model does."""
+"""Checks that an exported file gives the scores of the model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from podium.formats.trees import as_ensemble, highest_double, is_of_trees, lowes
 from podium.models import Ensemble, Model
 
 FLOAT32 = 1e-5  # relative difference of sums of float32
-BLOCK = 1 << 22  # values scored at a time
-MOST_PROBES = 1 << 13  # rows of each kind of probe
+BLOCK = 1 << 22  # number of values to score at a time
+MOST_PROBES = 1 << 13  # maximum number of rows for each kind of probe
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Check:
     Each value of the data is scored as the smallest and as the largest double that Podium rounds to the same float32.
 
     Attributes:
-        n_documents: compared.
-        largest_difference: of the scores; infinite if the file gives a document no number.
-        changed_queries: names of queries whose ranking differs by more than rounding: a pair of documents stands in
-            another order although the model's scores of the two differ by more than 1e-5 of the largest score.
-        scored_by: what scored the file.
-        probes: the largest difference after values of the data were replaced by others, by kind: at thresholds,
+        n_documents: the number of documents compared.
+        largest_difference: between two scores of a document; infinite if the file gives a document no number.
+        changed_queries: names of queries whose ranking differs by more than rounding: two documents are in another
+            order although their scores by the model differ by more than 1e-5 of the largest score.
+        scored_by: the library, or the rules, that scored the file.
+        probes: the largest difference after some values were replaced, by the kind of the new values: at thresholds,
             infinite, missing. Empty for models that are not trees.
 
     Example:
@@ -76,11 +76,11 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
     Args:
         model: the model.
         path: the file.
-        format: of the file.
-        data: what to score.
+        format: the format of the file.
+        data: the documents to score.
 
     Returns:
-        How far the scores are apart, and which rankings differ.
+        How much the scores differ, and which rankings change.
 
     Raises:
         FileFormatError: if the consumer cannot read or score the file.
@@ -122,7 +122,7 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
 
 @contextmanager
 def _naming(path: Path, format: str) -> Iterator[None]:  # noqa: A002
-    """Turn what goes wrong in a consumer into an error that names the file: each library raises others."""
+    """Turn any exception of a consumer's library into an error that names the file."""
     try:
         yield
     except PodiumError:
@@ -148,9 +148,9 @@ def _largest_difference(scores: NDArray[Any], expected: NDArray[Any]) -> float:
 
 
 def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Floats], model: Model) -> Floats:
-    """Return rows as a consumer may get them: each value is one end of the doubles that round to it.
+    """Return rows as a consumer may get them: each value is the smallest or largest double that rounds to it.
 
-    Categories are whole numbers, and values that Podium shifts are known as they came.
+    Categories are whole numbers, and shifted features have their original values.
     """
     features = data.features[rows]
     values = features.toarray() if is_sparse(features) else features
@@ -208,7 +208,7 @@ PROBES: dict[str, Callable[[Ensemble, int], Any]] = {
 
 
 def _is_changed(expected: np.ndarray, scores: np.ndarray, slack: float) -> bool:
-    """Whether a document that is clearly ahead by the expected scores is behind by the others, or has no score."""
+    """Return whether two documents with clearly different expected scores swap, or a document has no score."""
     if np.isnan(scores).any():
         return True
     order = np.argsort(-scores, kind="stable")

@@ -1,6 +1,6 @@
 """Scores of an exported file as its consumer computes them: by the consumer's library, or by following its rules.
 
-`RULES` compare and add as the consumers' sources do, in double or in float32. They know what Podium writes, no more.
+`RULES` compare and add as the consumers' sources do, in double or in float32. They only cover what Podium writes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Scores = Callable[[Floats], Floats]  # of rows of doubles
 
 
 class Consumer(NamedTuple):
-    """What scores a file: its name, and the function from rows to scores."""
+    """A library, or rules, that score a file: a name, and the function from rows to scores."""
 
     name: str
     scores: Scores
 
 
 def consumer_of(path: Path, format_name: str, model: Model) -> Consumer:
-    """Return what scores the file that a model was exported to."""
+    """Return the consumer that scores the file that a model was exported to."""
     if format_name in LIBRARIES:
         library, load = LIBRARIES[format_name]
         try:
@@ -105,12 +105,12 @@ class Rules(NamedTuple):
 
     roots: Sequence[Any]  # the root of each tree
     ask: Callable[[Any], Question | float]  # what a node is: a question, or the value of a leaf
-    single: bool  # whether values are rounded to float32, and scores added so; else both are double
+    single: bool  # whether values are rounded to float32 and scores are added as float32, not double
     zero: bool = False  # whether missing values are 0
 
 
 class File(NamedTuple):
-    """A file, with what its features and their categories are called in the model."""
+    """A file, with the model's names of its features and their categories."""
 
     content: bytes
     labels: Sequence[str]
@@ -232,7 +232,7 @@ def _xgboost_model(file: File) -> Rules:
 
 
 def _model_rules(document: Mapping[str, Any], leaves: str) -> Rules:
-    """Return the rules of XGBoost's model; its leaves have their values in the array of the name `leaves`."""
+    """Return the rules of XGBoost's model, whose leaf values are in the array `leaves`."""
     trees = document["learner"]["gradient_booster"]["model"]["trees"]
 
     def ask(key: tuple[Mapping[str, Any], int]) -> Question | float:

@@ -49,8 +49,8 @@ from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
 GZIP = 31  # window bits that ask zlib for gzip's header
-MAX_RATIO = 200  # of a definition to its compressed form: stumps on 600 features reach 100
-MAX_SMALL = 1 << 24  # bytes of a definition that may expand by more
+MAX_RATIO = 200  # of the size of a definition to its compressed size: stumps on 600 features reach 100
+MAX_SMALL = 1 << 24  # definitions of up to this many bytes may have a higher ratio
 
 
 class Elasticsearch(Format):
@@ -66,7 +66,7 @@ class Elasticsearch(Format):
         return content.lstrip()[:1] == b"{" and any(key in content for key in keys)
 
     def read(self, content: bytes, source: str) -> Model:
-        """The trees of a request body, a definition, or an answer of `GET _ml/trained_models/<id>`."""
+        """Read the trees of a request body, a definition, or an answer of `GET _ml/trained_models/<id>`."""
         definition = _definition(json.loads(content))
         if definition.get("preprocessors"):
             kinds = ", ".join(sorted({kind for one in definition["preprocessors"] for kind in one}))
@@ -75,24 +75,24 @@ class Elasticsearch(Format):
         if "tree" in model:
             return _ensemble([model["tree"]], [1.0], ())
         if "ensemble" not in model:
-            raise DataError(f"a trained model of the kind {', '.join(model)} is not made of trees")
+            raise DataError(f"a trained model of the kind {', '.join(model)} does not consist of trees")
         ensemble = model["ensemble"]
         members = [member["tree"] for member in ensemble["trained_models"]]
         aggregate = ensemble.get("aggregate_output", {"weighted_sum": {}})
         if set(aggregate) != {"weighted_sum"}:
-            raise DataError(f"the trees are joined by {', '.join(aggregate)}, not by a weighted sum")
+            raise DataError(f"the trees are combined by {', '.join(aggregate)}, not by a weighted sum")
         _require_regression(ensemble, "the ensemble")
         weights = aggregate["weighted_sum"].get("weights") or [1.0] * len(members)
         return _ensemble(members, weights, ensemble.get("feature_names", ()))
 
     def write(self, model: Model, suffix: str = "", *, extractors: Sequence[dict[str, Any]] = ()) -> Written:
-        """The request body.
+        """Write the request body.
 
         Args:
             model: trees, or a combination of them.
-            suffix: not needed.
-            extractors: `feature_extractors`, which say where Elasticsearch finds each feature; by default one match
-                query for each name, to be replaced.
+            suffix: ignored.
+            extractors: the `feature_extractors`, which define each feature; by default placeholders, one match query
+                for each name.
 
         """
         ensemble = as_ensemble(model, self.name)
@@ -115,7 +115,7 @@ class Elasticsearch(Format):
         }  # fmt: skip
         if categories := numbered_categories(ensemble):
             body["metadata"] = {CATEGORIES: categories}
-        notes = () if extractors else ("replace the feature extractors by the queries that your features come from",)
+        notes = () if extractors else ("replace the feature extractors with the queries that define your features",)
         return Written(
             json.dumps(body, ensure_ascii=False).encode(),
             "a feature that does not match goes to the side that was learnt for missing values", notes,
@@ -129,18 +129,18 @@ def _definition(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if "trained_model_configs" in document:
         configs = document["trained_model_configs"]
         if len(configs) != 1:
-            raise DataError(f"the answer has {len(configs)} models, and one is expected: ask for it by its id")
+            raise DataError(f"the answer has {len(configs)} models, but expected one: ask for it by its id")
         document = configs[0]
     if "compressed_definition" in document:
         document = json.loads(_decompressed(document["compressed_definition"]))
     definition: Mapping[str, Any] = document.get("definition", document)
     if "trained_model" not in definition:
-        raise DataError("there is no definition of the model: ask for it by GET …?include=definition")
+        raise DataError("the model has no definition: request it with GET …?include=definition")
     return definition
 
 
 def _decompressed(text: str) -> bytes:
-    """The content of base64 of gzip, up to a limit: a small file could expand to a thousand times its size."""
+    """Decode base64 and gzip up to a limit, because a small file could expand to a thousand times its size."""
     compressed = base64.b64decode(text)
     most = max(MAX_SMALL, MAX_RATIO * len(compressed))
     try:
@@ -153,7 +153,7 @@ def _decompressed(text: str) -> bytes:
 
 
 def _ensemble(members: Sequence[Mapping[str, Any]], weights: Sequence[float], names: Sequence[str]) -> Ensemble:
-    """Trees times their weights. Each numbers its features by its own list, and Elasticsearch finds them by name."""
+    """Return trees times their weights, with features numbered by name: each tree has its own list of features."""
     number = {str(name): k for k, name in enumerate(names)}
     trees = []
     for k, (member, weight) in enumerate(zip(members, weights, strict=True)):
@@ -165,11 +165,11 @@ def _ensemble(members: Sequence[Mapping[str, Any]], weights: Sequence[float], na
 
 def _require_regression(part: Mapping[str, Any], name: str) -> None:
     if part.get("target_type", "regression") != "regression":
-        raise DataError(f"{name} is for {part['target_type']}, and a score is a regression")
+        raise DataError(f"{name} is for {part['target_type']}, but a score is a regression")
 
 
 def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str) -> Tree:
-    """A tree; as in Elasticsearch a node is found by its place in the list, and one without a left child is a leaf."""
+    """Return a tree; as in Elasticsearch, keys are places in the list, and a node without a left child is a leaf."""
 
     def node(key: int) -> SplitNode | Leaf:
         require_index(key, len(nodes), f"{name}: a node")
@@ -185,7 +185,7 @@ def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str)
         missing_left = truth_value(entry.get("default_left", False), f"{name}: default_left")
         require_index(feature, len(columns), f"{name}: a feature")
         decision = entry.get("decision_type", "lte")
-        if decision in ("gt", "gte"):  # what does not hold goes right
+        if decision in ("gt", "gte"):  # the false branch is on the right
             left, right, missing_left = right, left, not missing_left
         elif decision not in ("lt", "lte"):
             raise DataError(f"{name} compares by {decision}, which is not a comparison with a threshold")
@@ -219,17 +219,17 @@ def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
 
 OBJECTIVE = "rank:pairwise"  # scores as they are; older plugins refuse rank:ndcg, which means the same
 Definition = Literal["xgboost+json", "xgboost+json+raw", "ranklib"]
-ORDER = "the feature set must list the features in the model's order: this definition knows them by number"
+ORDER = "the feature set must list the features in the model's order, because this definition refers to their numbers"
 
 
 class Plugin(Format):
-    """What both plugins read."""
+    """The parts that both plugins share."""
 
     finds_by_name = True
     carries = CARRIES | {"linear models": "yes"}
 
     def read(self, content: bytes, source: str) -> Model:
-        """The trees or weights of a request body."""
+        """Read the trees or weights of a request body."""
         model = json.loads(content)["model"]["model"]
         kind, text = model["type"], model["definition"]
         if kind == "model/ranklib":
@@ -243,7 +243,7 @@ class Plugin(Format):
         elif kind == "model/xgboost+json":
             ensemble = from_dump(definition if isinstance(definition, list) else definition["splits"])
         else:
-            raise DataError(f"definitions of the type {kind} are not read")
+            raise DataError(f"cannot read definitions of the type {kind}")
         if isinstance(definition, list) or not definition.get("missing_as_zero"):
             return ensemble
         zero_left = ensemble.arrays["threshold"] >= 0
@@ -252,7 +252,7 @@ class Plugin(Format):
     def _written(
         self, model: Model, name: str, definition: Definition | None, missing: str, *, zero: bool = False
     ) -> Written:
-        """Return the request body; `missing` says where missing values go, `zero` that they are to count as 0."""
+        """Return the request body; `missing` describes where missing values go, `zero` makes them count as 0."""
         if definition == "ranklib":
             written = RankLib().write(model, missing="zero" if zero else "keep")
             return replace(written, content=_body(name, "ranklib", written.content.decode()), by_number=True)
@@ -273,7 +273,7 @@ class Plugin(Format):
 
 
 class ElasticsearchPlugin(Plugin):
-    """A model for the plugin of Elasticsearch."""
+    """A model for the learning-to-rank plugin of Elasticsearch."""
 
     name = "elasticsearch-plugin"
     title = "the learning-to-rank plugin of Elasticsearch"
@@ -287,26 +287,26 @@ class ElasticsearchPlugin(Plugin):
         definition: Definition | None = None,
         missing: Literal["keep", "zero"] = "keep",
     ) -> Written:
-        """The request body.
+        """Write the request body.
 
         Args:
             model: trees, a combination of them, or a linear model.
-            suffix: not needed.
-            name: of the model.
+            suffix: ignored.
+            name: the name of the model.
             definition: the type of the definition. By default `"xgboost+json"` for trees, and weights for a linear
                 model; `"xgboost+json+raw"` is XGBoost's model, `"ranklib"` RankLib's text.
-            missing: `"zero"` says that no value will be missing, or only where 0 was meant; for RankLib's text alone.
+            missing: `"zero"` states that no value will be missing unless 0 is meant; for RankLib's text only.
 
         """
         if missing == "zero" and definition != "ranklib":
-            raise DataError("Elasticsearch's plugin reads missing values as 0 only in a definition='ranklib'")
+            raise DataError("Elasticsearch's plugin reads missing values as 0 only with definition='ranklib'")
         since = "October 2025" if definition == "xgboost+json+raw" else "January 2024"
         text = f"a feature that does not match is NaN and goes to its side (plugins since {since})"
         return self._written(model, name, definition, text, zero=missing == "zero")
 
 
 class OpenSearch(Plugin):
-    """A model for the plugin of OpenSearch."""
+    """A model for the learning-to-rank plugin of OpenSearch."""
 
     name = "opensearch"
     title = "the learning-to-rank plugin of OpenSearch"
@@ -320,15 +320,15 @@ class OpenSearch(Plugin):
         definition: Definition | None = None,
         missing: Literal["keep", "zero"] = "keep",
     ) -> Written:
-        """The request body.
+        """Write the request body.
 
         Args:
             model: trees, a combination of them, or a linear model.
-            suffix: not needed.
-            name: of the model.
+            suffix: ignored.
+            name: the name of the model.
             definition: as for the plugin of Elasticsearch.
             missing: `"keep"` for OpenSearch 3.8 and later; `"zero"` adds `missing_as_zero`, for models that were
-                trained with 0 for what is missing.
+                trained with 0 in place of missing values.
 
         """
         text = (
@@ -359,19 +359,19 @@ def _as_plugins_read(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite(array: NDArray[Any]) -> list[Any]:
-    """Return an array for JSON: the plugins' reader knows no infinity, and rounds this number to it."""
+    """Return an array for JSON, with `BEYOND` for infinity: the plugins' reader rounds it back to infinity."""
     values = np.clip(array.astype(np.float64), -BEYOND, BEYOND) if array.dtype == np.float32 else array
     return list(values.tolist())
 
 
 def _body(name: str, kind: str, definition: str) -> bytes:
-    """Return the request body; the definition is text within it."""
+    """Return the request body, which holds the definition as a string."""
     body = {"model": {"name": name, "model": {"type": f"model/{kind}", "definition": definition}}}
     return json.dumps(body, ensure_ascii=False).encode()
 
 
 def _linear(model: LinearModel, name: str, format_name: str) -> Written:
     labels = feature_labels(model)
-    note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin knows no constant"
+    note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin has no constant term"
     weights = json.dumps(dict(zip(labels, model.weights.tolist(), strict=True)), ensure_ascii=False)
     return Written(_body(name, "linear", weights), "a feature that does not match counts as 0", (note,))

@@ -1,8 +1,8 @@
 """LightGBM: the text model ("v4"), and the JSON dump that search engines read.
 
 Sources: lightgbm-org/LightGBM, src/io/tree.cpp, include/LightGBM/tree.h (decisions), src/boosting/gbdt_model_text.cpp,
-python-package/lightgbm/basic.py (categories). A node goes left where `x <= threshold`, in double; a missing value is
-NaN, 0 or nothing, by node.
+python-package/lightgbm/basic.py (categories). A row goes left if `x <= threshold`, compared as doubles. Each node
+defines whether NaN, 0 or no value is missing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ HELD = CARRIES | {"categories": "yes", "shifted features": "by other means"}
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
 NONE, ZERO, NAN = range(3)  # missing types, in bits 2 and 3
 ZERO_THRESHOLD = float(np.float32(1e-35))  # LightGBM reads |x| up to it as 0 when it predicts
-NAMES = "pandas_categorical:"  # begins the line with the names of categories
+NAMES = "pandas_categorical:"  # the beginning of the line with the names of categories
 
 
 class LightGBM(Format):
@@ -66,7 +66,7 @@ class LightGBM(Format):
         return content[:5] in (b"tree\n", b"tree\r")
 
     def read(self, content: bytes, source: str) -> Model:
-        """A model file."""
+        """Read a model file."""
         return from_text(content.decode("utf-8", "surrogateescape"))
 
     def read_object(self, value: Any) -> Model | None:
@@ -76,12 +76,12 @@ class LightGBM(Format):
         return from_text(booster.model_to_string(num_iteration=booster.best_iteration or -1))
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "lambdarank") -> Written:
-        """The model's trees.
+        """Write the trees.
 
         Args:
             model: trees, or a combination of them.
-            suffix: not needed.
-            objective: the name that the file gives; a ranking objective leaves scores as they are.
+            suffix: ignored.
+            objective: the objective to name in the file; ranking objectives do not transform scores.
 
         """
         ensemble = as_ensemble(model, self.name)
@@ -113,14 +113,14 @@ class LightGBMJson(Format):
         return content.lstrip()[:1] == b"{" and b'"tree_info"' in content and b'"tree_structure"' in content
 
     def read(self, content: bytes, source: str) -> Model:
-        """A dump."""
+        """Read a dump."""
         return from_dump(json.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
         return from_dump(value) if isinstance(value, dict) and "tree_info" in value else None
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "lambdarank") -> Written:
-        """The model's trees, nested."""
+        """Write the trees as nested dictionaries."""
         ensemble = as_ensemble(model, self.name)
         names = feature_labels(ensemble)
         trees = plain_trees(ensemble, self.name, named=range(ensemble.n_features))
@@ -147,7 +147,7 @@ class LightGBMJson(Format):
 
 
 def _joined(values: Any) -> str:
-    """Numbers with all their digits; LightGBM reads `inf` as infinity."""
+    """Return numbers as text with all digits; LightGBM reads `inf` as infinity."""
     return " ".join(map(str, values))
 
 
@@ -178,7 +178,7 @@ def _block(number: int, tree: Tree, thresholds: list[float]) -> str:
 
 
 def _words(values: Any) -> list[int]:
-    """A set of whole numbers as bits of 32-bit words."""
+    """Return a set of whole numbers as the bits of 32-bit words."""
     words = [0] * (int(max(values, default=0)) // 32 + 1)
     for value in values:
         words[int(value) // 32] |= 1 << int(value) % 32
@@ -186,7 +186,7 @@ def _words(values: Any) -> list[int]:
 
 
 def nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
-    """A tree as nested dictionaries, as `dump_model` writes it."""
+    """Return a tree as nested dictionaries, in the form of `dump_model`."""
 
     def entry(key: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
@@ -203,13 +203,13 @@ def nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
 
 
 def _numbers_of_categories(ensemble: Ensemble) -> list[list[int]]:
-    """What the file says of each feature: the numbers of its categories, or nothing."""
+    """Return the numbers of the categories of each feature for the file; empty for features without categories."""
     categories = ensemble.encoding.categories
     return [list(range(len(categories.get(k, ())))) for k in range(ensemble.n_features)]
 
 
 def _pandas_categorical(ensemble: Ensemble) -> str:
-    """The names of categories, by which LightGBM numbers the categorical columns of a frame."""
+    """Return the names of categories as JSON; LightGBM numbers the categorical columns of a frame by them."""
     names = [list(one) for _, one in sorted(ensemble.encoding.categories.items())]
     return json.dumps(names or None, ensure_ascii=False)
 
@@ -224,17 +224,17 @@ def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], n
     if not features:
         return ()
     which = listed("feature", [names[k] for k in sorted(features)])
-    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go the other way than in Podium",)
+    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go another way than in Podium",)
 
 
 def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
     notes = []
     if ensemble.encoding.categories:
         notes.append(
-            "LightGBM reads frames with the same categorical columns by name, and arrays by the numbers of categories"
+            "LightGBM takes frames with the same categorical columns, or arrays with the numbers of the categories"
         )
     if ensemble.feature_names is not None and list(names) != list(ensemble.feature_names):
-        notes.append("blanks and = in names of features became underscores")
+        notes.append("spaces and = in feature names became underscores")
     return tuple(notes)
 
 
@@ -242,7 +242,7 @@ def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def from_text(text: str) -> Ensemble:
-    """The model of LightGBM's text."""
+    """Return the model of LightGBM's text."""
     header_text, _, rest = text.partition("\nTree=")
     header = _entries(header_text.splitlines())
     if "max_feature_idx" not in header:
@@ -251,7 +251,7 @@ def from_text(text: str) -> Ensemble:
         header.get("num_tree_per_iteration", header.get("num_class", "1")), "num_tree_per_iteration"
     )
     if per_round != 1:
-        raise DataError(f"the model has {per_round} outputs for each document, and a ranker has one")
+        raise DataError(f"the model has {per_round} outputs for each document, but a ranker has one")
     if "[linear_tree: 1]" in text:
         raise DataError("trees with linear functions in their leaves (linear_tree) are not trees of constants")
     body = rest.partition("\nend of trees")[0]
@@ -266,23 +266,23 @@ def from_text(text: str) -> Ensemble:
 
 
 def _encoding_of_text(header: Mapping[str, str], rest: str, n_features: int) -> Encoding:
-    """The names of categories: the line at the end has them, what the header says of each feature the numbers."""
-    _, found, line = rest.rpartition(f"\n{NAMES}")
+    """Return the names of categories, from the line at the end of the file and the numbers in the header."""
+    _, has_names, line = rest.rpartition(f"\n{NAMES}")
     numbers = {
         k: whole_numbers(info.split(":"), "feature_infos")
         for k, info in enumerate(header.get("feature_infos", "").split(" ")) if info[:1] not in ("", "[", "n")
     }  # fmt: skip
-    return _encoding(json.loads(line.split("\n")[0]) if found else None, numbers, n_features)
+    return _encoding(json.loads(line.split("\n")[0]) if has_names else None, numbers, n_features)
 
 
 def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Sequence[int]], n_features: int) -> Encoding:
-    """The names of categories, where they belong to features for certain.
+    """Return the names of categories if it is certain to which features they belong.
 
-    LightGBM keeps the categories of all categorical columns of a frame, in the order of the columns, but not which
-    columns those are. They are the features with sets of values, unless some column was ordered, constant, or not
-    treated as categorical.
+    LightGBM stores the categories of all categorical columns of a frame, in the order of the columns, but not which
+    columns these are. They are the features with sets of values, unless a column was ordered, constant, or not treated
+    as categorical.
 
-    `lists` has the categories of each column, `numbers` those of each feature that has a set of values; −1 is missing.
+    `lists` holds the categories of each column, `numbers` those of each feature with a set of values; −1 is missing.
     """
     if not lists:
         return Encoding()
@@ -292,7 +292,7 @@ def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Seque
     if not fits:
         return without_names(
             "LightGBM",
-            f"the file has the names of {len(lists)} columns, and {len(numbers)} features that they may belong to",
+            f"the file has names for {len(lists)} columns, but {len(numbers)} features with categories",
         )
     return encoding_of(dict(zip(numbers, lists, strict=True)), n_features, "LightGBM")
 
@@ -302,7 +302,7 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _ensemble(trees: list[Tree], n_features: int, names: Sequence[str], objective: str, encoding: Encoding) -> Ensemble:
-    """The trees as a model; names that LightGBM made up itself are none."""
+    """Return the trees as a model; drop names that LightGBM generated."""
     made_up = all(name == f"Column_{k}" for k, name in enumerate(names))
     known = tuple(names) if len(names) == n_features and len(set(names)) == n_features and not made_up else None
     info = {"imported": "lightgbm", "objective": objective}
@@ -321,7 +321,7 @@ def _numbers(entries: Mapping[str, str], key: str, n: int, default: float | None
 
 
 def _integers(entries: Mapping[str, str], key: str, n: int, default: int | None = None) -> list[int]:
-    """An array of whole numbers."""
+    """Return an array of whole numbers."""
     return whole_numbers(_numbers(entries, key, n, default), key)
 
 
@@ -375,11 +375,11 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
 
 
 def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> SplitNode:
-    """A numeric node: what NaN does depends on the missing type."""
+    """Return a numeric node; where NaN goes depends on the missing type."""
     feature, gain, count = common
     missing, default_left = kind >> 2 & 3, bool(kind & DEFAULT_LEFT)
     zero_left = threshold >= 0.0  # where `0 <= threshold` sends a zero
-    if abs(threshold) <= ZERO_THRESHOLD:  # all that LightGBM reads as 0 goes the same way
+    if abs(threshold) <= ZERO_THRESHOLD:  # all values that LightGBM reads as 0 go the same way
         threshold = ZERO_THRESHOLD if zero_left else float(below32(-ZERO_THRESHOLD))
     split = SplitNode(feature, float(floor32(threshold)), default_left, left, right, None, gain, count)
     if missing == NONE:  # NaN becomes 0
@@ -398,10 +398,10 @@ def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: 
 
 
 def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
-    """The tests behind the first one of a node whose zeros go another way than their neighbours.
+    """Return the second and third tests of a node whose zeros go another way than their neighbours.
 
-    The first has sent what is below all zeros left. `zeros` is reached by the others and NaN; `plain` is the node's
-    comparison, for values other than zeros.
+    The first test has sent values below all zeros left. The other values and NaN reach `zeros`. `plain` is the node's
+    comparison for values other than zeros.
     """
     kind, split = key
     positive = float(floor32(ZERO_THRESHOLD))
@@ -413,9 +413,9 @@ def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
 
 
 def from_dump(document: Mapping[str, Any]) -> Ensemble:
-    """The model of a JSON dump."""
+    """Return the model of a JSON dump."""
     if whole_number(document.get("num_tree_per_iteration", 1), "num_tree_per_iteration") != 1:
-        raise DataError("the model has several outputs for each document, and a ranker has one")
+        raise DataError("the model has several outputs for each document, but a ranker has one")
     trees = [_tree_of_dump(entry["tree_structure"], k) for k, entry in enumerate(document["tree_info"])]
     if truth_value(document.get("average_output", False), "average_output") and trees:
         trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
@@ -435,7 +435,7 @@ def from_dump(document: Mapping[str, Any]) -> Ensemble:
 
 
 def _categories_asked_for(trees: Sequence[Tree]) -> dict[int, list[int]]:
-    """The numbers of the categories that some split names, by feature in ascending order."""
+    """Return the numbers of the categories that splits name, by feature in ascending order."""
     numbers: dict[int, list[int]] = {}
     for tree in trees:
         for feature, category in zip(tree.feature.tolist(), tree.category.tolist(), strict=True):

@@ -50,11 +50,11 @@ class Onnx(Format):
     carries = CARRIES | {"linear models": "yes", "nets": "yes", "shifted features": "by other means"}
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
-        """By the suffix; the content is a protocol buffer, which any bytes may be."""
+        """Decide by the suffix, because any bytes may be a protocol buffer."""
         return suffix == ".onnx"
 
     def read(self, content: bytes, source: str) -> Model:
-        """A graph whose only operation is a tree ensemble, of version 3 or 5, or a linear model."""
+        """Read a graph whose only operation is a tree ensemble (version 3 or 5) or a linear model."""
         onnx = load_onnx()
         try:
             model = onnx.load_model_from_string(content)
@@ -67,8 +67,8 @@ class Onnx(Format):
         scored = [node for node in model.graph.node if node.op_type in (*READERS, LINEAR)]
         if len(scored) != 1:
             raise DataError(
-                f"the graph has {len(scored)} tree ensembles or linear models, and one is expected: nets go out by "
-                "ONNX, they do not come in"
+                f"the graph has {len(scored)} tree ensembles or linear models, but expected one: nets can be exported "
+                "to ONNX, not imported"
             )
         _require_nothing_else(model.graph.node)
         if scored[0].op_type == LINEAR:
@@ -78,13 +78,13 @@ class Onnx(Format):
         return Ensemble.of_trees(trees, max(needed, stated), info={"imported": "onnx", INFERRED: not stated})
 
     def write(self, model: Model, suffix: str = "", *, version: int = 5) -> Written:
-        """A graph.
+        """Write a graph.
 
         Args:
             model: trees, a linear model, a net, or a combination of them.
-            suffix: not needed.
-            version: of `ai.onnx.ml`, for trees: 5 has thresholds and scores in double, as Podium; 3 is float32, for old
-                runtimes.
+            suffix: ignored.
+            version: the version of `ai.onnx.ml` for trees: 5 has thresholds and scores in double, like Podium; 3 is
+                float32, for old runtimes.
 
         """
         if version not in (3, 5):
@@ -100,7 +100,7 @@ class Onnx(Format):
 
 
 def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
-    """Add a model; the name of its scores, and what becomes of missing values."""
+    """Add a model; return the name of its scores, and how it treats missing values."""
     if isinstance(model, LinearModel):
         return _add_linear(graph, model), [LINEAR_MISSING]
     if _is_net(model):
@@ -116,12 +116,12 @@ def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
 
 
 def _is_net(model: Model) -> TypeGuard[Net]:
-    """Whether a model is a net: seen without torch, which nothing else here needs."""
+    """Return whether a model is a net, without importing torch."""
     return model.file_kind == NET
 
 
 def _add_sum(graph: Graph, model: Combined) -> tuple[str, list[str]]:
-    """A weighted sum of models of several kinds, in the order in which Podium adds."""
+    """Add a weighted sum of models of several kinds, in the order in which Podium adds."""
     require_same_features(model, Onnx.name)
     total, missing = "", []
     for part, weight in zip(model.parts, model.weights, strict=True):
@@ -133,7 +133,7 @@ def _add_sum(graph: Graph, model: Combined) -> tuple[str, list[str]]:
 
 
 def _add_linear(graph: Graph, model: LinearModel) -> str:
-    """A missing or infinite value counts as its mean; then a product and a sum."""
+    """Add a linear model: replace missing and infinite values by means, then multiply and sum."""
     x = graph.features(model.encoding)
     is_odd = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
     centred = graph.add("Sub", x, graph.constant(model.means))
@@ -168,7 +168,7 @@ def _leaves(model: Model) -> Sequence[Model]:
 
 
 def _linear(attributes: Mapping[str, Any]) -> LinearModel:
-    """Return the model of a LinearRegressor; a missing value counts as 0, where ONNX Runtime gives no number."""
+    """Return the model of a LinearRegressor; a missing value counts as 0, whereas ONNX Runtime returns NaN."""
     weights, intercepts = (np.array(attributes.get(key, ()), np.float64) for key in ("coefficients", "intercepts"))
     if attributes.get("targets", 1) != 1 or len(intercepts) > 1 or attributes.get("post_transform", b"NONE") != b"NONE":
         raise DataError("the model has several outputs, or transforms its scores")
@@ -178,7 +178,7 @@ def _linear(attributes: Mapping[str, Any]) -> LinearModel:
 def _podium_linear(written: Any) -> LinearModel | None:
     """Return the linear model of a graph that Podium wrote: its constants, in the order of `_add_linear`.
 
-    The graph is written again and must be the same: a similar one may mean something else.
+    The model is written again and must give the same graph, because a similar graph may mean something else.
     """
     if len(written.initializer) not in (4, 5):
         return None
@@ -201,7 +201,7 @@ def _require_nothing_else(nodes: Sequence[Any]) -> None:
     """Raise if other operations than the trees or weights may change a score."""
     others = {node.op_type for node in nodes} - {*READERS, LINEAR} - {"Cast", "Identity", "Reshape", "Squeeze"}
     if others:
-        raise DataError(f"the graph also has {', '.join(sorted(others))}, whose part in the score is not known")
+        raise DataError(f"the graph also has {', '.join(sorted(others))}, whose effect on the score is unknown")
     proto = load_onnx().TensorProto
     for node in nodes:
         if node.op_type == "Cast" and any(one.i not in (proto.FLOAT, proto.DOUBLE) for one in node.attribute):

@@ -1,4 +1,4 @@
-"""ONNX graphs: one in the making, and tree ensembles in it (versions 3 and 5 of `ai.onnx.ml`), out and back.
+"""Building ONNX graphs, and writing and reading tree ensembles (versions 3 and 5 of `ai.onnx.ml`).
 
 Sources: onnx/onnx, docs/Operators-ml.md; microsoft/onnxruntime, core/providers/cpu/ml/tree_ensemble_common.h. Each node
 has a mode of comparison; NaN takes the false branch unless `missing_value_tracks_true` is set.
@@ -26,7 +26,7 @@ SUM, AVERAGE = 1, 0  # aggregate_function of TreeEnsemble
 
 
 def load_onnx() -> Any:
-    """The package `onnx`, which is an extra."""
+    """Import and return the package `onnx`, an optional dependency."""
     try:
         import onnx
         import onnx.helper
@@ -37,7 +37,7 @@ def load_onnx() -> Any:
 
 
 class Graph:
-    """Operations from one input, `X`, to one output, `score`; doubles, unless another type is asked for."""
+    """Operations from one input, `X`, to one output, `score`; tensors are doubles by default."""
 
     def __init__(self, n_features: int, *, single: bool = False) -> None:
         self.onnx = load_onnx()
@@ -47,33 +47,33 @@ class Graph:
         self.constants: list[Any] = []
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
-        """Add an operation; the name of what it gives."""
+        """Add an operation; return the name of its output."""
         return self.add_several(1, operation, *inputs, **attributes)[0]
 
     def add_several(self, n_outputs: int, operation: str, *inputs: str, **attributes: Any) -> list[str]:
-        """Add an operation that gives several tensors; their names."""
+        """Add an operation with several outputs; return their names."""
         names = [f"{operation.lower()}_{len(self.nodes)}_{k}" for k in range(n_outputs)]
         self.nodes.append(self.onnx.helper.make_node(operation, list(inputs), names, **attributes))
         return names
 
     def constant(self, values: NDArray[Any] | float) -> str:
-        """The name of an array that does not change."""
+        """Add a constant array; return its name."""
         name = f"constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(values), name))
         return name
 
     def cast(self, tensor: str, *kinds: int) -> str:
-        """A tensor as one type after another."""
+        """Cast a tensor to one type after another; return the name of the result."""
         for kind in kinds:
             tensor = self.add("Cast", tensor, to=kind)
         return tensor
 
     def rounded(self, tensor: str) -> str:
-        """Doubles as the float32 numbers next to them, held as doubles."""
+        """Round doubles to float32, and cast them back to doubles."""
         return self.cast(tensor, self.onnx.TensorProto.FLOAT, self.onnx.TensorProto.DOUBLE)
 
     def features(self, encoding: Encoding) -> str:
-        """X as Podium computes it: shifted as in training, then rounded to float32."""
+        """Return the name of X shifted as in training and rounded to float32."""
         values = "X"
         if encoding.shifts:
             shifts = np.array([float(encoding.shifts.get(k, 0.0)) for k in range(self.n_features)])
@@ -83,7 +83,7 @@ class Graph:
     def content(
         self, versions: dict[str, int] | None = None, ir_version: int = IR, metadata: dict[str, str] | None = None
     ) -> bytes:
-        """The file; the last operation gives the score."""
+        """Return the content of the file; the last operation computes the score."""
         helper = self.onnx.helper
         self.nodes[-1].output[0] = "score"
         graph = helper.make_graph(
@@ -105,7 +105,7 @@ class Graph:
 
 
 def add_double_trees(graph: Graph, trees: Sequence[Tree], thresholds: Sequence[Sequence[float]]) -> str:
-    """TreeEnsemble, version 5: inner nodes and leaves apart; double in, double out."""
+    """Add a TreeEnsemble (version 5): separate inner nodes and leaves, double input and output."""
     columns: dict[str, list[Any]] = {
         key: [] for key in ("featureids", "splits", "truenodeids", "trueleafs", "falsenodeids", "falseleafs", "missing")
     }
@@ -115,7 +115,7 @@ def add_double_trees(graph: Graph, trees: Sequence[Tree], thresholds: Sequence[S
         first_node, first_leaf = len(columns["featureids"]), len(weights)
         roots.append(first_node)
         weights += tree.leaf_value.tolist()
-        if not len(tree.feature):  # one leaf: a node whose branches both end there
+        if not len(tree.feature):  # a single leaf: write a node whose branches both end there
             rows = [(0, 0.0, first_leaf, 1, first_leaf, 1, 0)]
         else:
             children = [
@@ -146,7 +146,7 @@ def add_double_trees(graph: Graph, trees: Sequence[Tree], thresholds: Sequence[S
 
 
 def add_single_trees(graph: Graph, trees: Sequence[Tree]) -> str:
-    """TreeEnsembleRegressor, version 3: nodes and leaves together, numbered by tree; float32."""
+    """Add a TreeEnsembleRegressor (version 3): nodes and leaves in one list, numbered by tree; float32."""
     names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
              "missing_value_tracks_true")  # fmt: skip
     columns: dict[str, list[Any]] = {name: [] for name in names}
@@ -177,7 +177,7 @@ def add_single_trees(graph: Graph, trees: Sequence[Tree]) -> str:
 
 
 def trees_of(node: Any) -> list[Tree]:
-    """The trees of a TreeEnsembleRegressor or a TreeEnsemble."""
+    """Return the trees of a TreeEnsembleRegressor or a TreeEnsemble."""
     return READERS[node.op_type](attributes_of(node))
 
 
@@ -197,24 +197,24 @@ def array_of(tensor: Any, name: str = "a constant") -> NDArray[Any]:
     """Return the values of a tensor; raise if they are in another file."""
     onnx = load_onnx()
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
-        raise DataError(f"{name} is in a file of its own, and other files are not read")
+        raise DataError(f"{name} is stored in another file, which Podium does not read")
     values: NDArray[Any] = onnx.numpy_helper.to_array(tensor)
     return values
 
 
 def _compared(mode: str, threshold: float, single: bool) -> tuple[float, bool]:
-    """The threshold of `x <= threshold`, and whether that is where the comparison holds (or where it does not)."""
+    """Return the t for which `x <= t` is equivalent to a comparison, or to its negation, and which of the two."""
     bound = float(np.float32(threshold)) if single else threshold
     if mode in ("BRANCH_LEQ", "BRANCH_GT"):
         return float(floor32(bound)), mode == "BRANCH_LEQ"
     if mode in ("BRANCH_LT", "BRANCH_GTE"):
         return float(below32(bound)), mode == "BRANCH_LT"
-    raise DataError(f"splits of the mode {mode} are not comparisons with a threshold")
+    raise DataError(f"splits of the mode {mode} do not compare with a threshold")
 
 
 def _version_3(a: Mapping[str, Any]) -> list[Tree]:
     if whole_number(a.get("n_targets", 1), "n_targets") != 1 or any(a.get("target_ids", ())):
-        raise DataError("the model has several outputs for each document, and a ranker has one")
+        raise DataError("the model has several outputs for each document, but a ranker has one")
     if a.get("post_transform", b"NONE") not in (b"NONE", "NONE"):
         raise DataError("the model transforms its scores")
     rows: dict[int, dict[int, int]] = {}  # by tree and node
@@ -229,7 +229,7 @@ def _version_3(a: Mapping[str, Any]) -> list[Tree]:
     trees = [_tree_of_rows(a, number, nodes, values) for number, nodes in rows.items()]
     aggregate = a.get("aggregate_function", b"SUM")
     if aggregate not in (b"SUM", b"AVERAGE"):
-        raise DataError(f"trees are joined by {aggregate!r}, neither by their sum nor by their mean")
+        raise DataError(f"the trees are combined by {aggregate!r}, but expected a sum or a mean")
     base = a.get("base_values_as_tensor", a.get("base_values", ()))
     return _aggregated(trees, aggregate == b"AVERAGE", float(base[0]) if len(base) else 0.0)
 
@@ -237,7 +237,7 @@ def _version_3(a: Mapping[str, Any]) -> list[Tree]:
 def _tree_of_rows(
     a: Mapping[str, Any], number: int, rows: Mapping[int, int], values: Mapping[tuple[int, int], float]
 ) -> Tree:
-    """A tree whose nodes are some rows of the attributes; the root is the one that is not a child."""
+    """Return the tree whose nodes are some rows of the attributes; its root is the node without a parent."""
     single = "nodes_values_as_tensor" not in a
     thresholds = a.get("nodes_values_as_tensor", a.get("nodes_values", ()))
     tracks = a.get("nodes_missing_value_tracks_true")
@@ -270,7 +270,7 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
         raise DataError("the model has several outputs, or transforms its scores")
     splits = a["nodes_splits"]
     tracks = a.get("nodes_missing_value_tracks_true") or [0] * len(splits)
-    visited: set[int] = set()  # a node of two trees would let a small file hold any number of them
+    visited: set[int] = set()  # shared nodes would let a small file hold any number of trees
 
     def child(side: str, k: int) -> tuple[str, int, int]:
         is_leaf = bool(a[f"nodes_{side}leafs"][k])
@@ -296,7 +296,7 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
 
     aggregate = whole_number(a.get("aggregate_function", SUM), "aggregate_function")
     if aggregate not in (SUM, AVERAGE):
-        raise DataError("trees are joined by their minimum or maximum, neither by their sum nor by their mean")
+        raise DataError("the trees are combined by their minimum or maximum, but expected a sum or a mean")
     trees = [make_tree(("node", root, -1), node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
     return _aggregated(trees, aggregate == AVERAGE, 0.0)
 

@@ -1,7 +1,7 @@
-"""Nets as ONNX graphs: the scales of their inputs, and their layers, in double.
+"""Nets as ONNX graphs in double: the scaling of their inputs, and their layers.
 
-A net of Podium's has float32 weights, and its inputs are rounded to float32; the graph has the same numbers, and adds
-in double.
+Podium's nets have float32 weights and round their inputs to float32. The graph holds the same numbers, but adds in
+double.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from podium.neural import Inputs, Layers, ListTransformer, Net
 from podium.neural.inputs import LARGEST
 
 ACTIVATIONS = {"tanh": "Tanh", "relu": "Relu", "sigmoid": "Sigmoid"}
-LISTS = "a score depends on the whole list: give each run all documents of one query, and no others"
+LISTS = "a score depends on the whole list: pass all documents of one query, and no others, in each run"
 ROUNDING = "layers add in double, and Podium's in float32: scores agree to about 1e-6 of their size"
 
 
 def add_net(graph: Graph, net: Net) -> str:
-    """Add a net; the name of its scores."""
+    """Add a net; return the name of its scores."""
     module = net.module
     if type(module) not in LAYERS:
         raise DataError(
-            f"{type(module).__name__} is a net of your own, whose layers are code: export the module with torch.onnx, "
-            "and scale its inputs as model.inputs does"
+            f"{type(module).__name__} is your own module, which only torch.onnx can export: export it so, and scale "
+            "its inputs as model.inputs does"
         )
     weights = {name: tensor.double().numpy() for name, tensor in module.state_dict().items()}
     inputs = _add_inputs(graph, net.inputs, graph.features(net.encoding))
@@ -37,7 +37,7 @@ def add_net(graph: Graph, net: Net) -> str:
 
 
 def missing_in_net(net: Net) -> str:
-    """What becomes of missing values."""
+    """Describe how the net treats missing values."""
     counts_as = "0" if net.inputs.kind == "none" else "the mean of their feature"
     return f"NaN and infinities count as {counts_as}, as in Podium"
 
@@ -46,7 +46,7 @@ def missing_in_net(net: Net) -> str:
 
 
 def _add_inputs(graph: Graph, inputs: Inputs, x: str) -> str:
-    """Features on the scale of a net's inputs, see `Inputs`."""
+    """Scale features as a net's inputs; see `Inputs`."""
     zero = graph.constant(0.0)
     is_odd = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
     x = graph.add("Where", is_odd, zero, x)
@@ -63,7 +63,7 @@ def _add_inputs(graph: Graph, inputs: Inputs, x: str) -> str:
 
 
 def _add_logarithm(graph: Graph, x: str) -> str:
-    """sign(x) log(1 + |x|), to the last digits where |x| is small: log(u) |x| / (u − 1), u being 1 + |x| rounded."""
+    """Add sign(x) log(1 + |x|), exact for small |x| as log(u) |x| / (u − 1), where u is 1 + |x| rounded."""
     one, size = graph.constant(1.0), graph.add("Abs", x)
     u = graph.add("Add", one, size)
     step = graph.add("Sub", u, one)
@@ -74,10 +74,10 @@ def _add_logarithm(graph: Graph, x: str) -> str:
 
 
 def _add_quantiles(graph: Graph, x: str, grid: Floats) -> str:
-    """The share of training documents below x: a search among the quantiles of its feature, then interpolation.
+    """Add the share of training documents below x: search among the quantiles of its feature, then interpolate.
 
-    `count` quantiles are at or below x. Where x is one of them, its share is the middle of the first and the last
-    quantile that are equal to it; else it lies on the line from the last one below to the next.
+    `count` quantiles are at or below x. If x is one of them, its share is the middle of the first and the last quantile
+    that are equal to it. Otherwise it is on the line from the last one below to the next.
     """
     n_features, levels = grid.shape
     steps = [1 << k for k in reversed(range(levels.bit_length()))]
@@ -100,14 +100,14 @@ def _add_quantiles(graph: Graph, x: str, grid: Floats) -> str:
 
 
 def _widened(values: Floats, width: int) -> Floats:
-    """Rows filled up with zeros to a width, one after another."""
+    """Pad rows with zeros to a width, and concatenate them."""
     return np.pad(values, ((0, 0), (0, width - values.shape[1]))).ravel()
 
 
 def _segments(grid: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """By feature and by the number of quantiles at or below x: the last one, the slope behind it, and the shares.
+    """Return tables by feature and number of quantiles at or below x, for the interpolation.
 
-    The shares are those just above the last one, and at it.
+    They hold the last of these quantiles, the slope after it, and the shares just above it and at it.
     """
     n_features, levels = grid.shape
     below = np.concatenate([grid[:, :1], grid], axis=1)
@@ -131,7 +131,7 @@ def _add_layer(graph: Graph, x: str, weights: dict[str, Floats], name: str) -> s
 
 
 def _add_layers(graph: Graph, x: str, module: nn.Module, weights: dict[str, Floats]) -> str:
-    """`Layers`: linear layers with activations between them."""
+    """Add `Layers`: linear layers with activations between them."""
     assert isinstance(module, Layers)
     activation, n_hidden = ACTIVATIONS[module.description["activation"]], len(module.description["hidden"])
     for k in range(n_hidden):
@@ -140,7 +140,7 @@ def _add_layers(graph: Graph, x: str, module: nn.Module, weights: dict[str, Floa
 
 
 def _add_list_transformer(graph: Graph, x: str, module: nn.Module, weights: dict[str, Floats]) -> str:
-    """`ListTransformer` on the documents of one query: attention and two linear layers, each added to its input."""
+    """Add a `ListTransformer` on one query's documents: attention and two linear layers, each added to its input."""
     assert isinstance(module, ListTransformer)
     x = _add_layer(graph, x, weights, "first")
     for k, layer in enumerate(module.encoder.layers):
@@ -154,13 +154,13 @@ def _add_list_transformer(graph: Graph, x: str, module: nn.Module, weights: dict
 
 
 def _add_norm(graph: Graph, x: str, weights: dict[str, Floats], name: str, epsilon: float) -> str:
-    """Each document's vector brought to mean 0 and deviation 1, then scaled."""
+    """Normalize each document's vector to mean 0 and deviation 1, then scale it."""
     parts = (graph.constant(weights[f"{name}.{part}"]) for part in ("weight", "bias"))
     return graph.add("LayerNormalization", x, *parts, epsilon=epsilon, axis=-1)
 
 
 def _add_attention(graph: Graph, x: str, weights: dict[str, Floats], name: str, heads: int) -> str:
-    """Each document's mean of all documents' values, weighted by how its query fits their keys, head by head."""
+    """Add attention: each document's mean of all values, weighted by the match of its query with the keys, per head."""
     matrix, bias = weights[f"{name}.in_proj_weight"], weights[f"{name}.in_proj_bias"]
     width = matrix.shape[1]
     shape = graph.constant(np.array([0, heads, width // heads], np.int64))

@@ -1,7 +1,7 @@
-"""RankLib's text: LambdaMART, MART, Random Forests, linear models; the search plugins' `model/ranklib` reads it too.
+"""RankLib's text: LambdaMART, MART, Random Forests, linear models; also read by the search plugins' `model/ranklib`.
 
 Source: codelibs/ranklib, src/main/java/ciir/umass/edu/learning/tree/{Ensemble,Split,RFRanker}.java, parsing. A node
-goes left where `x <= threshold`, float32; features are numbered from 1; a missing value is 0; leaves times the tree's
+sends `x <= threshold` left, as float32; features are numbered from 1; a missing value is 0; leaves times the tree's
 weight are added as float32.
 """
 
@@ -40,11 +40,11 @@ TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
 MOST_WEIGHTS = 1 << 20  # of a linear model: it has one for each feature up to the last that the file names
 LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
-FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; name them in this order where it is served"
+FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; keep this order where the model is served"
 
 
 class RankLib(Format):
-    """A model file of RankLib."""
+    """RankLib's model files."""
 
     name = "ranklib"
     title = "RankLib's text"
@@ -57,7 +57,7 @@ class RankLib(Format):
         )  # fmt: skip
 
     def read(self, content: bytes, source: str) -> Model:
-        """A model file."""
+        """Read a model file."""
         text = content.decode("utf-8")
         lines = [line.strip() for line in text.splitlines()]
         if not lines or not lines[0].startswith("## "):
@@ -71,12 +71,12 @@ class RankLib(Format):
         return _ensemble("".join(body), is_forest=kind == "random forests")
 
     def write(self, model: Model, suffix: str = "", *, missing: Literal["keep", "zero"] = "keep") -> Written:
-        """Trees or weights.
+        """Write trees or weights.
 
         Args:
             model: trees, a combination of them, or a linear model.
-            suffix: not needed.
-            missing: `"zero"` says that no value will be missing where the model is served, or only where 0 was meant.
+            suffix: ignored.
+            missing: `"zero"` states that no value will be missing where the model is served, unless 0 is meant.
 
         """
         if isinstance(model, LinearModel):
@@ -91,9 +91,9 @@ class RankLib(Format):
 
 
 def _elements(text: str) -> Iterator[ElementTree.Element]:
-    """The ensembles of a file; entities and declarations of types are refused before anything is parsed."""
+    """Yield the ensembles of a file; refuse entities and document types before anything is parsed."""
     if "<!" in text.replace("<!--", ""):
-        raise DataError("declarations such as <!DOCTYPE or <!ENTITY have no place in a model")
+        raise DataError("declarations such as <!DOCTYPE or <!ENTITY are not allowed in a model")
     text = re.sub(r"<\?xml[^<>]*\?>", "", text)
     try:
         root = ElementTree.fromstring(f"<models>{text}</models>")
@@ -106,7 +106,7 @@ def _elements(text: str) -> Iterator[ElementTree.Element]:
 
 
 def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
-    """All trees; a forest is the mean of its ensembles."""
+    """Return all trees as an ensemble; a forest is the mean of its ensembles."""
     ensembles = list(_elements(text))
     share = 1.0 / len(ensembles) if is_forest else 1.0
     features: set[int] = set()
@@ -118,7 +118,7 @@ def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
 
 
 def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree:
-    """A tree: `feature`, `threshold` and two splits, in this order, or an `output`."""
+    """Return the tree of an element: `feature`, `threshold` and two splits, in this order, or an `output`."""
 
     def node(entry: ElementTree.Element) -> SplitNode | Leaf:
         output = entry.find("output")
@@ -137,7 +137,7 @@ def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree
 
 
 def _linear(body: list[str]) -> LinearModel:
-    """`0:constant 1:w 2:w …`, or without the constant."""
+    """Parse weights: `0:constant 1:w 2:w …`, where the constant is optional."""
     words = (word.partition(":") for word in " ".join(body).split())
     entries = {whole_number(number, "a feature"): float(weight) for number, _, weight in words}
     n = max(entries, default=0)
@@ -152,7 +152,7 @@ def _linear(body: list[str]) -> LinearModel:
 
 
 def tree_text(ensemble: Ensemble) -> str:
-    """The trees as RankLib's LambdaMART; every tag on its own line, since blanks between tags are fatal there."""
+    """Return the trees as RankLib's LambdaMART, with each tag on its own line: RankLib fails on spaces between tags."""
     trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
     leaves = max((tree.n_leaves for tree in trees), default=1)
     lines = [
@@ -166,7 +166,7 @@ def tree_text(ensemble: Ensemble) -> str:
 
 
 def _split_lines(tree: Tree) -> Iterator[str]:
-    """The lines of a tree, without recursion."""
+    """Yield the lines of a tree, without recursion."""
     node = node_of(tree)
     waiting: list[Any] = [("", root_of(tree))]
     while waiting:
@@ -192,13 +192,13 @@ def java_number(value: float) -> str:
 
 
 def linear_constant(model: LinearModel, format_name: str) -> float:
-    """The constant of a linear model whose weights apply to values as they are, without means; shifts are refused."""
+    """Return the constant of a linear model whose weights apply to raw values, without means; refuse shifts."""
     require_unshifted(model, np.flatnonzero(model.weights), format_name)
     return float(model.intercept - np.dot(model.weights, model.means))
 
 
 def _linear_text(model: LinearModel) -> str:
-    """Weights of values: the means go into the constant."""
+    """Return the weights of raw values as text; the means go into the constant."""
     constant = linear_constant(model, RankLib.name)
     words = [f"0:{constant!r}", *(f"{k + 1}:{w!r}" for k, w in enumerate(model.weights.tolist()))]
     return "\n".join(["## Linear Regression", "## Lambda = 1.0E-10", " ".join(words), ""])

@@ -1,7 +1,7 @@
 """scikit-learn's gradient boosting, forests, single trees and linear models, from estimators in memory.
 
-Sources: scikit-learn, sklearn/tree/_tree.pyx, sklearn/ensemble/_hist_gradient_boosting. A node goes left where
-`x <= threshold`, x float32 (in histogram-based boosting x double). Pickles are code, and are not read.
+Sources: scikit-learn, sklearn/tree/_tree.pyx, sklearn/ensemble/_hist_gradient_boosting. A node sends `x <= threshold`
+left, with x as float32 (as double in histogram-based boosting). Pickles run code, so Podium does not read them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LINEAR = ("sklearn.linear_model", "sklearn.svm")  # modules whose estimators wit
 class Sklearn(Format):
     """Regressors of `sklearn.ensemble` and `sklearn.tree`, and linear models.
 
-    Classifiers of trees have outputs that are not scores of one ranking. A linear classifier of two classes has one.
+    The outputs of tree classifiers are not scores of one ranking. A linear classifier of two classes has such a score.
     """
 
     name = "sklearn"
@@ -49,22 +49,22 @@ class Sklearn(Format):
 
 
 def _linear(value: Any, names: tuple[str, ...] | None) -> LinearModel:
-    """The weights and the constant of the score before any link function: `coef_` and `intercept_`."""
+    """Return the weights (`coef_`) and constant (`intercept_`) of the score before any link function."""
     if not hasattr(value, "coef_") or not hasattr(value, "intercept_"):
-        raise DataError(f"{type(value).__name__} has no weights of features (coef_ and intercept_)")
+        raise DataError(f"{type(value).__name__} has no feature weights (coef_ and intercept_)")
     weights = value.coef_.toarray() if hasattr(value.coef_, "toarray") else np.asarray(value.coef_, np.float64)
     if weights.size != value.n_features_in_ or np.size(value.intercept_) != 1:
-        raise DataError(f"{type(value).__name__} has several outputs for each document, and a ranker has one")
+        raise DataError(f"{type(value).__name__} has several outputs for each document, but a ranker has one")
     weights, intercept = weights.astype(np.float64).ravel(), float(np.ravel(value.intercept_)[0])
     return LinearModel(weights, np.zeros(len(weights)), intercept, names, {"imported": "sklearn"})
 
 
 def _trees(value: Any, kind: str) -> list[Tree]:
-    """The trees of boosting, times the learning rate, on the initial prediction; of a forest their mean."""
+    """Return the trees of boosting with learning rate and initial prediction, or those of a forest for its mean."""
     estimators = [value] if kind in SINGLE else [tree for row in value.estimators_ for tree in np.atleast_1d(row)]
     if kind in (*FORESTS, *SINGLE):
         if value.n_outputs_ != 1:
-            raise DataError(f"{kind} has several outputs for each document, and a ranker has one")
+            raise DataError(f"{kind} has several outputs for each document, but a ranker has one")
         return [scaled(_tree(one.tree_, k), 1.0 / len(estimators)) for k, one in enumerate(estimators)]
     initial = 0.0
     if value.init_ == "zero":
@@ -77,7 +77,7 @@ def _trees(value: Any, kind: str) -> list[Tree]:
 
 
 def _tree(tree: Any, number: int) -> Tree:
-    """A tree; missing values go where training sent them."""
+    """Return a tree; missing values go where training sent them."""
     missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count, np.uint8))
 
     def node(key: int) -> SplitNode | Leaf:
@@ -92,11 +92,9 @@ def _tree(tree: Any, number: int) -> Tree:
 
 
 def _histogram_trees(value: Any) -> list[Tree]:
-    """The trees of histogram-based boosting, on its baseline."""
+    """Return the trees of histogram-based boosting, with its baseline."""
     if getattr(value, "is_categorical_", None) is not None:
-        raise DataError(
-            "histogram-based boosting with categorical features numbers them anew: its trees do not know the categories"
-        )
+        raise DataError("histogram-based boosting renumbers categories, so its trees do not show the original ones")
     trees = []
     all_nodes, baseline = _histogram_parts(value)
     for k, nodes in enumerate(all_nodes):
@@ -117,12 +115,13 @@ def _histogram_trees(value: Any) -> list[Tree]:
 def _histogram_parts(value: Any) -> tuple[list[Any], float]:
     """Return the nodes of each tree, and the baseline.
 
-    scikit-learn documents no way to the trees of histogram-based boosting: only this function reads private attributes.
+    scikit-learn has no public access to the trees of histogram-based boosting. Only this function reads private
+    attributes.
     """
     try:
         return [row[0].nodes for row in value._predictors], float(np.ravel(value._baseline_prediction)[0])
     except AttributeError as error:
         raise DataError(
-            f"this version of scikit-learn keeps its trees in another way ({error}): train with LightGBM or XGBoost, "
-            "or give the scores of the model"
+            f"this version of scikit-learn stores its trees in another way ({error}): train with LightGBM or XGBoost, "
+            "or pass the scores of the model"
         ) from None

@@ -2,8 +2,8 @@
 
 Source: apache/solr,
 solr/modules/ltr/src/java/org/apache/solr/ltr/model/{MultipleAdditiveTreesModel,LinearModel}.java. All numbers are
-strings. A node goes left where `x <= threshold + 1e-6`, float32; features are known by their names; leaves times the
-tree's weight are added as float32.
+strings. A node sends `x <= threshold + 1e-6` left, as float32; features are identified by name; leaves times the tree's
+weight are added as float32.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from podium.trees import Tree
 
 TREES, LINEAR = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "org.apache.solr.ltr.model.LinearModel"
 SLACK = np.float32(1e-6)  # Solr adds it to every threshold
-FLOAT_MAX_BITS = int(np.finfo(np.float32).max.view(np.int32))  # how many positive finite float32 there are
+FLOAT_MAX_BITS = int(np.finfo(np.float32).max.view(np.int32))  # the number of positive finite float32
 LINEAR_MISSING = "a feature that does not match counts as 0, and a missing value in Podium as its mean"
 KEPT_MISSING = 'NaN goes to the side that was learnt for it; define the features with "defaultValue": "NaN"'
 
@@ -52,7 +52,7 @@ class Solr(Format):
         return content.lstrip()[:1] == b"{" and b"org.apache.solr.ltr.model" in content[:65536]
 
     def read(self, content: bytes, source: str) -> Model:
-        """A model of the store."""
+        """Read a model of the store."""
         document = json.loads(content)
         names = [str(feature["name"]) for feature in document["features"]]
         if len(set(names)) < len(names):
@@ -62,7 +62,7 @@ class Solr(Format):
         if document["class"].endswith("LinearModel"):
             return _linear_of(params["weights"], names, norms)
         if not document["class"].endswith("MultipleAdditiveTreesModel"):
-            raise DataError(f"{document['class']} is neither a model of trees nor of weights")
+            raise DataError(f"{document['class']} is neither a tree model nor a linear model")
         zero = str(params.get("isNullSameAsZero", "true")).lower() != "false"
         number = {name: k for k, name in enumerate(names)}
         trees = [
@@ -75,14 +75,15 @@ class Solr(Format):
         self, model: Model, suffix: str = "", *, name: str = "podium", store: str = "_DEFAULT_",
         missing: Literal["keep", "zero"] = "keep",
     ) -> Written:  # fmt: skip
-        """The body to PUT into the model store.
+        """Write the body to PUT into the model store.
 
         Args:
             model: trees, a combination of them, or a linear model.
-            suffix: not needed.
-            name: of the model in Solr.
-            store: the feature store that its features are in.
-            missing: `"keep"` writes the side of each missing value (`isNullSameAsZero` false), `"zero"` none of it.
+            suffix: ignored.
+            name: the name of the model in Solr.
+            store: the feature store of its features.
+            missing: `"keep"` writes the side of missing values at each node (`isNullSameAsZero` false), `"zero"` does
+                not.
 
         """
         header: dict[str, Any] = {"class": TREES, "name": name, "store": store}
@@ -110,7 +111,7 @@ _JAVA_NUMBER = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?
 
 
 def _number(value: Any) -> float:
-    """A number as Java reads it: `0.5f` and `1.d` are numbers, and Python's `1_000` is not."""
+    """Parse a number as Java does: `0.5f` and `1.d` are numbers, but Python's `1_000` is not."""
     match = _JAVA_NUMBER.fullmatch(str(value).strip())
     if match is None:
         raise DataError(f"{value!r:.60} is not a number that Java reads")
@@ -122,7 +123,7 @@ def _single(value: Any) -> np.float32:
 
 
 def _norm(feature: Mapping[str, Any]) -> Norm:
-    """What Solr takes from a feature's values, and what it divides them by, before a model sees them."""
+    """Return what Solr subtracts from a feature's values, and what it divides them by, before it scores."""
     norm = feature.get("norm") or {}
     kind, params = str(norm.get("class")).rpartition(".")[2], norm.get("params") or {}
     if not norm or kind == "IdentityNormalizer":
@@ -133,7 +134,7 @@ def _norm(feature: Mapping[str, Any]) -> Norm:
     elif kind == "StandardNormalizer":
         shift, scale = _single(params.get("avg", 0)), _single(params.get("std", 1))
     else:
-        raise DataError(f"Solr normalizes {feature['name']!r} by {kind}, which is not known here")
+        raise DataError(f"Solr normalizes {feature['name']!r} by {kind}, which Podium does not know")
     if not (np.isfinite(shift) and np.isfinite(scale) and scale > 0):
         raise DataError(
             f"Solr normalizes {feature['name']!r} by {kind}, which needs finite numbers and a range above 0"
@@ -142,7 +143,7 @@ def _norm(feature: Mapping[str, Any]) -> Norm:
 
 
 def _linear_of(weights: Mapping[str, Any], names: Sequence[str], norms: Sequence[Norm]) -> LinearModel:
-    """Weights of values as they are: what the norms take from them goes into the constant."""
+    """Return a model with weights of raw values; what the norms subtract goes into the constant."""
     shifts, scales = np.array(norms, np.float64).T
     scaled_weights = np.array([_number(weights[name]) for name in names]) / scales
     constant = -float(np.dot(scaled_weights, shifts))
@@ -150,7 +151,7 @@ def _linear_of(weights: Mapping[str, Any], names: Sequence[str], norms: Sequence
 
 
 def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
-    """The largest float32 x whose normalized value is at most a threshold: rounding keeps the order of values."""
+    """Return the largest float32 x whose normalized value is at most a threshold: rounding preserves order."""
     shift, scale = norm
     if (shift == 0 and scale == 1) or not np.isfinite(threshold):
         return threshold
@@ -158,7 +159,7 @@ def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
 
 
 def _largest(holds: Callable[[np.float32], bool]) -> np.float32:
-    """The largest finite float32 that a condition holds for, which holds up to some number; −∞ if it holds for none."""
+    """Return the largest finite float32 that meets a condition, or −∞; if a number meets it, so do all below."""
     low, high = -FLOAT_MAX_BITS, FLOAT_MAX_BITS  # finite numbers in ascending order
     if not holds(_of_bits(low)):
         return np.float32(-np.inf)
@@ -172,7 +173,7 @@ def _largest(holds: Callable[[np.float32], bool]) -> np.float32:
 
 
 def _of_bits(number: int) -> np.float32:
-    """The float32 of a number in their order: 0 is 0, 1 the smallest positive one, −1 the negative one next to 0."""
+    """Return the float32 with a number in their order: 0 is 0, 1 the smallest positive one, −1 its negative."""
     size: np.float32 = np.int32(abs(number)).view(np.float32)
     return size if number >= 0 else -size
 
@@ -186,9 +187,7 @@ def _tree(
                 raise DataError(f"tree {k} has a node that is neither a split with a feature nor a leaf with a value")
             return Leaf(float(_single(entry["value"])))
         if entry["feature"] not in number:
-            raise DataError(
-                f"tree {k} asks for {entry['feature']!r}, which is not among the features: it would score 0"
-            )
+            raise DataError(f"tree {k} uses {entry['feature']!r}, which is not among the features: Solr would score 0")
         feature = number[entry["feature"]]
         threshold = _before_norm(_single(entry["threshold"]) + SLACK, norms[feature])
         missing_left = bool(threshold >= 0) if zero else entry.get("missing") == "left"
@@ -202,7 +201,7 @@ def _tree(
 
 @cache
 def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:
-    """The largest s with float32(s + 1e-6) <= threshold, and whether the sum is the threshold itself."""
+    """Return the largest s with float32(s + 1e-6) <= threshold, and whether the sum equals the threshold."""
     if not np.isfinite(threshold):
         return threshold, True
     s = _largest(lambda x: bool(x + SLACK <= threshold))
@@ -245,7 +244,7 @@ def _inexact(ensemble: Ensemble) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
-    """Weights by name; there is no constant, which does not change a ranking."""
+    """Write weights by name; drop the constant, which does not change a ranking."""
     labels = feature_labels(model)
     weights = {label: repr(weight) for label, weight in zip(labels, model.weights.tolist(), strict=True)}
     document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}

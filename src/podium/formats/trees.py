@@ -1,7 +1,7 @@
-"""What all tree formats share: trees as nested splits, exact thresholds, and forms without what a format lacks.
+"""Tools for all tree formats: nested splits, exact thresholds, and trees rewritten without what a format lacks.
 
-A tree of Podium's asks `x <= threshold`, x and threshold float32; a missing value goes where the node says; a
-categorical node sends a set of values left and everything else right. Each format says the same in another way.
+A node of a Podium tree tests `x <= threshold`, both float32, and defines where a missing value goes. A categorical
+node sends a set of values left and everything else right. Each format expresses the same in another way.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from podium.errors import DataError
 from podium.models import Combined, Ensemble, Model
 from podium.trees import Tree
 
-MAX_NODES = 1 << 22  # of one tree, read or written: more is a mistake or an attack
-MOST_COPIED = 1 << 16  # nodes of a tree in which subtrees are repeated
-BEYOND = 1e39  # infinity to a consumer of float32, and a number in JSON, which has no infinity
+MAX_NODES = 1 << 22  # of one tree, read or written; a file with more is damaged or an attack
+MOST_COPIED = 1 << 16  # maximum number of nodes of a tree in which subtrees are repeated
+BEYOND = 1e39  # a number in JSON, which has no infinity, that float32 consumers round to infinity
 CATEGORIES = "podium_categories"  # the key under which files with metadata hold the names of categories
 MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
-MAX_COPIES = 64  # of each node in a file, on average, where Podium's tree needs a subtree more than once
+MAX_COPIES = 64  # average number of copies of a node of the file, if Podium's tree has to repeat subtrees
 
 
 class SplitNode(NamedTuple):
-    """A node that asks: `x <= threshold`, or whether x is one of `categories`, goes left."""
+    """A node with a test: `x <= threshold`, or x being one of `categories`, goes left."""
 
     feature: int
     threshold: float
@@ -39,18 +39,18 @@ class SplitNode(NamedTuple):
     right: Any
     categories: Sequence[float] | None = None
     gain: float = 0.0
-    count: int = 0  # type: ignore[assignment]  # of documents; a tuple's own `count` is not needed
+    count: int = 0  # type: ignore[assignment]  # of documents; hides the method of tuples
 
 
 class Leaf(NamedTuple):
-    """Where a tree ends."""
+    """A leaf."""
 
     value: float
     count: int = 0  # type: ignore[assignment]
 
 
 def floor32(value: float) -> np.float32:
-    """The largest float32 that is not above a number: float32 x are below or equal to both or to none."""
+    """Return the largest float32 that is not above a number: each float32 x is at most both, or above both."""
     with np.errstate(over="ignore"):
         rounded = np.float32(value)
     if float(rounded) > value:  # as doubles: NumPy would round the number to float32 first
@@ -59,13 +59,13 @@ def floor32(value: float) -> np.float32:
 
 
 def below32(value: float) -> np.float32:
-    """The largest float32 below a number t: for float32 x, `x < t` is the same as `x <= below`."""
+    """Return the largest float32 below a number t: for float32 x, `x < t` is the same as `x <= below`."""
     rounded = floor32(value)
     return np.nextafter(rounded, np.float32(-np.inf)) if float(rounded) == value else rounded
 
 
 def above32(threshold: np.float32) -> np.float32:
-    """The next float32 above a threshold t: for float32 x, `x <= t` is the same as `x < above`."""
+    """Return the next float32 above a threshold t: for float32 x, `x <= t` is the same as `x < above`."""
     with np.errstate(over="ignore"):
         above: np.float32 = np.nextafter(np.float32(threshold), np.float32(np.inf))
     return above
@@ -96,14 +96,14 @@ def lowest_double(values: Float32s) -> Floats:
 
 
 def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
-    """A tree from a function that says what each node is; parents come before their children.
+    """Build a tree from a function that returns the content of each node; parents come before their children.
 
     Args:
         root: the key of the first node.
-        node: what the node of a key is.
-        name: of the tree, for errors.
-        most_nodes: a key may be reached several times, and its subtree is then copied, up to a limit of
-            nodes in all. By default each key is reached once, as it must be in a file.
+        node: returns the split or leaf of a key.
+        name: the name of the tree, for errors.
+        most_nodes: the maximum number of nodes of a tree in which a key may be reached several times; its subtree is
+            then copied. By default a key may be reached once, as in a file.
 
     """
     splits: list[SplitNode] = []
@@ -133,14 +133,14 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
 
 
 def tree_of_document(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str) -> Tree:
-    """A tree of nested entries; `node` names the entries of the children as the keys of a split."""
+    """Build a tree from nested entries; in splits, `node` returns the entries of the children as keys."""
     return make_tree(root, node, name, most_nodes=MAX_NODES)
 
 
 def most_copies(root: Hashable, children: Callable[[Any], Sequence[Hashable]], name: str) -> int:
-    """Return `most_nodes` for a tree whose nodes are copied, in proportion to its size in the file.
+    """Return `most_nodes` for a tree whose nodes may be copied, in proportion to its size in the file.
 
-    Raise if a node is reached twice: copying would never end.
+    Raise if a node is reached twice, because copying would never end.
     """
     seen: set[Hashable] = set()
     waiting = [root]
@@ -158,9 +158,9 @@ def _require_new(key: Hashable, seen: set[Hashable], name: str) -> None:
 
 
 def require_index(index: int, length: int, what: str) -> None:
-    """Refuse a number of a list's entry that the list does not have: Python would count a negative one from the end."""
+    """Raise if an index is out of range or negative; Python would count a negative one from the end."""
     if not 0 <= index < length:
-        raise DataError(f"{what} has the number {index}, and there are {max(length, 0)}")
+        raise DataError(f"{what} has the number {index}, but there are only {max(length, 0)}")
 
 
 def _flat(splits: list[SplitNode], leaves: list[Leaf], children: list[list[int]]) -> Tree:
@@ -185,7 +185,7 @@ def _flat(splits: list[SplitNode], leaves: list[Leaf], children: list[list[int]]
 
 
 def node_of(tree: Tree) -> Callable[[int], SplitNode | Leaf]:
-    """What each node of a tree is, by its number; ~k is leaf k: what `make_tree` takes."""
+    """Return a function for `make_tree` from the number of a node to its content; ~k is leaf k."""
     columns = [
         tree.feature.tolist(), tree.threshold.tolist(), tree.missing_left.tolist(), tree.left.tolist(),
         tree.right.tolist(), tree.category.tolist(), tree.gain.tolist(), tree.count.tolist(),
@@ -202,12 +202,12 @@ def node_of(tree: Tree) -> Callable[[int], SplitNode | Leaf]:
 def document_of_tree(
     tree: Tree, entry_of: Callable[[int, SplitNode | Leaf], dict[str, Any]], left: str = "left", right: str = "right"
 ) -> dict[str, Any]:
-    """A tree as nested dictionaries; without recursion, for deep trees.
+    """Return a tree as nested dictionaries, without recursion, so that trees may be deep.
 
     Args:
         tree: the tree.
-        entry_of: what the entry of a node holds apart from its children, by the node's key and content.
-        left, right: the keys of the children's entries.
+        entry_of: returns the entry of a node without its children, from the node's key and content.
+        left, right: the keys under which a node's entry holds its children.
 
     """
     node = node_of(tree)
@@ -224,7 +224,7 @@ def document_of_tree(
 
 
 def root_of(tree: Tree) -> int:
-    """The key of a tree's first node."""
+    """Return the key of a tree's first node."""
     return 0 if len(tree.feature) else -1
 
 
@@ -232,9 +232,9 @@ def root_of(tree: Tree) -> int:
 
 
 def as_ensemble(model: Model, format_name: str, *, single: bool = False) -> Ensemble:
-    """One ensemble that scores as the model does: combined models' trees, times their weights, one after another.
+    """Return one ensemble with the model's scores: the trees of combined models, times their weights, in a row.
 
-    With `single`, refuse what a consumer of float32 values cannot hold: shifted features, and leaves beyond its range.
+    With `single`, raise if a feature is shifted or a leaf is beyond float32, which float32 consumers cannot represent.
     """
     if single:
         ensemble = as_ensemble(model, format_name)
@@ -258,33 +258,33 @@ def as_ensemble(model: Model, format_name: str, *, single: bool = False) -> Ense
             trees, model.n_features, feature_names=model.feature_names, encoding=model.encoding, info=info
         )
     raise DataError(
-        f"{format_name} holds trees, and {model!r} is not made of trees; see docs/formats.md for what holds it"
+        f"{format_name} holds trees, but {model!r} does not consist of trees; docs/formats.md lists other formats"
     )
 
 
 def is_of_trees(model: Model) -> bool:
-    """Whether a model is trees, or a combination of trees alone."""
+    """Return whether a model consists of trees, or is a combination of such models."""
     return isinstance(model, Ensemble) or (isinstance(model, Combined) and all(map(is_of_trees, model.parts)))
 
 
 def require_same_features(model: Combined, format_name: str) -> None:
-    """Refuse a combination whose models name or encode their features differently."""
+    """Raise if the models of a combination name or encode their features differently."""
     first = model.parts[0]
     if any(part.encoding != first.encoding for part in model.parts) or any(
         part.feature_names not in (None, first.feature_names) for part in model.parts
     ):
         raise DataError(
-            f"the models of this combination read their features differently, which {format_name} cannot say"
+            f"the models of this combination read their features differently, which {format_name} cannot express"
         )
 
 
 def scaled(tree: Tree, weight: float) -> Tree:
-    """The tree with its leaf values times a weight."""
+    """Return a tree with its leaf values times a weight."""
     return tree if weight == 1.0 else replace(tree, leaf_value=weight * tree.leaf_value)
 
 
 def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
-    """The trees with a constant added: to the leaves of the first, so that sums begin with it; a leaf where none is."""
+    """Return the trees plus a constant, added to the leaves of the first, so that sums begin with it; or one leaf."""
     if constant == 0.0:
         return list(trees)
     if not trees:
@@ -294,23 +294,23 @@ def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
 
 
 def feature_labels(model: Model) -> list[str]:
-    """A name for each feature: the model's, or f0, f1, …"""
+    """Return a name for each feature: the model's, or f0, f1, …"""
     return list(model.feature_names or (f"f{k}" for k in range(model.n_features)))
 
 
 def has_made_up_names(model: Model) -> bool:
-    """Whether the user gave no feature names: there are none, or they are the numbers of text files."""
+    """Return whether features have no names, or only the numbers of text files as names."""
     return model.feature_names is None or all(name.isdecimal() for name in model.feature_names)
 
 
 def numbered_categories(model: Model) -> dict[str, list[str]]:
-    """Return for each feature with named categories their names; the k-th is the number k to other consumers."""
+    """Return the names of each feature's categories, if they have names; for consumers, the k-th is the number k."""
     labels = feature_labels(model)
     return {labels[k]: list(names) for k, names in sorted(model.encoding.categories.items())}
 
 
 def categories_text(model: Model) -> dict[str, str]:
-    """Return the names of categories as an entry of a file's metadata, in ASCII; nothing if there are none."""
+    """Return the names of categories as an entry for a file's metadata, in ASCII; empty if there are none."""
     categories = numbered_categories(model)
     return {CATEGORIES: json.dumps(categories)} if categories else {}
 
@@ -321,10 +321,10 @@ def categories_text(model: Model) -> dict[str, str]:
 def without_categories(
     tree: Tree, name: str, most_nodes: int = MOST_COPIED, *, named: Collection[int] = frozenset()
 ) -> Tree:
-    """The same tree with numeric splits alone: a set of values is a chain of intervals that hold one float32 each.
+    """Return an equal tree with numeric splits only: a set of values becomes a chain of intervals of one float32 each.
 
-    The subtrees of a categorical node are repeated for each value of its set, so there is a limit of nodes. Sets of the
-    features in `named` stay.
+    The subtrees of a categorical node are repeated for each value of its set, so the number of nodes is limited. Sets
+    of the features in `named` stay.
     """
     if ((tree.category < 0) | np.isin(tree.feature, list(named))).all():
         return tree
@@ -352,10 +352,10 @@ def without_categories(
 
 
 def without_infinity(tree: Tree, name: str) -> Tree:
-    """Return the same tree with finite thresholds, for formats that hold no others.
+    """Return an equal tree with finite thresholds, for formats that cannot hold others.
 
-    A split at ∞ asks whether a value is missing: all others go left. A finite threshold sends one of the infinities to
-    the side of the missing values, so a second split separates −∞ from them, and the left subtree is there twice.
+    A split at ∞ tests whether a value is missing: all others go left. A finite threshold sends one of the infinities to
+    the side of the missing values, so a second split separates −∞ from them, and the left subtree appears twice.
     """
     if (tree.threshold[tree.category < 0] < np.inf).all():
         return tree
@@ -385,16 +385,16 @@ def _is_at_infinity(entry: SplitNode) -> bool:
 
 
 def plain_trees(ensemble: Ensemble, format_name: str, *, named: Collection[int] = frozenset()) -> list[Tree]:
-    """Return the trees with finite thresholds, and without categories but for those of the features in `named`."""
+    """Return the trees with finite thresholds, and without sets of categories except in the features `named`."""
     names = [f"{format_name}: tree {k}" for k in range(ensemble.n_trees)]
     numeric = [without_categories(ensemble.tree(k), name, named=named) for k, name in enumerate(names)]
     return [without_infinity(tree, name) for tree, name in zip(numeric, names, strict=True)]
 
 
 def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
-    """Refuse a model whose missing values go another way than 0, for a format in which missing is 0.
+    """Raise if missing values go another way than 0, for a format in which missing values are 0.
 
-    A split of a feature that was never missing in training does not count: nothing was learnt there.
+    Splits of features without missing values in training do not count, because they did not learn a side.
     """
     features, differs = _splits_unlike_zero(model)
     if model.features_with_missing is not None:
@@ -409,7 +409,7 @@ def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
 
 
 def missing_as_zero(model: Ensemble) -> str:
-    """The note on missing values for a consumer that reads them as 0."""
+    """Return the note on missing values for a consumer that reads them as 0."""
     features, differs = _splits_unlike_zero(model)
     moved, known = set(features[differs].tolist()), model.features_with_missing
     labels = [label for k, label in enumerate(feature_labels(model)) if k in moved]
@@ -423,7 +423,7 @@ def missing_as_zero(model: Ensemble) -> str:
 
 
 def _splits_unlike_zero(model: Ensemble) -> tuple[Int32s, Bools]:
-    """The feature of each split, and whether the split sends a missing value elsewhere than 0."""
+    """Return the feature of each split, and whether the split sends missing values another way than 0."""
     arrays = model.arrays
     is_set = arrays["category"] >= 0
     zeros = np.concatenate([[0], np.cumsum(arrays["category_values"] == 0)])[arrays["category_offsets"]]
@@ -434,13 +434,13 @@ def _splits_unlike_zero(model: Ensemble) -> tuple[Int32s, Bools]:
 
 
 def require_unshifted(model: Model, used: NDArray[Any], format_name: str) -> None:
-    """Refuse features that are used and whose values only a shift makes float32; consumers know no shift."""
+    """Raise if the model uses a feature that needs a shift to be float32; consumers do not support shifts."""
     for feature in model.encoding.shifts:
         if (used == feature).any():
             label = feature_labels(model)[feature]
             raise DataError(
-                f"{format_name} takes float32 values, in which the values of {label!r} (time stamps, say) are too "
-                "close together: subtract a constant from that feature before training"
+                f"{format_name} takes float32 values, but float32 cannot distinguish the values of {label!r} (time "
+                "stamps?): subtract a constant from that feature before training"
             )
 
 
@@ -476,7 +476,7 @@ def raw_threshold(threshold: np.float32, shift: float) -> float:
 
 
 def double_thresholds(trees: Iterable[Tree], shifts: Mapping[int, float]) -> list[list[float]]:
-    """Return the thresholds of each tree for a consumer that compares the values that a caller has, as doubles."""
+    """Return the thresholds of each tree for a consumer that compares unshifted values as doubles."""
     return [
         [
             raw_threshold(np.float32(t), shifts[f]) if f in shifts else highest

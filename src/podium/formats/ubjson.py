@@ -16,7 +16,7 @@ MAX_DEPTH = 64
 
 
 def loads(content: bytes) -> Any:
-    """The value of a document."""
+    """Parse a document."""
     reader = _UBJSONReader(content)
     return reader.value(reader.marker(), 0)
 
@@ -69,7 +69,7 @@ class _UBJSONReader:
         return self.number(marker)
 
     def header(self) -> tuple[bytes | None, int | None]:
-        """The type of all entries and their number, where a container says so."""
+        """Return the type of all entries and their number, if a container states them."""
         kind = None
         if self.content[self.at : self.at + 1] == b"$":
             self.take(1)
@@ -87,7 +87,7 @@ class _UBJSONReader:
             dtype = np.dtype(f">{NUMBERS[kind]}")
             return np.frombuffer(self.take(n * dtype.itemsize), dtype).tolist()  # type: ignore[no-any-return]
         if kind in CONSTANTS or kind == b"N":
-            raise DataError("the UBJSON document has an array of a type without content, which may have any length")
+            raise DataError("the UBJSON document has an array of a type without content, whose length is not limited")
         values: list[Any] = []
         while n is None or len(values) < n:
             marker = kind or self.marker()
@@ -111,7 +111,7 @@ class _UBJSONReader:
 
 
 def dumps(value: Any) -> bytes:
-    """A document of dictionaries, lists, text, numbers and NumPy arrays, which become typed ones."""
+    """Return the document of dictionaries, lists, text, numbers and NumPy arrays, which become typed arrays."""
     pieces: list[bytes] = []
     _write(value, pieces)
     return b"".join(pieces)
@@ -147,4 +147,4 @@ def _write(value: Any, pieces: list[bytes]) -> None:
         for entry in value:
             _write(entry, pieces)
     else:
-        raise DataError(f"UBJSON has no form for {type(value).__name__}")
+        raise DataError(f"UBJSON cannot represent {type(value).__name__}")

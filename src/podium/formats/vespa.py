@@ -1,8 +1,8 @@
 """Vespa: a file for `lightgbm("model.json")` in a rank profile.
 
-Source: vespa-engine/vespa, model-integration/…/importer/lightgbm. Vespa compares `x < threshold` where LightGBM means
-`x <= threshold`, in double, so thresholds are written one step higher; NaN follows `default_left`. Names of features
-are pasted into the ranking expression, so they must be rank features. A set of categories becomes a list of strings.
+Source: vespa-engine/vespa, model-integration/…/importer/lightgbm. Vespa reads LightGBM's `x <= threshold` as
+`x < threshold`, in double, so thresholds are written one step higher; NaN follows `default_left`. Feature names are
+pasted into the ranking expression, so they must be rank features. A set of categories becomes a list of strings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from podium.models import Ensemble, Model
 
 
 class Vespa(Format):
-    """LightGBM's dump with the thresholds that Vespa's comparison needs."""
+    """LightGBM's dump with thresholds for Vespa's comparison."""
 
     name = "vespa"
     title = "Vespa, as a LightGBM model"
@@ -27,7 +27,7 @@ class Vespa(Format):
     carries = LightGBMJson.carries
 
     def read(self, content: bytes, source: str) -> Model:
-        """Read a file as Vespa does: it knows neither LightGBM's comparison nor its missing types nor averages."""
+        """Read a file as Vespa does: it ignores LightGBM's comparison, missing types and averages."""
         document = json.loads(content) | {"average_output": False}
         waiting = [tree["tree_structure"] for tree in document["tree_info"]]
         while waiting:
@@ -40,7 +40,7 @@ class Vespa(Format):
         return from_dump(document)
 
     def write(self, model: Model, suffix: str = "") -> Written:
-        """The file to put into the application's `models` folder."""
+        """Write the file to put into the application's `models` folder."""
         ensemble = as_ensemble(model, self.name)
         labels, named = feature_labels(ensemble), _named(ensemble)
         trees = plain_trees(ensemble, self.name, named=named)
@@ -70,10 +70,10 @@ class Vespa(Format):
 
 
 def _named(ensemble: Ensemble) -> dict[int, tuple[str, ...]]:
-    """Return the features that Vespa can compare by the names of their categories, with these names.
+    """Return the features that Vespa can compare by category names, with these names.
 
-    Vespa pastes names into an expression, in quotes, and compares sets with strings only. So a feature that is also
-    compared with numbers, whose categories have no names, or names that would end the quotes, goes out as numbers.
+    Vespa pastes names into an expression, in quotes, and compares sets with strings only. So a feature is written as
+    numbers if it is also compared with numbers, or if its categories have no names or names that would end the quotes.
     """
     arrays = ensemble.arrays
     is_set, sizes = arrays["category"] >= 0, np.append(np.diff(arrays["category_offsets"]), 0)

@@ -1,8 +1,8 @@
 """XGBoost: the model as JSON or UBJSON, and the dump that search engines read.
 
 Sources: dmlc/xgboost, src/tree/tree_model.cc, src/gbm/gbtree_model.cc, src/learner.cc, src/data/cat_container.cc,
-src/predictor/predict_fn.h. A node goes left where `x < split_condition`, both float32; NaN goes to the default child;
-leaves are added to `base_score` as float32.
+src/predictor/predict_fn.h. A node sends `x < split_condition` left, both float32; NaN goes to the default child; leaves
+are added to `base_score` as float32.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SMALLEST_PROBABILITY = np.float32(1e-6)  # XGBoost moves base scores away from 0
 
 
 def from_document(document: Mapping[str, Any]) -> Ensemble:
-    """The model of a file."""
+    """Return the model of a parsed file."""
     learner = document["learner"]
     require_nan(json.loads((learner.get("attributes") or {}).get("scikit_learn") or "{}").get("missing"))
     booster = learner["gradient_booster"]
@@ -72,7 +72,7 @@ def from_document(document: Mapping[str, Any]) -> Ensemble:
     model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
     param = learner["learner_model_param"]
     if any(whole_number(param.get(key, "1"), key) > 1 for key in ("num_class", "num_target")):
-        raise DataError("the model has several outputs for each document, and a ranker has one")
+        raise DataError("the model has several outputs for each document, but a ranker has one")
     objective = str(learner["objective"]["name"])
     n_features = whole_number(param["num_feature"], "num_feature")
     trees = [_tree_of_entry(entry, k) for k, entry in enumerate(model["trees"])]
@@ -88,16 +88,16 @@ def from_document(document: Mapping[str, Any]) -> Ensemble:
 
 
 def require_nan(missing: Any) -> None:
-    """Refuse a model that reads a number as missing; None, the default of estimators, is NaN."""
+    """Raise if a model reads a number as missing; None, the default of estimators, means NaN."""
     if missing is not None and not math.isnan(float(missing)):
         raise DataError(
-            f"XGBoost reads the value {missing} as missing here, which trees cannot express: replace it by NaN in your "
+            f"XGBoost reads the value {missing} as missing, which trees cannot express: replace it with NaN in your "
             "data, and import the Booster (model.get_booster())"
         )
 
 
 def _encoding(cats: Mapping[str, Any], n_features: int) -> Encoding:
-    """The names of categories, of features that were categorical columns of a frame."""
+    """Return the names of categories of features that were categorical columns of a frame."""
     values: dict[int, Sequence[Any]] = {}
     for feature, entry in enumerate(cats.get("enc") or ()):
         if not len(entry["values"]):  # a column of numbers
@@ -109,26 +109,26 @@ def _encoding(cats: Mapping[str, Any], n_features: int) -> Encoding:
         if sorted(offsets) != offsets or offsets[0] != 0 or offsets[-1] != len(text):
             raise DataError(f"the names of the categories of feature {feature} are not valid")
         if not all(0 <= byte < 128 for byte in text):
-            return without_names("XGBoost", "it cuts names with other letters than those of ASCII in wrong places")
+            return without_names("XGBoost", "it cuts names with non-ASCII letters in the wrong places")
         values[feature] = [bytes(text[a:b]).decode() for a, b in pairwise(offsets)]
     if values:
         warn(
-            "XGBoost reads a category that training has not seen as one of those it has; the imported model takes it "
-            "for a missing one"
+            "XGBoost reads a category that was not in the training data as a known one; the imported model treats it "
+            "as missing"
         )
     return encoding_of(values, n_features, "XGBoost")
 
 
 def _number_of(text: Any) -> float:
-    """A base score: a number, or a vector of one."""
+    """Parse a base score: a number, or a vector of one."""
     words = str(text).strip("[] ").split(",")
     if len(words) != 1:
-        raise DataError(f"base_score has {len(words)} entries, and a ranker has one output")
+        raise DataError(f"base_score has {len(words)} entries, but a ranker has one output")
     return float(np.float32(float(words[0])))
 
 
 def _margin(base_score: float, objective: str) -> float:
-    """The base score on the scale of the leaves; an objective whose scale is not known is refused."""
+    """Return the base score on the scale of the leaves; raise if the scale of the objective is unknown."""
     if objective.startswith("rank:") or objective in IDENTITIES:
         return base_score
     if objective in LOGISTIC:
@@ -136,14 +136,14 @@ def _margin(base_score: float, objective: str) -> float:
             raise DataError(f"the base score of {objective} must be a probability, but is {base_score}")
         probability = np.clip(np.float32(base_score), SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
         return float(-np.log(1 / probability - 1))
-    raise DataError(f"the scale of the base score of {objective!r} is not known")
+    raise DataError(f"the scale of the base score of {objective!r} is unknown")
 
 
 def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
     name = f"tree {number}"
     n = whole_number(entry["tree_param"]["num_nodes"], f"{name}: num_nodes")
     if whole_number(entry["tree_param"].get("size_leaf_vector", "1"), f"{name}: size_leaf_vector") > 1:
-        raise DataError(f"{name} has vectors in its leaves, and a ranker has one output")
+        raise DataError(f"{name} has vectors in its leaves, but a ranker has one output")
     if not 1 <= n <= MAX_NODES:
         raise DataError(f"{name} has {n} nodes")
 
@@ -165,7 +165,7 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
         if left[key] == -1:
             return Leaf(conditions[key])
         feature, listed, others = features[key], right[key], left[key]
-        if key in sets and not is_set and not default_left[key]:  # a missing value goes with the listed ones
+        if key in sets and not is_set and not default_left[key]:  # missing values go with the listed ones
             return SplitNode(feature, math.inf, False, ("set", key), listed, None, gains[key])
         if key in sets:  # in Podium the listed categories go left
             return SplitNode(feature, 0.0, False, listed, others, sets[key], gains[key])
@@ -185,7 +185,7 @@ def _float(value: Any, name: str) -> float:
 
 
 def _threshold(condition: float) -> float:
-    """`x < condition` as `x <= threshold`; text has enough digits to restore the float32."""
+    """Return the threshold for which `x <= threshold` is `x < condition`; text has enough digits for the float32."""
     return float(below32(float(np.float32(condition))))
 
 
@@ -200,7 +200,7 @@ def _category_sets(entry: Mapping[str, Any]) -> dict[int, list[float]]:
 
 
 def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
-    """The model of a dump: features in the order of f0, f1, … where they are called so, else as they are met."""
+    """Return the model of a dump, with features numbered as f0, f1, …, or else in the order in which they occur."""
     names: dict[str, int] = {}
     trees = [_tree_of_dump(entry, k, names) for k, entry in enumerate(document)]
     numbered = all(name[:1] == "f" and name[1:].isdecimal() and len(name) < 8 for name in names)
@@ -229,7 +229,7 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
         gain = float(entry.get("gain", 0.0))
         if isinstance(condition, list):
             return SplitNode(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)
-        if condition is None:  # an indicator: yes where the value is there and not 0
+        if condition is None:  # an indicator: yes if there is a value other than 0
             raise DataError(f"tree {number} has an indicator feature, which has no split_condition")
         return SplitNode(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
 
@@ -247,7 +247,7 @@ ROUNDING = "scores are sums of float32: they agree to about 1e-6 of their size"
 
 
 class XGBoost(Format):
-    """What `Booster.save_model` writes: JSON, or UBJSON in files that end in .ubj."""
+    """The files that `Booster.save_model` writes: JSON, or UBJSON if the name ends in .ubj."""
 
     name = "xgboost"
     title = "XGBoost's model, JSON or UBJSON by suffix"
@@ -259,7 +259,7 @@ class XGBoost(Format):
         return head[:1] == b"{" and b"learner" in head
 
     def read(self, content: bytes, source: str) -> Model:
-        """JSON or UBJSON, under any name."""
+        """Read JSON or UBJSON, under any name."""
         document = (
             json.loads(content) if content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}") else ubjson.loads(content)
         )
@@ -273,12 +273,12 @@ class XGBoost(Format):
         return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "rank:ndcg") -> Written:
-        """The model's trees.
+        """Write the trees.
 
         Args:
             model: trees, or a combination of them.
             suffix: `.ubj` writes UBJSON.
-            objective: the name that the file gives; ranking objectives leave scores as they are.
+            objective: the objective to name in the file; ranking objectives do not transform scores.
 
         """
         ensemble = as_ensemble(model, self.name, single=True)
@@ -290,7 +290,7 @@ class XGBoost(Format):
 
 
 class XGBoostDump(Format):
-    """What `Booster.dump_model(dump_format="json")` writes: nested trees. XGBoost cannot read it back."""
+    """The files that `Booster.dump_model(dump_format="json")` writes: nested trees. XGBoost cannot read them back."""
 
     name = "xgboost-dump"
     title = "XGBoost's JSON dump"
@@ -300,11 +300,11 @@ class XGBoostDump(Format):
         return head[:1] == b"[" and (b'"nodeid"' in head or b'"leaf"' in head)
 
     def read(self, content: bytes, source: str) -> Model:
-        """A dump; it has no base score, and features are known by their names."""
+        """Read a dump, which has no base score, and identifies features by name."""
         return from_dump(json.loads(content))
 
     def write(self, model: Model, suffix: str = "") -> Written:
-        """The model's trees, without statistics: readers refuse keys that they do not know."""
+        """Write the trees without statistics, because readers refuse unknown keys."""
         ensemble = as_ensemble(model, self.name, single=True)
         return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), LEARNT_SIDE, (ROUNDING,))
 
@@ -312,7 +312,7 @@ class XGBoostDump(Format):
 def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> dict[str, Any]:
     """Return the model as XGBoost reads it: parameters are strings, arrays hold floats, siblings are adjacent.
 
-    With `plain`, all features are numbers and have names, as the search plugins ask for.
+    With `plain`, all features are numbers and have names, as the search plugins require.
     """
     trees = plain_trees(ensemble, XGBoost.name, named=() if plain else range(ensemble.n_features))
     n = str(ensemble.n_features)
@@ -342,7 +342,7 @@ def _categorical(trees: Sequence[Tree]) -> set[int]:
 
 
 def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
-    """A tree, level by level: the right child has the number behind the left one's."""
+    """Return a tree, level by level: the number of a right child follows that of the left one."""
     require_whole_categories(tree, f"tree {number}")
     node = node_of(tree)
     order: list[Any] = [root_of(tree)]
@@ -386,13 +386,13 @@ def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
 
 
 def dump(ensemble: Ensemble, format_name: str) -> list[dict[str, Any]]:
-    """The trees, nested, with the names of features; categories become numeric splits, which all readers know."""
+    """Return the trees nested, with feature names; categories become numeric splits, which all readers support."""
     names = feature_labels(ensemble)
     return [_nested(tree, names) for tree in plain_trees(ensemble, format_name)]
 
 
 def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:
-    """A tree as nested dictionaries, the child of `yes` first."""
+    """Return a tree as nested dictionaries, with the child of `yes` first."""
     node = node_of(tree)
     root: dict[str, Any] = {}
     waiting: list[tuple[Any, dict[str, Any], int]] = [(root_of(tree), root, 0)]

@@ -80,7 +80,7 @@ def load_model(model_uri: str) -> Any:
     mlflow = _mlflow()
     flavors = mlflow.models.get_model_info(model_uri).flavors
     if FLAVOR_NAME not in flavors:
-        raise DataError(f"{model_uri} is not a model of Podium's; it has the flavours {', '.join(flavors)}")
+        raise DataError(f"{model_uri} is not a Podium model; it has the flavours {', '.join(flavors)}")
     return load(Path(mlflow.artifacts.download_artifacts(model_uri)) / flavors[FLAVOR_NAME]["data"])
 
 
@@ -147,14 +147,14 @@ def log_fit(
 
 @dataclass(frozen=True)
 class FitLogger:
-    """What logs each fit: `log_fit` in the active run, or in one of its own."""
+    """Logs each fit by `log_fit`, in the active run or in a new one."""
 
     # log_models, log_report: as in `autolog`
     log_models: bool
     log_report: bool
 
     def __call__(self, ranker: BaseRanker, train: RankingData, sets: dict[str, RankingData]) -> None:
-        """Log a fit; a failure is a warning, since the model is trained."""
+        """Log a fit; only warn if that fails, because the model is already trained."""
         mlflow = _mlflow()
         is_own = mlflow.active_run() is None
         try:
@@ -170,7 +170,7 @@ class FitLogger:
 
 
 def autolog(*, log_models: bool = True, log_report: bool = False, disable: bool = False) -> None:
-    """Log every fit of an estimator of Podium's from now on: to the active run, or to a new one.
+    """Log every fit of a Podium estimator from now on, to the active run or to a new one.
 
     Args:
         log_models: whether to save the models.

@@ -1,4 +1,4 @@
-"""Linear rankers: by descent on λ, cutting planes, boosted features, ascent on the measure, or document by document."""
+"""Linear rankers: descent on λ, cutting planes, boosted features, ascent on the measure, and PRank."""
 
 from podium.linear.adarank import AdaRankTraining
 from podium.linear.ascent import Ascent

@@ -20,21 +20,21 @@ from podium.measures import Measure, Ranking, as_selection, warn_of_powers
 from podium.models.base import checked_sets
 from podium.objectives.base import query_weights_of
 
-TINY = 1e-12  # a weak ranker that is right on all queries would have an infinite weight
+TINY = 1e-12  # keeps the weight of a weak ranker that is right on all queries finite
 
 
 @settings
 class AdaRankTraining(LinearTraining):
-    """The settings of AdaRank's training (Xu and Li 2007, fig. 1).
+    """The settings of AdaRank (Xu and Li 2007, fig. 1).
 
-    A weak ranker sorts by one standardised feature, rising or falling. Each round takes the one with the highest mean
-    of the measure E over the queries, each counted P(q) times, and adds ½ log((1 + Σ P E) / (1 − Σ P E)) to its weight.
-    Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far: queries that it ranks badly count more.
+    A weak ranker sorts by one standardised feature, ascending or descending. Each round picks the one with the highest
+    mean of the measure E over the queries, weighted by P(q), and adds ½ log((1 + Σ P E) / (1 − Σ P E)) to its weight.
+    Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far, so that badly ranked queries count more.
 
     Args:
-        selection: the measure E, from −1 to 1, which also picks the round where there is validation data; the first of
-            graded measures is trained on.
-        watched: measures that stand in the history beside those of the selection.
+        selection: the measure E, from −1 to 1, which also picks the round if there is validation data; with graded
+            measures, the first is trained on.
+        watched: measures to record in the history in addition to those of the selection.
 
     Example:
         >>> import podium
@@ -50,7 +50,7 @@ class AdaRankTraining(LinearTraining):
     def fit(
         self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()
     ) -> DescentResult:
-        """Train; the first validation set decides when to stop and which round's weights the model has."""
+        """Train; the first validation set decides when to stop, and which round gives the weights."""
         sets, measures = checked_sets(train, valid), as_selection(self.selection).measures
         warn_of_powers(measures if sets else measures[:1], train, *sets.values())
         design = DesignMatrix(train, self.n_threads)
@@ -61,14 +61,14 @@ class AdaRankTraining(LinearTraining):
         queries = queries_by_content(data)  # sums do not depend on the order of queries
 
         def values(scores: Floats) -> Floats:
-            """Return E of each query; 0, which all rankers have then, if it is not defined."""
+            """Return E of each query; 0 for queries without a defined E, for any ranker."""
             return np.nan_to_num(measure.values(Ranking(data, scores))[queries], nan=0.0)
 
         weak = np.array([values(sign * design.column(k)) for k in range(data.n_features) for sign in (1.0, -1.0)])
         if not (np.abs(weak) <= 1.0 + TINY).all():
             raise DataError(
                 f"AdaRank needs a measure from −1 to 1, but {measure} of a query is {weak[np.abs(weak) > 1][0]:g}: use "
-                "one that is normalised, such as ndcg in place of dcg"
+                "a normalized one, such as ndcg in place of dcg"
             )
         counts = query_weights_of(data)[queries]
         weights, scores, shares = np.zeros(data.n_features), np.zeros(len(data)), counts
@@ -84,5 +84,5 @@ class AdaRankTraining(LinearTraining):
             scores = scores + weight * design.column(feature)
             yield weights, scores
             if data.n_features == 1 or (feature == before and np.count_nonzero(weights) == 1):
-                return  # the ranking is the same, so the next round would be, too
+                return  # the ranking is the same, so the next round would be the same
             before, shares = feature, counts * np.exp(-values(scores))

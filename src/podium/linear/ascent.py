@@ -1,4 +1,4 @@
-"""A weight for each feature by coordinate ascent on the measure itself, through the exact sweep."""
+"""Feature weights by coordinate ascent on the measure, with the exact sweep."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from podium.models.base import checked_sets
 class Ascent:
     """The settings of a linear training run without gradients.
 
-    From the best single feature on, the weight of each feature is in turn the exact best for fixed other weights, as
-    long as a cycle raises the mean of the measure. (Metzler and Croft 2007 searched by steps; here all weights are
-    tried.)
+    Training starts from the best single feature. It sets one weight after another to the exact optimum for the other
+    weights, and stops when a cycle no longer raises the mean of the measure. (Metzler and Croft 2007 searched in steps;
+    the sweep tries all weights.)
 
     Args:
-        measure: what is raised, on the training queries.
-        reach: weights of the standardised features go from −reach to reach; the sum of squares is kept at 1.
-        watched: measures that stand in the history beside those of the selection.
+        measure: the measure to maximize on the training queries.
+        reach: weights of the standardised features are between −reach and reach; their sum of squares is kept at 1.
+        watched: measures to record in the history in addition to those of the selection.
 
     Example:
         >>> import podium
@@ -50,7 +50,7 @@ class Ascent:
     verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, observers: Sequence[Observer] = ()) -> DescentResult:
-        """Train; the history has the mean of the measure after each cycle. Observers see a `LinearStep` of each."""
+        """Train; record the mean of the measure after each cycle, and pass a `LinearStep` to observers."""
         measure = as_selection(self.measure).measures[0]
         checked_sets(train, None)
         warn_of_powers([measure], train)
@@ -89,7 +89,7 @@ class Ascent:
 
 
 def _best_feature(design: DesignMatrix, sweep: Sweep) -> tuple[Floats, float]:
-    """Weights of 1 or −1 for the feature that ranks best alone and 0 for the others, and what the measure says."""
+    """Return weights of 1 or −1 for the best single feature and 0 for the others, and the value of the measure."""
     n_features = design.data.n_features
     values = [sweep.value(sign * design.column(k)) for k in range(n_features) for sign in (1.0, -1.0)]
     first = int(np.argmax(values))

@@ -1,4 +1,4 @@
-"""A weight for each feature by cutting planes: RankSVM and structured SVMs, to the optimum."""
+"""Feature weights by cutting planes: RankSVM and structured SVMs, trained to the optimum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podium.linear.design import DesignMatrix
 from podium.objectives import BoundObjective, Hinge, Objective, Pairwise
 from podium.objectives.hinges import BoundHinge, bind_hinge, is_hinge
 
-PRECISE, ROUGH = 1e-8, 1e-2  # gaps relative to the cost: the first ends training, a larger one than the second warns
+PRECISE, ROUGH = 1e-8, 1e-2  # gaps relative to the cost: stop training below the first, warn above the second
 NOISE = 1e-6  # of the cost of equal scores: λ of pairs are in single precision
 AHEAD = 0.1  # of the way from the best weights to those of the model: where the next plane touches (Franc, Sonnenburg)
 HALVINGS = 20  # of the line search
@@ -27,11 +27,11 @@ RIDGE = 1e-13  # of the largest diagonal entry: planes that are nearly equal lea
 class CuttingPlanes(Descent):
     """The settings of a linear training run on a hinge loss, which has no hessian.
 
-    The cost is ½ l2 n |w|² + C(Zw), Z the standardised features of n documents and C a maximum of planes, such as
-    RankSVM's Σ max(0, m − (s_i − s_j)). The planes found so far bound it from below; the minimum of this bound is a
-    small quadratic program. Each step moves the best weights towards that minimum by a line search, and adds a plane
-    that touches a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims 2006). The run ends
-    when the bound and the cost differ by less than 1e-8 of it. `learning_rate` has no effect.
+    The cost is ½ l2 n |w|² + C(Zw), where Z holds the standardised features of n documents, and C is a maximum of
+    planes, such as RankSVM's Σ max(0, m − (s_i − s_j)). The planes known so far bound it from below; minimizing this
+    bound is a small quadratic program. Each step moves the best weights towards that minimum by a line search, and
+    adds a plane that touches a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims 2006).
+    Training ends when the gap between bound and cost is below 1e-8 of the cost. `learning_rate` has no effect.
 
     Args:
         objective: `Pairwise(Hinge())`, `Preferences(Hinge())` or `SVMMAP()`.
@@ -52,7 +52,7 @@ class CuttingPlanes(Descent):
         if not is_hinge(self.objective):
             raise DataError(f"cutting planes are for hinge losses such as pairwise(hinge), not {self.objective}")
         if self.l2 <= 0:
-            raise DataError("a hinge loss has no single best weights without regularization: l2 must be above 0")
+            raise DataError("a hinge loss without regularization has no unique best weights: l2 must be above 0")
 
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
         return bind_hinge(objective, train)
@@ -106,7 +106,7 @@ def _where_it_rises(slope: Callable[[float], float]) -> float:
 
 
 class _LowerBound:
-    """½ ρ |w|² + max_k (b_k − a_k·w), ρ = strength; the first plane is 0, which no hinge loss is below."""
+    """½ ρ |w|² + max_k (b_k − a_k·w), ρ = strength; the first plane is 0, a lower bound of every hinge loss."""
 
     def __init__(self, n_features: int, strength: float) -> None:
         self.strength = strength
@@ -121,9 +121,9 @@ class _LowerBound:
         self.offsets, self.shares = np.append(self.offsets, offset), np.append(self.shares, 0.0)
 
     def minimum(self) -> tuple[Floats, float]:
-        """Return the weights of the lowest value, and that value: the cost is nowhere below it.
+        """Return the weights with the lowest value, and that value, which bounds the cost from below.
 
-        In the dual each plane has a share, and w = Σ shares·a/ρ. Any shares that sum to 1 bound the cost from below.
+        In the dual each plane has a share, and w = Σ shares·a/ρ. Any shares that sum to 1 give a lower bound.
         """
         self.shares = best_shares(self.products / self.strength, self.offsets, self.shares)
         weights = self.shares @ self.normals / self.strength
@@ -131,10 +131,10 @@ class _LowerBound:
 
 
 def best_shares(products: Floats, offsets: Floats, shares: Floats) -> Floats:
-    """Return x ≥ 0 with Σx = 1 that maximises offsets·x − ½ xᵀ products x, from such an x on.
+    """Return x ≥ 0 with Σx = 1 that maximizes offsets·x − ½ xᵀ products x, starting from such an x.
 
-    An active-set method (Nocedal and Wright 2006, §16.5): the maximum with Σx = 1 over the entries above 0. Where an
-    entry would fall below 0 it goes to 0 and is left out; else the entry with the largest slope comes in.
+    An active-set method (Nocedal and Wright 2006, §16.5): it maximizes over the entries above 0 with Σx = 1. An entry
+    that would fall below 0 is set to 0 and leaves the set; if there is none, the entry with the largest slope joins it.
 
     >>> best_shares(np.eye(2), np.array([0.5, 0.0]), np.array([1.0, 0.0])).round(9).tolist()
     [0.75, 0.25]
@@ -149,7 +149,7 @@ def best_shares(products: Floats, offsets: Floats, shares: Floats) -> Floats:
         system[:n, :n], system[n, n] = products[np.ix_(used, used)], 0.0
         try:
             *inner, level = np.linalg.solve(system, np.append(offsets[used], 1.0))
-        except np.linalg.LinAlgError:  # a plane twice, but for rounding: the shares so far bound the cost, too
+        except np.linalg.LinAlgError:  # two planes equal up to rounding: the current shares bound the cost as well
             break
         goal, now, falling = np.array(inner), shares[used], np.array(inner) <= 0
         if falling.any():

@@ -1,4 +1,4 @@
-"""A weight for each feature by Newton-like steps on λ."""
+"""Feature weights by Newton-like steps on λ."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardised features,
 
 @dataclass(frozen=True)
 class LinearStep:
-    """What observers see after each step of a linear training run.
+    """The argument of observers after each step of a linear training run.
 
     Attributes:
-        iteration: from 0.
-        weights: of the standardised features.
-        means: of each measure on each evaluation set, by `set/measure`.
-        best_iteration: the best step so far, where there is validation data.
+        iteration: the number of the step, from 0.
+        weights: the weights of the standardised features.
+        means: the mean of each measure on each evaluation set, by `set/measure`.
+        best_iteration: the best step so far, if there is validation data.
         data: the training documents.
-        objective: what is trained on; None where the measure itself is raised.
-        document_scores: of the training documents, by these weights.
+        objective: the training objective; None if the measure itself is maximized.
+        document_scores: the scores of the training documents with these weights.
 
     A mapping from names to numbers that an observer returns is added to `history_`.
 
@@ -67,9 +67,9 @@ class DescentResult:
     """The result of a linear training run.
 
     Attributes:
-        model: with the weights of the best step.
-        history: what was measured after each step, by `set/measure`, and what observers returned.
-        best_iteration: the best step, where there was validation data.
+        model: the model with the weights of the best step.
+        history: the means after each step, by `set/measure`, and the numbers that observers returned.
+        best_iteration: the best step, if there was validation data.
 
     Example:
         >>> import podium
@@ -87,10 +87,10 @@ class DescentResult:
 
 @settings
 class LinearTraining:
-    """The settings that all linear training runs by steps have.
+    """The settings that all stepwise linear training runs share.
 
     Args:
-        selection: the measure, or graded measures, that picks the step where there is validation data.
+        selection: the measure, or graded measures, that picks the step if there is validation data.
         watched: measures to record in the history in addition to those of the selection.
 
     """
@@ -112,8 +112,8 @@ class LinearTraining:
             steps: yields weights and scores after each step.
             design: the training data.
             sets: validation data by name; the first decides.
-            observers: hear of each step.
-            objective: what is trained on, for observers.
+            observers: called after each step.
+            objective: the training objective, for observers.
             base_score: added to every score.
 
         """
@@ -140,9 +140,9 @@ class LinearTraining:
 class Descent(LinearTraining):
     """The settings of a linear training run.
 
-    A step is Δ = v (2 Zᵀ diag(w) Z + l2 n I)⁻¹ Zᵀ λ, Z the standardised features. For pairs at fixed ranks the
-    Hessian is Σ w_ij (z_i − z_j)(z_i − z_j)ᵀ, which 2 Zᵀ diag(w) Z bounds: a full step does not overshoot.
-    The matrix is computed anew after 1, 2, 4, 8, … steps.
+    A step is Δ = v (2 Zᵀ diag(w) Z + l2 n I)⁻¹ Zᵀ λ, where Z holds the standardised features. For pairs at fixed ranks
+    the hessian is Σ w_ij (z_i − z_j)(z_i − z_j)ᵀ ≤ 2 Zᵀ diag(w) Z, so a full step does not overshoot. The matrix is
+    recomputed after 1, 2, 4, 8, … steps.
 
     Args:
         objective: gives λ and w.
@@ -168,9 +168,9 @@ class Descent(LinearTraining):
     def fit(
         self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()
     ) -> DescentResult:
-        """Train; the first validation set decides when to stop and which step's weights the model has.
+        """Train; the first validation set decides when to stop, and which step gives the weights.
 
-        Observers hear of each step (`LinearStep`); the numbers that they return are added to the history.
+        Observers get a `LinearStep` after each step; the numbers that they return are added to the history.
         """
         sets = checked_sets(train, valid)
         selecting = as_selection(self.selection).measures if sets else ()
@@ -203,7 +203,7 @@ class Descent(LinearTraining):
 
 
 def _require_newton(gradients: Floats, hessians: Floats) -> None:
-    """Refuse what a Newton step cannot use."""
+    """Raise if a Newton step cannot use the gradients or hessians."""
     if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
         raise DataError("a gradient or hessian is not finite: lower learning_rate, or raise l2")
     if hessians.min(initial=0.0) < 0:
@@ -211,12 +211,12 @@ def _require_newton(gradients: Floats, hessians: Floats) -> None:
 
 
 class History:
-    """What was measured on the evaluation sets after each step.
+    """The means of measures on the evaluation sets after each step.
 
     Attributes:
-        measures: those of the selection and those that are only watched, by name.
+        measures: those of the selection and the watched ones, by name.
         values: their means after each step, by `set/measure`.
-        best: the best step by the first set; None without one.
+        best: the best step on the first set; None if there is no set.
 
     """
 
@@ -231,7 +231,7 @@ class History:
         self.best: int | None = None
 
     def add(self, model: LinearModel) -> dict[str, float]:
-        """Measure a model, and pick the best step so far; the means."""
+        """Measure a model, update the best step, and return the means."""
         for name, data in self.sets.items():
             ranking = Ranking(data, model._predict_rows(data.features))
             for shown, measure in self.measures.items():

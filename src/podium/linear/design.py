@@ -17,11 +17,11 @@ from podium.data.sparse import dense_block
 from podium.models import LinearModel
 from podium.models.base import require_numbers
 
-CHUNK = 8192  # rows that are summed together; sums of chunks are added in their order, whatever the threads
+CHUNK = 8192  # rows to sum together; sums of chunks are added in order, so results do not depend on threads
 
 
 class DesignMatrix:
-    """Z, the standardised features, with rows in an order that depends on content alone."""
+    """Z, the standardised features, with rows in an order that only depends on content."""
 
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
         require_numbers(data, "a linear ranker")
@@ -36,12 +36,12 @@ class DesignMatrix:
         self.scales = np.where(deviations > 0, 1.0 / np.where(deviations > 0, deviations, 1.0), 0.0)
 
     def _map_chunks(self, work: Callable[[Ints], Any]) -> Iterator[Any]:
-        """`work(rows)` for chunks of rows, on threads, in their order."""
+        """Yield `work(rows)` for chunks of rows, computed on threads, in their order."""
         chunks = (self.order[start : start + CHUNK] for start in range(0, len(self.order), CHUNK))
         return map_threads(work, chunks, self.n_threads)
 
     def _features(self, rows: Any, columns: Any = slice(None)) -> Floats:
-        """A copy of some features, NaN for what is not finite."""
+        """Return a copy of some features, with NaN for infinite values."""
         block = dense_block(self.data.features[:, columns] if columns != slice(None) else self.data.features, rows)
         features = block.astype(np.float64)
         features[~np.isfinite(features)] = np.nan
@@ -52,11 +52,11 @@ class DesignMatrix:
         return np.nansum(features, axis=0), (~np.isnan(features)).sum(axis=0).astype(np.float64)
 
     def _standardised(self, rows: Ints) -> Floats:
-        """Z of some rows; what is missing is 0, the mean."""
+        """Return Z of some rows; missing values are 0, the mean."""
         return np.nan_to_num((self._features(rows) - self.means) * self.scales, nan=0.0)
 
     def scores(self, weights: Floats) -> Floats:
-        """Z times the weights."""
+        """Return Z times the weights."""
         scores = np.empty(len(self.order))
 
         def work(rows: Ints) -> None:
@@ -67,17 +67,17 @@ class DesignMatrix:
         return scores
 
     def column(self, feature: int) -> Floats:
-        """One column of Z, by row."""
+        """Return one column of Z, by row."""
         x = self._features(slice(None), [feature])[:, 0]
         column: Floats = np.nan_to_num((x - self.means[feature]) * self.scales[feature], nan=0.0)
         return column
 
     def gradient(self, gradients: Floats) -> Floats:
-        """Zᵀ λ."""
+        """Return Zᵀ λ."""
         return np.asarray(sum(self._map_chunks(lambda rows: self._standardised(rows).T @ gradients[rows])))
 
     def inverse_hessian(self, hessians: Floats, l2: float) -> Floats:
-        """(2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a little more on the diagonal where that is singular."""
+        """Return (2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a slightly larger diagonal if that is singular."""
 
         def work(hessians: Floats, rows: Ints) -> Floats:
             block = self._standardised(rows)
@@ -89,7 +89,7 @@ class DesignMatrix:
         return np.asarray(linalg.inv(matrix))
 
     def model(self, weights: Floats, base_score: float) -> LinearModel:
-        """The weights for features as they come."""
+        """Return the model with weights for raw features."""
         return LinearModel(
             weights * self.scales, self.means, base_score, self.data.feature_names, encoding=self.data.encoding
         )

@@ -27,21 +27,21 @@ from podium.measures import Graded, Measure, as_selection, warn_of_powers
 from podium.models import OrdinalModel
 from podium.models.base import checked_sets, require_numbers
 
-MOST_LABELS = 1000  # a document is compared with a threshold for each
-MOST_TIMES = 2**31  # that a document is shown in a pass
+MOST_LABELS = 1000  # each document is compared with a threshold for each label
+MOST_TIMES = 2**31  # limit of how often a document is shown in a pass
 
 
 class ShownDocuments:
-    """Documents with labels, and how often each is shown in a pass.
+    """Documents with labels, and how often to show each in a pass.
 
     Args:
         data: the documents.
-        classes: all labels that there may be; by default those that occur.
+        classes: all possible labels; by default those that occur.
 
     Attributes:
-        classes: ascending.
-        ranks: the number of each document's label among them.
-        times: how often each document is shown; 0 for those without a label.
+        classes: the labels, ascending.
+        ranks: the index of each document's label in `classes`.
+        times: how often to show each document; 0 for those without a label.
 
     """
 
@@ -50,30 +50,31 @@ class ShownDocuments:
         self.data, labels = data, data.relevance.astype(np.float64)
         self.times = np.where(np.isnan(labels), 0, _whole_weights(data)).astype(np.int64)
         if not self.times.any():
-            raise DataError("PRank needs labels: no document whose weight is above 0 has one")
+            raise DataError("PRank needs labels: no document with a weight above 0 has one")
         self.classes = _as_classes(labels[self.times > 0] if classes is None else classes)
         self.ranks = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         strange = labels[(self.times > 0) & (self.classes[self.ranks] != labels)]
         if len(strange):
             known = ", ".join(f"{label:g}" for label in self.classes[:20])
             raise DataError(
-                f"the label {strange[0]:g} is none of the classes ({known}): the first call must name all, classes=[…]"
+                f"the label {strange[0]:g} is not among the classes ({known}): pass all of them in the first call, "
+                "classes=[…]"
             )
 
 
 class Perceptron:
-    """What PRank has learnt so far.
+    """The state of PRank.
 
-    A document gets the rank min {r : w·z < b_r}, z its standardised features. Where its label has another one, each
-    threshold that w·z is on the wrong side of moves by 1 towards the right side, and w by z for each of them (Crammer
-    and Singer 2001, fig. 2).
+    A document with the standardised features z gets the rank min {r : w·z < b_r}. If that is not the rank of its label,
+    each threshold with w·z on its wrong side moves by 1, and w moves by z for each of them (Crammer and Singer 2001,
+    fig. 2).
 
     Attributes:
         classes: the labels, ascending.
         means, scales: z = (x − means) · scales; a missing or infinite value counts as the mean.
-        weights, thresholds: w and b after the last document; b is ascending (their lemma 1), and whole.
+        weights, thresholds: w and b after the last document; b holds ascending (their lemma 1) whole numbers.
         late_weights, late_thresholds: changes times the number of documents before them, for means over all documents.
-        n_seen: the documents so far, each as often as it was shown.
+        n_seen: the number of documents shown so far, counting repetitions.
 
     """
 
@@ -85,11 +86,11 @@ class Perceptron:
 
     @classmethod
     def before(cls, classes: Floats, design: DesignMatrix) -> Perceptron:
-        """One that has seen nothing yet, for features on these scales; those of one value so far stay as they are."""
+        """Return an untrained one for features on the scales of the design; constant features are not scaled."""
         return cls(classes, design.means, np.where(design.scales > 0, design.scales, 1.0))
 
     def learn(self, documents: ShownDocuments, order: Ints) -> int:
-        """Learn from documents one after the other; Σ |rank − rank of the label|, each before it was learnt from."""
+        """Learn from documents one by one; return Σ |rank − rank of the label| with ranks from before each update."""
         loss = 0
         for start in range(0, len(order), CHUNK):
             rows = order[start : start + CHUNK]
@@ -101,14 +102,14 @@ class Perceptron:
         return loss
 
     def learnt(self, averaged: bool) -> tuple[Floats, Floats]:
-        """Weights and thresholds after the last document, or their means over all documents."""
+        """Return weights and thresholds after the last document, or their means over all documents."""
         if not averaged or not self.n_seen:
             return self.weights.copy(), self.thresholds.copy()
         thresholds = self.thresholds - self.late_thresholds / self.n_seen
-        return self.weights - self.late_weights / self.n_seen, np.maximum.accumulate(thresholds)  # but for rounding
+        return self.weights - self.late_weights / self.n_seen, np.maximum.accumulate(thresholds)  # undoes rounding
 
     def model(self, schema: Schema, averaged: bool) -> OrdinalModel:
-        """The model of what was learnt, for features as they come."""
+        """Return the model for raw features."""
         weights, thresholds = self.learnt(averaged)
         return OrdinalModel(
             weights * self.scales, self.means, 0.0, schema.names, encoding=schema.encoding, classes=self.classes,
@@ -121,10 +122,10 @@ class PRankResult:
     """The result of PRank's training.
 
     Attributes:
-        model: after the best pass.
-        history: the mean rank loss while learning in each pass, and what was measured after it, by `set/measure`.
-        best_iteration: the best pass, where there was validation data.
-        perceptron: what goes on learning.
+        model: the model after the best pass.
+        history: the mean rank loss during each pass, and the means after it, by `set/measure`.
+        best_iteration: the best pass, if there was validation data.
+        perceptron: the state, to continue training.
 
     Example:
         >>> import podium
@@ -145,12 +146,12 @@ class PRankResult:
 class PRankTraining:
     """The settings of PRank's training.
 
-    Documents come in a new random order in each pass, which depends on content and seed.
+    Each pass shows the documents in a new random order, which depends on content and seed.
 
     Args:
-        selection: the measure, or graded measures, that picks the pass where there is validation data.
-        seed: of the order of documents.
-        watched: measures that stand in the history beside those of the selection.
+        selection: the measure, or graded measures, that picks the pass if there is validation data.
+        seed: the seed of the order of documents.
+        watched: measures to record in the history in addition to those of the selection.
 
     Example:
         >>> import podium
@@ -173,7 +174,7 @@ class PRankTraining:
     def fit(
         self, train: RankingData, valid: Mapping[str, RankingData] | None = None, observers: Sequence[Observer] = ()
     ) -> PRankResult:
-        """Train; the first validation set decides when to stop, and after which pass the model is taken."""
+        """Train; the first validation set decides when to stop, and which pass gives the model."""
         sets, schema = checked_sets(train, valid), Schema.of(train)
         warn_of_powers(as_selection(self.selection).measures if sets else (), train, *sets.values())
         documents, design = ShownDocuments(train), DesignMatrix(train, self.n_threads)
@@ -203,30 +204,30 @@ class PRankTraining:
 
 
 def _whole_weights(data: RankingData) -> Floats:
-    """How often each document is shown; a fraction is refused: thresholds keep their order only by whole steps."""
+    """Return how often to show each document; raise for fractions, because whole steps keep thresholds in order."""
     weights = np.ones(len(data)) if data.document_weights is None else data.document_weights.astype(np.float64)
     if data.query_weights is not None:
         weights = weights * data.query_weight_of_row
     wrong = weights[(weights != np.rint(weights)) | (weights >= MOST_TIMES)]
     if len(wrong):
         raise DataError(
-            "PRank shows a document as often as its weight says, so weights must be whole numbers below 2^31, but one "
-            f"is {wrong[0]:g}: multiply and round them, or leave them out"
+            "PRank shows a document weight times, so weights must be whole numbers below 2^31, but one is "
+            f"{wrong[0]:g}: multiply and round them, or omit them"
         )
     return weights
 
 
 def _as_classes(labels: ArrayLike) -> Floats:
-    """Different labels, ascending; what cannot be labels is refused."""
+    """Return the distinct labels, ascending; raise for values that cannot be labels."""
     try:
         classes = np.unique(np.asarray(labels, np.float64))
     except (TypeError, ValueError):
-        raise DataError(f"classes must be numbers, the labels that there may be, not {labels!r}") from None
-    classes = classes.astype(np.float32).astype(np.float64)  # as labels are
+        raise DataError(f"classes must be the possible labels, as numbers, not {labels!r}") from None
+    classes = classes.astype(np.float32).astype(np.float64)  # like labels
     if not 1 <= len(classes) <= MOST_LABELS or not np.isfinite(classes).all():
         raise DataError(
-            f"PRank tells up to {MOST_LABELS} different labels apart, but there are {len(classes)}: round them, or use "
-            "MART for labels on a scale"
+            f"PRank supports up to {MOST_LABELS} different labels, but got {len(classes)}: round them, or use MART for "
+            "continuous labels"
         )
     return np.unique(classes)
 
@@ -239,7 +240,7 @@ def learn_in_turn(
     features: Float32s, ranks: Ints, times: Ints, means: Floats, scales: Floats, weights: Floats,
     thresholds: Floats, late_weights: Floats, late_thresholds: Floats, n_seen: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """PRank's steps for some documents, in their order (fig. 2); the sum of rank losses, and the documents so far."""
+    """Update PRank for documents in order (fig. 2); return the sum of rank losses, and the number shown so far."""
     loss, z = 0, np.empty(len(weights))
     for row in range(len(ranks)):
         label = ranks[row]

@@ -324,7 +324,7 @@ class CNDCG(NDCG):
 
 
 class Propensities(tuple[float, ...]):
-    """The probabilities that users look at positions 1, 2, …; as text `1/0.5/0.3`."""
+    """The probabilities that users examine positions 1, 2, …; as text `1/0.5/0.3`."""
 
     __slots__ = ()
 

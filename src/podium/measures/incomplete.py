@@ -147,7 +147,7 @@ class InferredAP(PooledMeasure):
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
         relevant, worse = self.relevant(labels), self.not_relevant(labels)
         pooled = (~np.isnan(labels)).astype(np.float64)
-        found, bad, seen = (np.cumsum(column) - column for column in (relevant, worse, pooled))
+        good, bad, seen = (np.cumsum(column) - column for column in (relevant, worse, pooled))
         ranks = np.arange(1.0, len(labels) + 1.0)
-        precisions = 1.0 / ranks + seen / ranks * (found + EPSILON) / (found + bad + 2 * EPSILON)
+        precisions = 1.0 / ranks + seen / ranks * (good + EPSILON) / (good + bad + 2 * EPSILON)
         return float(np.sum((relevant * precisions)[:n_ranked]) / relevant.sum())

@@ -115,10 +115,10 @@ class Ensemble(Model):
     @property
     def features_with_missing(self) -> frozenset[int] | None:
         """The numbers of the features that had missing values in training; None if unknown."""
-        found = self.info.get("features_with_missing")
-        if not isinstance(found, list) or not all(isinstance(feature, int) for feature in found):
+        features = self.info.get("features_with_missing")
+        if not isinstance(features, list) or not all(isinstance(feature, int) for feature in features):
             return None
-        return frozenset(found)
+        return frozenset(features)
 
     def __len__(self) -> int:
         return self.n_trees

@@ -1,4 +1,4 @@
-"""What models are trained on: scores in, gradients λ and hessians w out."""
+"""Objectives: functions from scores to gradients λ and hessians w that models are trained on."""
 
 from podium.objectives.approx import ApproxNDCG
 from podium.objectives.base import BoundObjective, Objective, register

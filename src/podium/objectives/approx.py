@@ -20,7 +20,7 @@ from podium.measures import NDCG, Measure, as_measure
 from podium.objectives.base import register
 from podium.objectives.listwise import ListLoss, Lists
 
-PAIRS_WORTH_SHARING = 1 << 15  # fewer take less time than to wake a thread
+PAIRS_WORTH_SHARING = 1 << 15  # computing fewer is faster than waking a thread
 
 
 @register
@@ -28,13 +28,13 @@ PAIRS_WORTH_SHARING = 1 << 15  # fewer take less time than to wake a thread
 class ApproxNDCG(ListLoss):
     """NDCG of approximate ranks, r_i = 1 + Σ_{j≠i} 1 / (1 + e^{σ(s_i − s_j)}) (Qin, Liu and Li 2010, eq. 10).
 
-    λ is the slope of Σ_i g_i / log2(1 + r_i) over the ideal DCG (their eq. 17), O(n²) for a list of n documents. With
-    a large σ the ranks are nearly exact, and few pairs have a slope. The hessian changes its sign: use the gradient
-    step. A document's term counts d_i times, a query u_q times.
+    λ is the slope of Σ_i g_i / log2(1 + r_i) over the ideal DCG (their eq. 17), which takes O(n²) for a list of n
+    documents. With a large σ the ranks are nearly exact, and few pairs have a slope. The hessian changes its sign, so
+    use the gradient step. A document's term counts d_i times, a query u_q times.
 
     Args:
-        measure: NDCG of the whole list, by value or name; its gain counts.
-        sigma: σ, in 1 over the unit of the scores; α in the paper.
+        measure: NDCG of the whole list, by value or name; its gain is used.
+        sigma: σ, whose unit is 1 over that of the scores; α in the paper.
 
     Example:
         >>> import numpy as np, podium
@@ -84,7 +84,7 @@ class ApproxNDCG(ListLoss):
         return 1.0 - self._approximate(lists, scores, lists.weights)[1]
 
     def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
-        """Return the approximate NDCG of each query, without weights; 0 where no document gains anything."""
+        """Return the approximate NDCG of each query, without weights; 0 if no document has a gain."""
         lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
         scores = np.asarray(scores, np.float64)[lists.rows]
         result[lists.queries] = self._approximate(lists, scores, np.ones(len(scores)))[1]
@@ -110,7 +110,7 @@ class ApproxNDCG(ListLoss):
 
 @helper
 def _chance(x: Any) -> Any:
-    """1 / (1 + e^x)."""
+    """Return 1 / (1 + e^x)."""
     return 1.0 / (1.0 + math.exp(min(x, 700.0)))
 
 
@@ -119,10 +119,10 @@ def approximate_lists(
     thread: int, n_threads: int, offsets: Ints, scores: Floats, sigma: float, shares: Floats, gradients: Floats,
     values: Floats,
 ) -> None:  # fmt: skip
-    """Σ_i share_i / log2(1 + r_i) of each list, and its slopes by the scores; every n_threads-th list.
+    """Compute Σ_i share_i / log2(1 + r_i) and its derivatives by the scores, for every n_threads-th list.
 
-    With p = 1 / (1 + e^{σ(s_i − s_j)}), r_i rises by p for each j; its slopes are −σ p (1 − p) by s_i and the opposite
-    by s_j.
+    Each j adds p = 1 / (1 + e^{σ(s_i − s_j)}) to r_i. The derivative of p is −σ p (1 − p) by s_i, and the negative of
+    that by s_j.
     """
     longest = 0
     for q in range(len(values)):

@@ -1,4 +1,4 @@
-"""What an objective is, and the names under which objectives, links and schedules are parsed."""
+"""The base classes of objectives, and the registry of objectives, links and schedules by name."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class LossTerm(NamedTuple):
     """A part of a loss: weight · Σ costs / Σ counts. Most losses are one part of weight 1.
 
     Attributes:
-        weight: of the part.
-        costs: of queries, pairs or documents, with their weights: λ of the part is minus the gradient of their sum.
-        counts: the weights that the sum is divided by: u_q of each query, d_i u_q of each document where documents
-            count on their own.
+        weight: the weight of the part.
+        costs: the weighted costs of queries, pairs or documents; the part's λ is minus the gradient of their sum.
+        counts: the weights that the sum is divided by: u_q of each query, or d_i u_q of each document in pointwise
+            losses.
 
     """
 
@@ -38,7 +38,7 @@ class LossTerm(NamedTuple):
     counts: Floats
 
     def sums(self) -> Any:
-        """Return what a part of the data adds (`podium.core.merging`)."""
+        """Return the sums over a part of the data (`podium.core.merging`)."""
         return Same(self.weight), Total((ExactSum.of(self.costs), ExactSum.of(self.counts)))
 
 
@@ -49,16 +49,15 @@ def loss_of_sums(sums: Sequence[tuple[float, tuple[ExactSum, ExactSum]]]) -> flo
 
 
 class BoundObjective(ABC):
-    """An objective on some data: what the boosting loop and the nets call.
+    """An objective on some data, as the boosting loop and the nets call it.
 
     Attributes:
-        team: the threads to use; the caller sets it, None is for all cores.
-        base_score: F_0, the score that every document begins with.
-        changes: whether λ at the same scores may differ from round to round; where it may not, a tree with one leaf
-            says that there is nothing left to learn.
-        n_outputs: scores that a document has; where there are several, scores, λ and w have a row for each.
-        output_weights: of several outputs in the sum that ranks documents; None if documents are ranked otherwise.
-        document_weights: how often each document counts in splits of least squares, by row; None where it is once.
+        team: the threads to use, set by the caller; None means all cores.
+        base_score: F_0, the initial score of every document.
+        changes: whether λ at the same scores may differ between rounds. If not, training ends with a tree of one leaf.
+        n_outputs: the number of scores of a document; if there are several, scores, λ and w have a row for each.
+        output_weights: the weights of several outputs in the score that ranks documents; None if they are not summed.
+        document_weights: how often each row counts in least-squares splits; None if every row counts once.
 
     Example:
         >>> import numpy as np, podium
@@ -78,10 +77,10 @@ class BoundObjective(ABC):
 
     @abstractmethod
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w for each row of the data, in its order; λ > 0 says that a document should rise."""
+        """Return λ and w for each row, in the order of the data; λ > 0 means that a document should rise."""
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """Write λ and w into arrays that are there: new ones cost a millisecond for every few hundred thousand rows."""
+        """Write λ and w into given arrays: allocating takes a millisecond for every few hundred thousand rows."""
         result = self.gradients(scores, iteration)
         shapes = [np.shape(part) for part in result] if isinstance(result, tuple) else []
         if shapes != [scores.shape] * 2:
@@ -91,42 +90,42 @@ class BoundObjective(ABC):
         gradients[:], hessians[:] = result
 
     def loss(self, scores: Floats, iteration: int = 0) -> float:
-        """Return the cost that λ lowers, as a mean over queries, or over documents where each counts on its own."""
+        """Return the cost that λ lowers, as a mean over queries, or over documents in pointwise losses."""
         return loss_of_sums(merged([term.sums() for term in self.loss_terms(scores, iteration)]))
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
-        """Return the parts of the loss, from which it follows on a cluster, too; if not needed there, define `loss`."""
+        """Return the parts of the loss; an objective that never runs on a cluster may define `loss` instead."""
         raise DataError(f"{type(self).__qualname__} has no loss to watch: define loss_terms(scores, iteration)")
 
     def facts(self) -> Any:
-        """What this part adds to facts about all data (`podium.core.merging`); usually nothing."""
+        """Return what this part of the data adds to facts about all data (`podium.core.merging`); usually nothing."""
         return None
 
     def set_facts(self, facts: Any) -> None:  # noqa: B027
-        """Take over what the `facts` of all parts are together."""
+        """Set the merged `facts` of all parts."""
 
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """The same as `fill` on a part of the data: yields what is needed of all parts, and gets what they give."""
+        """Do the work of `fill` on a part of the data; yield sums of this part, and receive those of all parts."""
         self.fill(scores, iteration, gradients, hessians)
         return
         yield
 
     def ranked_by(self, scores: Floats) -> Floats:
-        """The one number for each document, of any data, that puts it in order."""
+        """Return the score that ranks each document, from the scores of all outputs."""
         return scores
 
     def state(self) -> dict[str, list[float]]:
-        """What the objective has learnt from earlier rounds, for a run that goes on later; mostly nothing."""
+        """Return what the objective has learnt in earlier rounds, for a checkpoint; usually nothing."""
         return {}
 
     def restore(self, state: dict[str, list[float]]) -> None:  # noqa: B027
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
 
 
 class BoundInParts(BoundObjective):
-    """A bound objective that is written once, as `fill_in_parts`."""
+    """A bound objective that only defines `fill_in_parts`, which serves one machine and clusters."""
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
@@ -138,23 +137,23 @@ class BoundInParts(BoundObjective):
 
 
 def require_one_output(bound: BoundObjective, who: str) -> None:
-    """Refuse an objective with several scores for each document; `who` takes only those with one."""
+    """Raise if an objective has several scores for each document, which `who` does not support."""
     if bound.n_outputs != 1:
         raise DataError(f"{who} takes objectives with one score for each document; this one has several")
 
 
 class Objective(ABC):
-    """What to train on; immutable, and bound to data when training begins.
+    """A training objective, which is immutable, and bound to data when training begins.
 
     Attributes:
-        has_hessian: whether w > 0 wherever λ ≠ 0, as Newton's step needs; `no_hessian_because` says why not.
-        score_unit: the difference of two scores that counts as one: 1/σ of a sigmoid, beyond which λ and w vanish;
-            infinite where w does not depend on scores, as that of least squares.
-        pointwise: whether each document counts on its own, and one of weight 0 not at all.
-        checked: whether all data was looked at before (`fixed`): a part of it may then have no labels.
-        works_in_parts: whether it may be bound to parts of the data, of whole queries each: λ of a query follows from
-            that query alone, or from what `BoundObjective.facts` and `fill_in_parts` ask for. So it can be distributed.
-        in_parts: whether it is bound to such parts (`for_parts`), and hears of all data later (`set_facts`).
+        has_hessian: whether w > 0 wherever λ ≠ 0, as Newton's step needs; if not, `no_hessian_because` is the reason.
+        score_unit: the scale of score differences, such as 1/σ of a sigmoid, far beyond which λ and w vanish; infinite
+            if w does not depend on scores, as in least squares.
+        pointwise: whether the loss is a sum over documents, so that documents of weight 0 can be dropped.
+        checked: whether all data has been checked (`fixed`), so that a part of it may have no labels.
+        works_in_parts: whether it can be distributed: bound to parts of the data, each of whole queries. The λ of a
+            query then depend on that query, and on what `BoundObjective.facts` and `fill_in_parts` request.
+        in_parts: whether it is bound to such parts (`for_parts`), and gets facts about all data later (`set_facts`).
 
     Example:
         >>> import numpy as np, podium
@@ -182,28 +181,28 @@ class Objective(ABC):
 
     @abstractmethod
     def bind(self, data: RankingData) -> BoundObjective:
-        """The objective on these documents."""
+        """Return the objective on these documents."""
 
     def bind_elsewhere(self, data: RankingData) -> BoundObjective:
-        """Bind to data that is not trained on; what comes from training data follows by `set_facts` and `restore`."""
+        """Bind to data other than the training data, whose facts follow by `set_facts` and `restore`."""
         return (self.for_parts() if self.works_in_parts and not self.in_parts else self).bind(data)
 
     def measuring(self, *data: RankingData) -> Self:
-        """Fix what its measures take from data, so that training and validation data are measured alike."""
+        """Return a copy with fixed measures, so that training and validation data are measured alike."""
         return self._with_parts(lambda part: part.fixed(*data) if isinstance(part, Measure) else part.measuring(*data))
 
     def fixed(self, data: RankingData) -> Self:
-        """Also fix what else it takes from the data, so that parts of the data are trained on alike."""
+        """Return a copy that also has everything else that it takes from all data, for training on parts of it."""
         fixed = self._with_parts(lambda part: part.fixed(data))
         object.__setattr__(fixed, "checked", True)
         return fixed
 
     def for_parts(self) -> Self:
-        """To be bound to parts of the data; what knows of no parts is refused."""
+        """Return a copy to be bound to parts of the data; raise if the class does not support parts."""
         if not self.works_in_parts:
             raise DataError(
-                f"{type(self).__name__} says nothing of parts of the data, so it cannot be distributed: if the λ of a "
-                "query follow from that query alone, set works_in_parts = True in the class"
+                f"{type(self).__name__} cannot be distributed, because it does not support parts of the data: if the λ "
+                "of a query depend on that query only, set works_in_parts = True in the class"
             )
         prepared = self._with_parts(lambda part: part if isinstance(part, Measure) else part.for_parts())
         object.__setattr__(prepared, "checked", True)
@@ -211,7 +210,7 @@ class Objective(ABC):
         return prepared
 
     def all_measures(self) -> list[Measure]:
-        """All measures that λ comes from, those of its parts included."""
+        """Return all measures that λ depends on, including those of its parts."""
         measures: list[Measure] = []
         for part in self._parts():
             measures += [part] if isinstance(part, Measure) else part.all_measures()
@@ -222,7 +221,7 @@ class Objective(ABC):
         return [part for parts in values for part in parts if isinstance(part, Measure | Objective)]
 
     def _with_parts(self, change: Callable[[Any], Any]) -> Self:
-        """A copy whose measures and objectives are changed ones."""
+        """Return a copy with changed measures and inner objectives."""
         changed = copy.copy(self)
         for name, value in vars(self).items():
             parts = value if isinstance(value, tuple) else (value,)
@@ -232,7 +231,7 @@ class Objective(ABC):
 
 
 class CompositeObjective(Objective):
-    """An objective made of others; it has a hessian if all of them have one."""
+    """An objective that consists of others; it has a hessian if all of them have one."""
 
     works_in_parts = True
 
@@ -256,18 +255,18 @@ class CompositeObjective(Objective):
 
 
 def labels_of(data: RankingData, source: str, who: object) -> Float32s:
-    """The labels of a source in the canonical order, or an error that says who needs them."""
+    """Return the labels of a source in the canonical order; raise an error that names `who` if they are missing."""
     require_source(source)
     if source not in data.labels:
         sources = ", ".join(map(repr, data.labels)) or "none"
         pairs = "; for its preferences use RankNet, RankNetTrees or objective=Preferences()"
         advice = pairs if data.preferences is not None else ""
-        raise DataError(f"{type(who).__name__} needs the labels {source!r}; the data has {sources}{advice}")
+        raise DataError(f"{type(who).__name__} needs the labels {source!r}, but the data has {sources}{advice}")
     return data.labels[source][data.canonical_order]
 
 
 def label_source(objective: Objective) -> str | None:
-    """The labels that an objective is about, the first of several; None where it does not say."""
+    """Return the label source of an objective, the first of several, or None if it does not name one."""
     labels = getattr(objective, "labels", None)
     if isinstance(labels, str):
         return labels
@@ -282,20 +281,20 @@ def require_source(labels: object) -> None:
 
 
 def require_labels(labels: NDArray[Any], source: str, who: Objective) -> None:
-    """Refuse a source without a single label, unless the data is part of what was checked before."""
+    """Raise if a source has no label at all, unless the data is part of data that has been checked."""
     if len(labels) and np.isnan(labels).all() and not who.checked:
         raise DataError(f"{type(who).__name__} needs labels: the source {source!r} has none")
 
 
 def document_weights_of(data: RankingData) -> Floats:
-    """d_i in the canonical order, 1 where there are none."""
+    """Return d_i in the canonical order, 1 if there are no document weights."""
     if data.document_weights is None:
         return np.ones(len(data))
     return data.document_weights[data.canonical_order].astype(np.float64)
 
 
 def query_weights_of(data: RankingData) -> Floats:
-    """u_q, 1 where there are none."""
+    """Return u_q, 1 if there are no query weights."""
     return np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(np.float64)
 
 
@@ -304,10 +303,9 @@ _CLASSES: dict[str, type[Any]] = {}
 
 
 def register(cls: Class) -> Class:
-    """Make an objective, link or schedule known by the name of its class, in lower case: a decorator.
+    """Register an objective, link or schedule under the name of its class, in lower case (a decorator).
 
-    Its text is the name with the arguments, as in `pairwise(hinge(margin=0.5))`. The class must be a dataclass to be
-    written as text.
+    Its text is the name with arguments, as in `pairwise(hinge(margin=0.5))`. Only dataclasses can be written as text.
 
     Example:
         >>> from dataclasses import dataclass
@@ -325,7 +323,7 @@ def register(cls: Class) -> Class:
 
 
 def registered_classes() -> dict[str, type[Any]]:
-    """All of them by name; the built-in ones register when they are imported."""
+    """Return all registered classes by name; importing this package registers the built-in ones."""
     import podium.objectives  # noqa: F401
 
     return _CLASSES

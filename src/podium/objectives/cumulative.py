@@ -16,11 +16,11 @@ from podium.objectives.pointwise import BoundMulticlass, Multiclass, Points
 @register
 @dataclass(frozen=True)
 class Cumulative(Multiclass):
-    """K − 1 scores for K labels, P(l > k) = 1 / (1 + e^{−F_k}) each on its own: McRank (Li, Burges and Wu 2007, §5).
+    """K − 1 scores for K labels, each with P(l > k) = 1 / (1 + e^{−F_k}): McRank (Li, Burges and Wu 2007, §5).
 
     For a tree of the boundary above label k: y = 1[l > k] − p_k, leaf = Σy / Σ p_k (1 − p_k). Documents are ranked by
-    the expected relevance, which is the lowest label plus P(l > k) times the distance of labels, summed; or by the
-    expected gain in the same way. `Ordinal` has one score for all boundaries instead.
+    the expected relevance, the lowest label plus the sum of P(l > k) times the distance to the next label, or by the
+    expected gain, computed in the same way. `Ordinal` has one score for all boundaries instead.
 
     Args:
         expects: `"relevance"` or `"gain"`.
@@ -67,7 +67,7 @@ def expected_above(scores: Floats, worth: Floats) -> Floats:
 
 
 def probabilities_between(scores: Floats) -> Floats:
-    """Return the probability of each label (row); boundaries that contradict a lower one count as it does.
+    """Return the probability of each label (row); a P(l > k) above that of a lower k is lowered to it.
 
     >>> probabilities_between(np.array([[1.0], [0.0]])).round(4).tolist()
     [[0.2689], [0.2311], [0.5]]

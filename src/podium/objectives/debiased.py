@@ -38,22 +38,22 @@ def _positions(data: RankingData) -> Int32s:
 @register
 @dataclass(frozen=True, init=False)
 class Debiased(CompositeObjective):
-    """λ for click logs, whose labels say what users clicked at the positions they were shown.
+    """λ for click logs, whose labels are the clicks of users on documents shown at certain positions.
 
-    With **propensities** given, the probability that position p is looked at, each pair is divided by that of its
-    better document, the clicked one: clicks at the bottom are rare, and count more (inverse propensity scoring;
-    Joachims, Swaminathan and Schnabel, WSDM 2017).
+    Pass **propensities**, the probability that a user examines position p, if you know them. Each pair is then divided
+    by the propensity of its better document, the clicked one: clicks at the bottom are rare, and count more (inverse
+    propensity scoring; Joachims, Swaminathan and Schnabel, WSDM 2017).
 
-    Without, the bias is **estimated** with the model, as LightGBM does: a number b_p for each position is added to the
-    scores while training, s + b_p, and after each round b_p takes a Newton step,
-    b_p += v (Σλ − c l2 b_p) / (Σw + c l2), the sums over the c documents shown at p. The model keeps s alone.
+    Without them, the bias is **estimated** along with the model, as in LightGBM. Training adds a number b_p for each
+    position to the scores, s + b_p, and after each round b_p takes a Newton step,
+    b_p += v (Σλ − c l2 b_p) / (Σw + c l2), with sums over the c documents shown at p. The model only keeps s.
     Documents that were not shown have b = 0.
 
     Args:
         objective: a pair term for given propensities; any objective with a hessian otherwise.
-        propensities: for position 1, 2, …; above 0, at most 1. Positions beyond have the last one.
+        propensities: for positions 1, 2, …; above 0, at most 1. Further positions have the last one.
         rate: v, the learning rate of the biases.
-        l2: holds the biases back.
+        l2: the L2 regularization of the biases.
 
     Example:
         >>> import podium
@@ -79,11 +79,11 @@ class Debiased(CompositeObjective):
         numbers = None if propensities is None else numbers_of("propensities", propensities)
         if numbers is not None:
             if not isinstance(objective, PairTerm):
-                raise DataError("propensities weight pairs: give them with Lambda, Local, Pairwise or LambdaLoss")
+                raise DataError("propensities weight pairs: pass them with Lambda, Local, Pairwise or LambdaLoss")
             if not numbers or not all(0 < value <= 1 for value in numbers):
-                raise DataError(f"propensities must be above 0 and at most 1; these are {numbers}")
+                raise DataError(f"propensities must be above 0 and at most 1, but are {numbers}")
         elif not objective.has_hessian:
-            raise DataError(f"positions are estimated by Newton steps, but {objective.no_hessian_because}")
+            raise DataError(f"position biases are estimated by Newton steps, but {objective.no_hessian_because}")
         require_number("rate", rate, above=0)
         require_number("l2", l2, least=0)
         object.__setattr__(self, "objective", objective)
@@ -137,7 +137,7 @@ class BoundBiases(BoundInParts):
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """Write λ and w at s + b; then move the biases."""
+        """Write λ and w at s + b, then update the biases."""
         self.inner.team = self.team
         yield from self.inner.fill_in_parts(scores + self.biases[self.shown], iteration, gradients, hessians)
         columns = gradients, hessians
@@ -154,7 +154,7 @@ class BoundBiases(BoundInParts):
         self.biases[0] = 0.0
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
-        """Return those of the inner objective at s + b; b is 0 for positions that training has not seen."""
+        """Return the terms of the inner objective at s + b; b is 0 for positions without training data."""
         self.inner.team = self.team
         known = np.where(self.shown < len(self.biases), self.shown, 0)
         return self.inner.loss_terms(scores + self.biases[known], iteration)
@@ -164,6 +164,6 @@ class BoundBiases(BoundInParts):
 
     def restore(self, state: dict[str, list[float]]) -> None:
         if len(state["biases"]) != len(self.biases):
-            raise DataError(f"there are biases of {len(state['biases']) - 1} positions, not of {len(self.biases) - 1}")
+            raise DataError(f"expected biases of {len(self.biases) - 1} positions, but got {len(state['biases']) - 1}")
         self.biases = np.array(state["biases"])
         self.inner.restore({name[3:]: value for name, value in state.items() if name.startswith("in/")})

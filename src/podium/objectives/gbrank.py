@@ -1,4 +1,4 @@
-"""GBRank: boosted regression on the scores of the other document of each wrong pair."""
+"""GBRank: boosted regression on the score of the other document of each misranked pair."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from podium.objectives.pairwise import Pairwise
 class GBRank(CompositeObjective):
     """GBRank (Zheng, Chen, Sun and Zha 2007, algorithm 1) for boosted trees.
 
-    For each pair i ▷ j with h(i) < h(j) + m, a regression tree g gets the targets h(j) + m for i and h(i) − m for j. It
-    is averaged in: h_k = (k h_{k−1} + η g_k) / (k + 1). So (k + 1) h_k is a sum of trees times η, the learning rate,
-    which ranks as h_k does: this is what Podium adds up. With the λ and w of `Pairwise(SquaredHinge(m))`, w is the
-    number of wrong pairs of a document and h + λ/w the mean of its targets. A tree that is fitted to these means, each
-    counted w times, has Newton splits and values of the gradient λ + w h, without L2:
+    For each pair i ▷ j with h(i) < h(j) + m, a regression tree g has the targets h(j) + m for i and h(i) − m for j. It
+    joins the average h_k = (k h_{k−1} + η g_k) / (k + 1). So (k + 1) h_k, which ranks like h_k, is a sum of trees times
+    the learning rate η, and Podium computes this sum. With the λ and w of `Pairwise(SquaredHinge(m))`, w is the number
+    of misranked pairs of a document, and h + λ/w the mean of its targets. A tree fitted to these means with weights w
+    has the Newton splits and values of the gradient λ + w h, without L2:
 
         LambdaMART(objective="gbrank(1.0)", learning_rate=1.0, l2=0.0, split_fraction=1.0)
 
-    The average slows training down as it is, so η should be about 1.
+    The average already slows training down, so η should be about 1.
 
-    `Pairwise(SquaredHinge(m))` has the same cost, without the average, and fits linear models and nets as well.
+    `Pairwise(SquaredHinge(m))` has the same cost without the average, and also trains linear models and nets.
 
     Args:
         margin: m; τ in the paper.
@@ -59,13 +59,13 @@ class _BoundGBRank(BoundObjective):
         self.pairs = pairs
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """Return λ + w h and w, h the scores over the number of trees and 1."""
+        """Return λ + w h and w, where h is the scores divided by one more than the number of trees."""
         self.pairs.team = self.team
         averages = scores / (iteration + 1)
         gradients, hessians = self.pairs.gradients(averages, iteration)
         return gradients + hessians * averages, hessians
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
-        """Return the cost of the pairs, of which λ is the slope before the scores are averaged."""
+        """Return the cost of the pairs, whose slope is λ before the scores are averaged."""
         self.pairs.team = self.team
         return self.pairs.loss_terms(scores / (iteration + 1), iteration)

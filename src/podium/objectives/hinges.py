@@ -1,7 +1,7 @@
 """Hinge losses as maxima of planes: RankSVM's pairs, and SVM-MAP.
 
-Such a cost is C(s) = max_k (b_k − λ_k·s). It is convex, and a training method that knows the plane which touches it at
-some scores needs no hessian (`podium.linear.CuttingPlanes`).
+Such a cost is C(s) = max_k (b_k − λ_k·s). It is convex, and a training method that gets the plane that touches it at
+given scores needs no hessian (`podium.linear.CuttingPlanes`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BoundHinge(BoundObjective):
 
     @abstractmethod
     def plane(self, scores: Floats) -> tuple[Floats, float]:
-        """Return λ and b of the plane b − λ·s that touches the cost at these scores; it is nowhere above the cost."""
+        """Return λ and b of the plane b − λ·s that touches the cost from below at these scores."""
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         return self.plane(scores)[0], np.zeros(len(scores))
@@ -44,7 +44,7 @@ def is_hinge(objective: Objective) -> bool:
 
 
 def bind_hinge(objective: Objective, data: RankingData) -> BoundHinge:
-    """Return an objective on some data with its planes."""
+    """Bind an objective to data, with access to its planes."""
     if isinstance(objective, SVMMAP):
         return objective.bind(data)
     assert isinstance(objective, Pairwise | Preferences)
@@ -54,8 +54,8 @@ def bind_hinge(objective: Objective, data: RankingData) -> BoundHinge:
 class PairHinge(BoundHinge):
     """Σ max(0, m − (s_i − s_j)) over pairs: RankSVM.
 
-    λ_ij is the weight of each pair with a smaller lead than m, so b is m times the sum of these weights. The hessians
-    of the squared hinge hold each of them twice, at both documents.
+    λ_ij is the weight of each pair with a lead below m, so b is m times the sum of these weights. The hessians of the
+    squared hinge contain each weight twice, once per document.
     """
 
     def __init__(self, objective: Pairwise | Preferences, data: RankingData) -> None:
@@ -77,16 +77,16 @@ class PairHinge(BoundHinge):
 @register
 @dataclass(frozen=True)
 class SVMMAP(Objective):
-    """The structured SVM's bound of average precision: SVM-MAP (Yue, Finley, Radlinski and Joachims 2007; [W] §2).
+    """The structured SVM's bound on average precision: SVM-MAP (Yue, Finley, Radlinski and Joachims 2007; [W] §2).
 
     C = max_π (1 − AP(π) + F(s, π)) − F(s, π*), π over all orders of the R relevant and N other documents, π* an ideal
     one. F(s, π) = Σ ± (s_i − s_j) / (R N) over pairs of a relevant document i and another one j, + if π ranks i first.
-    F is highest for the order by scores, so C ≥ 1 − AP there; and C is convex. λ = ∂F(s, π*) − ∂F(s, π̂): a relevant
-    document gains 2 / (R N) for each other one above it in π̂, the order that attains the maximum. π̂ is found exactly,
-    O(R N).
+    F is highest for the order by scores, so C ≥ 1 − AP there, and C is convex. λ = ∂F(s, π*) − ∂F(s, π̂): a relevant
+    document gains 2 / (R N) for each irrelevant one above it in π̂, the order with the maximum. The search for π̂ is
+    exact and takes O(R N).
 
-    `LinearRanker` trains it by cutting planes. The hessian is 0, so trees take the gradient step. A query counts u_q
-    times; weights of documents have no effect, as in measures.
+    `LinearRanker` trains it by cutting planes. The hessian is 0, so trees need the gradient step. A query counts u_q
+    times; document weights have no effect, as in measures.
 
     Args:
         threshold: a document is relevant if its label is at least this.
@@ -145,11 +145,11 @@ class _BoundSVMMAP(BoundHinge):
 def worst_for_ap(
     offsets: Ints, order: Ints, is_relevant: Bools, scores: Floats, gradients: Floats, losses: Floats
 ) -> None:
-    """Write λ and 1 − AP of the order π̂ that maximises 1 − AP(π) + F(s, π) (Yue et al. 2007, algorithm 1).
+    """Write λ and 1 − AP of the order π̂ that maximizes 1 − AP(π) + F(s, π) (Yue et al. 2007, algorithm 1).
 
-    `order` sorts the documents of each list by falling score. π̂ sorts relevant documents by score, and others, too.
+    `order` sorts the documents of each list by falling score. π̂ has both relevant and other documents sorted by score.
     Moving the j-th of the others from below the i-th relevant document to above it changes the value by
-    i / (R (i + j) (i + j − 1)) − 2 (s_i − s_j) / (R N). The best places of the others are in their order.
+    i / (R (i + j) (i + j − 1)) − 2 (s_i − s_j) / (R N). The best places of the others are in the same order as they.
     """
     longest = 0
     for q in range(len(offsets) - 1):

@@ -1,4 +1,4 @@
-"""Pair terms that weight RankNet's pairs by a measure: λ of LambdaRank and LambdaMART, the local λ, LambdaLoss."""
+"""Pair terms that weight pairs by a measure: λ of LambdaRank and LambdaMART, the local λ, LambdaLoss."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Lambda(MeasuredTerm):
 
     Args:
         measure: any measure with swap deltas, by value or name. With a cutoff, only swaps that change the measure at
-            that cutoff count; training on NDCG@3 leaves few pairs ([S] §3). Estimators therefore train on the whole
-            list and ignore the cutoff of their `measure`.
+            that cutoff count, and NDCG@3, for example, leaves few pairs ([S] §3). So estimators ignore the cutoff of
+            their `measure` and train on the whole list.
         truncation: another way to write the cutoff.
         sigma: σ, the steepness of the sigmoid.
         normalize: scale λ as LightGBM does, see `PairTerm`; False for the papers' λ.
-        pair_truncation: only pairs with a document above this rank count, each with |ΔZ| of the whole measure. This is
-            what LightGBM and XGBoost call truncation, but they also divide by the best DCG of so many ranks.
+        pair_truncation: count only pairs with a document above this rank, each with |ΔZ| of the whole measure.
+            LightGBM and XGBoost call this truncation, but they also divide by the best DCG up to this rank.
 
     Example:
         >>> import numpy as np, podium
@@ -62,7 +62,7 @@ class Lambda(MeasuredTerm):
     def trained_measure(self) -> Measure:
         cutoff = self._measure.cutoff
         if None not in (cutoff, self.truncation) and cutoff != self.truncation:
-            raise DataError(f"give one cutoff, not both {self._measure} and truncation={self.truncation}")
+            raise DataError(f"pass one cutoff, not both {self._measure} and truncation={self.truncation}")
         return measure_in_training(self._measure, cutoff if self.truncation is None else self.truncation)
 
 
@@ -71,11 +71,11 @@ class Lambda(MeasuredTerm):
 class Local(MeasuredTerm):
     """λ^(S) of [S] §5: |ΔZ| e^x / (1 + e^x)², x = s_i − s_j + τ.
 
-    Pairs far apart in score count little, be they right ("don't fix what isn't broken") or wrong ("give up on lost
-    causes"). The hessian changes its sign: use the gradient step.
+    Pairs with very different scores count little, whether they are right ("don't fix what isn't broken") or wrong
+    ("give up on lost causes"). The hessian changes its sign, so use the gradient step.
 
     Args:
-        measure: any measure with swap deltas; its cutoff counts, as in S@3 of [S].
+        measure: any measure with swap deltas; its cutoff applies, as in S@3 of [S].
         centre: τ.
         normalize: see `PairTerm`; False for the paper's λ.
 
@@ -105,13 +105,13 @@ class Local(MeasuredTerm):
 class LambdaLoss(MeasuredTerm):
     """NDCG-Loss2++ of the LambdaLoss framework (Wang, Li, Golbandi, Bendersky and Najork, CIKM 2018).
 
-    C = Σ_{i ▷ j} |G_i − G_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) log(1 + e^{−σ(s_i − s_j)}), G the gains
-    over the best DCG, d the discounts. The first part is LambdaRank's weight; the second makes C a bound of NDCG's
-    cost. (The paper's logarithm is to base 2: a constant factor.)
+    C = Σ_{i ▷ j} |G_i − G_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) log(1 + e^{−σ(s_i − s_j)}), where G are the
+    gains over the best DCG and d the discounts. The first part is LambdaRank's weight; the second makes C a bound on
+    NDCG's cost. (The paper's logarithm to base 2 differs by a constant factor.)
 
     Args:
-        measure: NDCG, with the gain and discount to use; the whole list counts.
-        mu: μ; the paper's 10.
+        measure: NDCG of the whole list, with the gain and discount to use.
+        mu: μ; 10 in the paper.
         sigma: σ.
         normalize: see `PairTerm`; False for the paper's cost.
 
@@ -132,9 +132,9 @@ class LambdaLoss(MeasuredTerm):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.measure, NDCG):
-            raise DataError(f"LambdaLoss is a bound of NDCG, not of {self.measure}")
+            raise DataError(f"LambdaLoss is a bound on NDCG, not on {self.measure}")
         if self.measure.cutoff is not None:
-            raise DataError(f"LambdaLoss is a bound of NDCG of the whole list: leave out the cutoff of {self.measure}")
+            raise DataError(f"LambdaLoss is a bound on NDCG of the whole list: omit the cutoff of {self.measure}")
         require_number("mu", self.mu, least=0)
 
     @property

@@ -1,8 +1,9 @@
-"""Links: what the lead o = s_i − s_j of a pair i ▷ j costs.
+"""Links: the cost of a pair i ▷ j as a function of the lead o = s_i − s_j.
 
 A link is a class with the cost, the gradient λ = −dC/do and the hessian w = d²C/do². The pair kernel calls the
-functions at the end of this file, which choose by the link's code: `link_number` computes one pair in double precision,
-`link_lanes` 16 pairs on SIMD lanes. Both take x = σo and leave out σ and σ², by which the kernel multiplies in the end.
+functions at the end of this file, which branch on the link's code: `link_number` computes one pair in double precision,
+`link_lanes` computes 16 pairs on SIMD lanes. Both take x = σo and omit the factors σ and σ², which the kernel applies
+at the end.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class Link(ABC):
     """The cost C(o) of a pair, its gradient λ = −dC/do and its hessian w = d²C/do².
 
     Attributes:
-        code: its number in the kernel.
-        sigma: the steepness of links that have one, else 1.
-        parameter: a centre or margin, where there is one.
+        code: the link's number in the kernel.
+        sigma: the steepness, 1 for links without one.
+        parameter: the centre or margin, if the link has one.
         has_hessian: whether w > 0 wherever λ ≠ 0, as Newton's step needs.
 
     Example:
@@ -54,26 +55,26 @@ class Link(ABC):
 
     @abstractmethod
     def cost(self, o: Floats) -> Floats:
-        """C(o)."""
+        """Return C(o)."""
 
     @abstractmethod
     def gradient(self, o: Floats) -> Floats:
-        """The gradient λ = −dC/do."""
+        """Return the gradient λ = −dC/do."""
 
     @abstractmethod
     def hessian(self, o: Floats) -> Floats:
-        """The hessian w = d²C/do²."""
+        """Return the hessian w = d²C/do²."""
 
 
 def _wrong(x: Floats) -> Floats:
-    """1 / (1 + e^x), the probability that a pair with the lead x is in the wrong order; without overflow."""
+    """Return 1 / (1 + e^x) without overflow, the probability that a pair with the lead x is in the wrong order."""
     small = np.exp(-np.abs(x))
     return np.where(x > 0, small / (1 + small), 1 / (1 + small))
 
 
 @helper
 def _wrong_and_right(x: Number) -> tuple[Any, Any]:
-    """1 / (1 + e^x) and 1 / (1 + e^{−x})."""
+    """Return 1 / (1 + e^x) and 1 / (1 + e^{−x})."""
     return 1.0 / (1.0 + math.exp(min(x, 700.0))), 1.0 / (1.0 + math.exp(min(-x, 700.0)))
 
 
@@ -131,14 +132,14 @@ class CrossEntropy(_Steep):
 
 @helper
 def cross_entropy_number(x: Number) -> tuple[Any, Any]:
-    """ρ = 1 / (1 + e^x), and ρ (1 − ρ)."""
+    """Return ρ = 1 / (1 + e^x), and ρ (1 − ρ)."""
     wrong, right = _wrong_and_right(x)
     return wrong, right * wrong
 
 
 @helper
 def cross_entropy_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) -> tuple[Any, Any]:
-    """ρ = behind / (ahead + behind); λ = weight ρ / gap and w = λ (1 − ρ), with one division."""
+    """Return λ = weight ρ / gap and w = λ (1 − ρ), where ρ = behind / (ahead + behind), with one division."""
     inverse = all_lanes(f32(1.0)) / ((ahead + behind) * gap)
     gradient = weight * inverse * behind
     return gradient, gradient * ahead * (inverse * gap)
@@ -150,7 +151,7 @@ def cross_entropy_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) 
 @register
 @dataclass(frozen=True)
 class LocalSigmoid(Link):
-    """C = 1 / (1 + e^{o + τ}): pairs far apart, right or wrong, hardly count ([S] §5, eq. 13–16).
+    """C = 1 / (1 + e^{o + τ}): pairs with very different scores, right or wrong, hardly count ([S] §5, eq. 13–16).
 
     Args:
         centre: τ.
@@ -180,14 +181,14 @@ class LocalSigmoid(Link):
         return _wrong(o + self.centre) * _wrong(-o - self.centre)
 
     def hessian(self, o: Floats) -> Floats:
-        """|ΔZ|⁻¹ of [S]'s: e^x (e^x − 1) / (1 + e^x)³, x = o + τ; it changes its sign at x = 0."""
+        """Return [S]'s hessian over |ΔZ|: e^x (e^x − 1) / (1 + e^x)³, x = o + τ; it changes its sign at x = 0."""
         x = o + self.centre
         return _wrong(x) * _wrong(-x) * (_wrong(-x) - _wrong(x))
 
 
 @helper
 def _right_and_wrong_lanes(ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
-    """1 / (1 + e^{−x−τ}) and 1 / (1 + e^{x+τ}); `shift` is e^τ."""
+    """Return 1 / (1 + e^{−x−τ}) and 1 / (1 + e^{x+τ}); `shift` is e^τ."""
     inlined()
     raised = shift * ahead
     inverse = all_lanes(f32(1.0)) / (raised + behind)
@@ -322,7 +323,7 @@ def _fidelity_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shif
 
 # --- the exponential of RankBoost
 
-LARGEST_EXPONENT = 30.0  # a pair that is further wrong counts as much as this: e^{−σo} would drown all others
+LARGEST_EXPONENT = 30.0  # the limit of −σo, because e^{−σo} of a very wrong pair would outweigh all others
 
 
 @register
@@ -330,8 +331,8 @@ LARGEST_EXPONENT = 30.0  # a pair that is further wrong counts as much as this: 
 class Exponential(_Steep):
     """C = e^{−σo}: RankBoost (Freund, Iyer, Schapire and Singer 2003).
 
-    Gradient and hessian stay at e^30 (times σ and σ²) for pairs with −σo > 30, and the cost goes on as a straight line:
-    one pair that is far wrong must not drown all others, nor leave single precision.
+    Gradient and hessian stay at e^30 (times σ and σ²) for pairs with −σo > 30, and the cost continues as a straight
+    line, so that one very wrong pair does not outweigh all others, or leave single precision.
 
     Args:
         sigma: σ, the steepness.
@@ -373,7 +374,7 @@ def _exponential_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) -
 
 @helper
 def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
-    """λ and w of one pair with the lead x = σo, without σ and σ²."""
+    """Return λ and w of one pair with the lead x = σo, without σ and σ²."""
     if link == HINGE:
         return np.float64(x < parameter), 0.0
     if link == SQUARED_HINGE:
@@ -392,7 +393,7 @@ def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
 
 @helper
 def link_cost(link: Int, parameter: Number, x: Number) -> Any:
-    """C of one pair with the lead x = σo."""
+    """Return C of one pair with the lead x = σo."""
     if link == HINGE:
         return max(parameter - x, 0.0)
     if link == SQUARED_HINGE:
@@ -408,7 +409,7 @@ def link_cost(link: Int, parameter: Number, x: Number) -> Any:
 
 @helper
 def link_constant(link: Int, parameter: Number) -> Any:
-    """What `link_lanes` needs of the parameter: computed once for all pairs of a row."""
+    """Return the argument `constant` of `link_lanes`, computed from the parameter once for all pairs of a row."""
     if link == HINGE or link == SQUARED_HINGE:
         return all_lanes(f32(parameter))
     return all_lanes(f32(math.exp(parameter)))
@@ -418,7 +419,7 @@ def link_constant(link: Int, parameter: Number) -> Any:
 def link_lanes(
     link: Int, constant: Lanes, weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, lead: Lanes
 ) -> tuple[Any, Any]:
-    """λ and w of 16 pairs, without σ and σ².
+    """Return λ and w of 16 pairs, without σ and σ².
 
     Args:
         link: the code.

@@ -1,4 +1,4 @@
-"""Listwise objectives: losses of whole lists. Documents without a label are left out of their list."""
+"""Listwise objectives: losses of whole lists, without the documents that have no label."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from podium.objectives.base import (
 
 
 class ListLoss(Objective):
-    """A loss of the scores of a query's documents; λ = −∂C/∂s and w, the diagonal of the hessian or a bound of it.
+    """A loss of the scores of a query's documents; λ = −∂C/∂s, and w is the diagonal of the hessian or a bound on it.
 
-    With weights a document's part counts d_i times and a query's u_q times.
+    A document's part counts d_i times, its weight, and a query's cost u_q times.
     """
 
     labels: str
@@ -41,15 +41,15 @@ class ListLoss(Objective):
         return _BoundLists(self, data)
 
     def prepare(self, lists: Lists) -> None:
-        """Refuse labels that make no sense."""
+        """Raise if the loss does not accept the labels."""
 
     def is_random(self, lists: Lists) -> bool:
-        """Whether random numbers are drawn anew in each round."""
+        """Return whether the loss draws new random numbers in each round."""
         return False
 
     @abstractmethod
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        """λ and w of the documents of all lists, without query weights."""
+        """Return λ and w of the documents of all lists, without query weights."""
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         """Return the cost of each list, without query weights."""
@@ -57,9 +57,9 @@ class ListLoss(Objective):
 
 
 class Lists:
-    """The labelled documents of all queries, one list after the other in the canonical order; no list is empty."""
+    """The labelled documents of all queries, list by list in the canonical order; no list is empty."""
 
-    team: Team | None = None  # the threads to use; None is for all cores
+    team: Team | None = None  # the threads to use; None means all cores
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
         labels = labels_of(data, source, who).astype(np.float64)
@@ -74,23 +74,23 @@ class Lists:
         self.random = ContentRandom(data)
 
     def sums(self, values: Floats) -> Floats:
-        """Σ over each list, for each of its documents."""
+        """Return the sum over the list of each document."""
         sums: Floats = np.add.reduceat(values, self.offsets)[self.list_of] if len(values) else values
         return sums
 
     def totals(self, values: Floats) -> Floats:
-        """Σ over each list."""
+        """Return the sum over each list."""
         return np.add.reduceat(values, self.offsets) if len(values) else values
 
     def softmax(self, values: Floats) -> Floats:
-        """e^v over its sum in the list."""
+        """Return e^v over its sum in the list."""
         if not len(values):
             return values
         powers = np.exp(self._below_highest(values))
         return powers / self.sums(powers)
 
     def log_softmax(self, values: Floats) -> Floats:
-        """The logarithm of `softmax`, also where that is too small for a number."""
+        """Return the logarithm of `softmax`, even if that underflows."""
         if not len(values):
             return values
         below = self._below_highest(values)
@@ -128,19 +128,19 @@ class _BoundLists(BoundObjective):
 
 
 def softmax_cross_entropy(lists: Lists, scores: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """λ and w of −Σ d_i t_i log softmax(s)_i."""
+    """Return λ and w of −Σ d_i t_i log softmax(s)_i."""
     shares, weighted = lists.softmax(scores), lists.weights * target
     total = lists.sums(weighted)
     return weighted - shares * total, shares * (1.0 - shares) * total
 
 
 def softmax_costs(lists: Lists, scores: Floats, target: Floats) -> Floats:
-    """−Σ d_i t_i log softmax(s)_i of each list."""
+    """Return −Σ d_i t_i log softmax(s)_i of each list."""
     return lists.totals(-lists.weights * target * lists.log_softmax(scores))
 
 
 def require_labels_up_to(loss: ListLoss, lists: Lists, highest: float) -> None:
-    """Refuse labels below 0 or above the highest that a loss can take."""
+    """Raise if a label is below 0 or above the highest that a loss accepts."""
     bad = np.flatnonzero((lists.labels < 0) | (lists.labels > highest))
     if len(bad):
         value, row = lists.labels[bad[0]], lists.rows[bad[0]]
@@ -175,11 +175,11 @@ class ListNet(ListLoss):
 class ListMLE(ListLoss):
     """C = Σ_i log Σ_{l_j ≤ l_i} e^{s_j} − s_i: Plackett–Luce likelihood of the label order (Xia et al., ICML 2008).
 
-    Labels do not order equal documents, so each competes with its equals and with all below, as
-    Breslow (1974) does for tied events in Cox's model. Documents of the lowest label beat no other and add no
-    term: whatever is left comes last with probability 1. Without ties this is ListMLE as published. With ties it is,
-    but for a constant, a bound of −log of the likelihood summed over all orders of equal labels, since every term's sum
-    grows by documents that are already placed; and it is convex.
+    Labels do not order documents with equal labels, so each competes with its equals and with all below, like tied
+    events in Cox's model (Breslow 1974). Documents of the lowest label beat no other and add no term, because the rest
+    comes last with probability 1. Without ties this is ListMLE as published. With ties it is convex and, up to a
+    constant, a bound on −log of the likelihood summed over all orders of equal labels, because the sum in each term
+    also contains documents that are already placed.
 
     Example:
         >>> import numpy as np, podium
@@ -211,7 +211,7 @@ class ListMLE(ListLoss):
 
 @helper
 def _log_sum(a: float, b: float) -> Any:
-    """log(e^a + e^b)."""
+    """Return log(e^a + e^b)."""
     high, low = max(a, b), min(a, b)
     return high if low == -np.inf else high + math.log1p(math.exp(low - high))
 
@@ -221,14 +221,14 @@ def plackett_luce(
     offsets: Ints, order: Ints, labels: Floats, scores: Floats, weights: Floats, gradients: Floats, hessians: Floats,
     tails: Floats,
 ) -> None:  # fmt: skip
-    """λ, w and T of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above the lowest label.
+    """Write λ, w and T of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above the lowest label.
 
     `order` sorts the documents of a list by descending label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d
-    is 0 for the lowest label; the hessian likewise. Both sums over k are kept as logarithms: no score is too large.
+    is 0 for the lowest label; the hessian likewise. Both sums over k are kept as logarithms, so no score is too large.
     """
     for q in range(len(offsets) - 1):
         tail, end = -np.inf, offsets[q + 1]
-        while end > offsets[q]:  # one label after the other, the lowest first
+        while end > offsets[q]:  # label by label, the lowest first
             start = end
             while start > offsets[q] and labels[order[start - 1]] == labels[order[end - 1]]:
                 start -= 1
@@ -259,14 +259,14 @@ def plackett_luce(
 @register
 @dataclass(frozen=True)
 class XENDCG(ListLoss):
-    """C = −Σ_i t_i log softmax(s)_i, t_i ∝ 2^{l_i} − γ_i: a bound of NDCG (Bruch, WWW 2021).
+    """C = −Σ_i t_i log softmax(s)_i, t_i ∝ 2^{l_i} − γ_i: a bound on NDCG (Bruch, WWW 2021).
 
-    γ is drawn from [0, 1) anew for each document and round, by content and seed. (LightGBM's `rank_xendcg` adds terms
-    for the rest of the Hessian; this is the gradient itself.)
+    γ is drawn from [0, 1) for each document and round, by content and seed. (LightGBM's `rank_xendcg` adds terms for
+    the rest of the hessian; this is the exact gradient.)
 
     Args:
-        labels: the label source, from 0 to 30.
-        seed: decides γ.
+        labels: the label source; labels must be from 0 to 30.
+        seed: the seed of γ.
 
     Example:
         >>> import podium
@@ -305,10 +305,10 @@ class XENDCG(ListLoss):
 @register
 @dataclass(frozen=True)
 class RankCosine(ListLoss):
-    """C = ½ (1 − cos(g, s)), g the gains 2^l − 1 less their mean in the list (Qin et al., IP&M 2008).
+    """C = ½ (1 − cos(g, s)), where g are the gains 2^l − 1 minus their mean in the list (Qin et al., IP&M 2008).
 
-    Where all scores are 0 the angle is not defined; there λ points along the gains. The hessian changes its sign: use
-    the gradient step.
+    If all scores are 0, the angle is not defined and λ points along the gains. The hessian changes its sign, so use the
+    gradient step.
 
     Example:
         >>> import numpy as np, podium
@@ -343,14 +343,14 @@ class RankCosine(ListLoss):
         return np.where(self._differ(lists), 0.5 * (1.0 - cosines), 0.0)
 
     def _gains(self, lists: Lists) -> Floats:
-        """Gains less their mean in the list."""
+        """Return the gains minus their mean in the list."""
         d, gains = lists.weights, np.exp2(lists.labels) - 1.0
         total = lists.sums(d)
         gains -= lists.sums(d * gains) / np.where(total > 0, total, 1.0)
         return gains
 
     def _differ(self, lists: Lists) -> Bools:
-        """Whether the labels of each list differ."""
+        """Return for each list whether its labels differ."""
         lowest, highest = (f.reduceat(lists.labels, lists.offsets) for f in (np.minimum, np.maximum))
         return np.asarray(lowest < highest)
 
@@ -358,9 +358,9 @@ class RankCosine(ListLoss):
 @register
 @dataclass(frozen=True)
 class QueryRegression(ListLoss):
-    """C = ½ Σ_i d_i (r_i − r̄)², r = l − s the residuals, r̄ their mean in the query: CatBoost's QueryRMSE.
+    """C = ½ Σ_i d_i (r_i − r̄)² with the residuals r = l − s and their mean r̄ in the query: CatBoost's QueryRMSE.
 
-    Only differences within a query count: what is learnt is how documents of a query differ, not how queries do.
+    Only differences within a query count, so the model learns how the documents of a query differ, not how queries do.
 
     Example:
         >>> import numpy as np, podium
@@ -381,7 +381,7 @@ class QueryRegression(ListLoss):
         return lists.totals(0.5 * lists.weights * self._residuals(lists, scores) ** 2)
 
     def _residuals(self, lists: Lists, scores: Floats) -> Floats:
-        """Residuals less their mean in the list."""
+        """Return the residuals minus their mean in the list."""
         residuals, d = lists.labels - scores, lists.weights
         total = lists.sums(d)
         return residuals - lists.sums(d * residuals) / np.where(total > 0, total, 1.0)

@@ -21,10 +21,10 @@ from podium.errors import DataError
 from podium.objectives.base import BoundInParts, Objective, register, require_source
 from podium.objectives.pointwise import BoundPoints, Points
 
-MOST_STEPS = 50  # of Newton for the thresholds; from those of the round before, two or three are enough
+MOST_STEPS = 50  # Newton steps for the thresholds; two or three are enough from those of the previous round
 MOST_HALVINGS = 60
-FAR = 50.0  # e^−50 is negligible next to 1: thresholds this far outside the range of the scores have no gradient
-PRECISE = 1e-10  # a step that raises the mean log-likelihood by less is the last one
+FAR = 50.0  # e^−50 is negligible: thresholds this far outside the range of the scores have no gradient
+PRECISE = 1e-10  # stop after a step that raises the mean log-likelihood by less
 
 
 @register
@@ -32,17 +32,17 @@ PRECISE = 1e-10  # a step that raises the mean log-likelihood by less is the las
 class Ordinal(Objective):
     """Ordinal regression by proportional odds (McCullagh 1980): P(l ≤ k) = 1 / (1 + e^{s − θ_k}), θ_1 < θ_2 < ….
 
-    C = −Σ d_i log P(l_i) with one score for each document, and one threshold between each two labels that occur and are
-    neighbours. λ = P(l < k) − P(l > k) for a document of label k, w = Σ L(1 − L) over the thresholds at both ends of
-    its label, L = P(l ≤ ·): w > 0. Only the order of the labels counts, not their distances. −log P(l) is the
-    immediate-threshold logistic loss of Rennie and Srebro (2005), and a term −log(1 − e^{−δ}) for the distance δ of two
+    C = −Σ d_i log P(l_i), with one score for each document and one threshold between any two adjacent labels that
+    occur. For a document of label k, λ = P(l < k) − P(l > k) and w = Σ L(1 − L) > 0 over the thresholds at both ends of
+    its label, with L = P(l ≤ ·). Only the order of the labels counts, not their distances. −log P(l) is the
+    immediate-threshold logistic loss of Rennie and Srebro (2005) plus a term −log(1 − e^{−δ}) for the distance δ of two
     thresholds.
 
-    Before each round the thresholds are set to those of maximum likelihood for the scores so far (Newton's method; the
+    Each round first sets the thresholds to those of maximum likelihood for the current scores, by Newton's method (the
     likelihood is concave). Then Σλ = 0.
 
     Args:
-        labels: the label source; 2 to 256 different values.
+        labels: the label source, with 2 to 256 different values.
 
     Example:
         >>> import numpy as np, podium
@@ -93,8 +93,8 @@ class BoundOrdinal(BoundInParts, BoundPoints):
     def _set_classes(self) -> None:
         n_classes = len(self.classes)
         if not 2 <= n_classes <= 256:
-            raise DataError(f"Ordinal needs between 2 and 256 different labels; there are {n_classes}")
-        # A label that occurs with weight 0 alone counts nowhere: any class will do.
+            raise DataError(f"Ordinal needs between 2 and 256 different labels, but got {n_classes}")
+        # A label that only occurs with weight 0 counts nowhere: any class will do.
         self.class_of = np.minimum(np.searchsorted(self.classes, self.points.labels), n_classes - 1)
         below = np.cumsum(self.class_weights)[:-1]
         self.for_equal_scores: Floats = np.log(below / np.cumsum(self.class_weights[::-1])[-2::-1])
@@ -103,7 +103,7 @@ class BoundOrdinal(BoundInParts, BoundPoints):
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
-        """Set the thresholds for these scores, and write λ and w."""
+        """Set the thresholds for these scores, then write λ and w."""
         p = self.points
         yield from self.find_thresholds(scores)
         scores, ends = scores[p.rows], _with_ends(self.thresholds)
@@ -116,7 +116,7 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         return np.where(known, self.points.weights, 0.0)
 
     def costs(self, scores: Floats) -> Floats:
-        """−log P(l) = log(1 + e^{s − θ above}) + log(1 + e^{θ below − s}) − log(1 − e^{−δ})."""
+        """Return −log P(l) = log(1 + e^{s − θ above}) + log(1 + e^{θ below − s}) − log(1 − e^{−δ})."""
         ends = _with_ends(self.thresholds)
         below, above = ends[self.class_of], ends[self.class_of + 1]
         return np.asarray(
@@ -128,22 +128,22 @@ class BoundOrdinal(BoundInParts, BoundPoints):
 
     def restore(self, state: dict[str, list[float]]) -> None:
         if len(state["thresholds"]) != len(self.thresholds):
-            raise DataError(f"there are {len(state['thresholds'])} thresholds, not {len(self.thresholds)}")
+            raise DataError(f"expected {len(self.thresholds)} thresholds, but got {len(state['thresholds'])}")
         self.thresholds = np.array(state["thresholds"])
 
     def set_thresholds(self, scores: Floats) -> None:
-        """Set the thresholds of maximum likelihood for the scores of all rows: Newton's method from the present ones.
+        """Set the thresholds of maximum likelihood for the scores of all rows, by Newton's method.
 
-        Steps are halved until the likelihood does not fall.
+        Steps are halved until the likelihood no longer falls.
         """
         alone(self.find_thresholds(scores))
 
     def find_thresholds(self, scores: Floats) -> Generator[Any, Any, None]:
-        """The same on a part of the data."""
+        """Do the work of `set_thresholds` on a part of the data."""
         scores = scores[self.points.rows]
         low, high = yield Max((-float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))))
         low, largest = -low, max(abs(low), abs(high))
-        if self.thresholds[0] < low - FAR or self.thresholds[-1] > high + FAR:  # of quite other scores
+        if self.thresholds[0] < low - FAR or self.thresholds[-1] > high + FAR:  # fitted to very different scores
             around = self.for_equal_scores + (0.5 * low + 0.5 * high)
             self.thresholds = around if (np.diff(around) > 0).all() else self.thresholds
         farthest = high - low + 1.0
@@ -151,7 +151,7 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         sums = yield from self._sums(scores, self.thresholds, largest)
         for _ in range(MOST_STEPS):
             step = _newton_step(sums, farthest)
-            rise = 0.5 * float(sums.gradient @ step)  # of the likelihood, were it a parabola
+            rise = 0.5 * float(sums.gradient @ step)  # of the likelihood if it were a parabola
             if not rise > 0.0:
                 return
             for _ in range(MOST_HALVINGS):
@@ -162,13 +162,13 @@ class BoundOrdinal(BoundInParts, BoundPoints):
                         break
                 step = 0.5 * step
             else:
-                return  # no step that can be told from none makes it better
+                return  # the only steps that improve it are below rounding
             self.thresholds, sums = moved, after
             if rise <= precise:
                 return
 
     def _sums(self, scores: Floats, thresholds: Floats, largest_score: float) -> Generator[Any, Any, _Sums]:
-        """Sums over all documents, in fixed point: they depend neither on the order of rows nor on threads."""
+        """Return sums over all documents in fixed point, which depend neither on the order of rows nor on threads."""
         weights, n = self.points.weights, len(scores)
         largest = self.largest_weight * self.n
         size = 2.0 * float(max(largest_score, np.abs(thresholds).max())) + 1.0
@@ -198,20 +198,20 @@ class BoundOrdinal(BoundInParts, BoundPoints):
 class _Sums(NamedTuple):
     """The log-likelihood as a function of the thresholds.
 
-    P(l = k) = P(l ≤ k) P(l ≥ k) (1 − e^{−δ}), δ the distance of the two thresholds at its ends: a term for each end,
-    and one for both together.
+    P(l = k) = P(l ≤ k) P(l ≥ k) (1 − e^{−δ}), where δ is the distance of the two thresholds at its ends. So its
+    logarithm has a term for each end, and one for both together.
     """
 
     likelihood: float  # Σ d log P(l)
-    gradient: Floats  # by each threshold
+    gradient: Floats  # derivatives by each threshold
     curves: Floats  # minus the second derivatives of the terms with one threshold
-    links: Floats  # minus those of the terms with two neighbours, by their distance
+    links: Floats  # minus the second derivatives of the terms with two thresholds, by their distance
 
 
 def _newton_step(sums: _Sums, farthest: float) -> Floats:
-    """H⁻¹ g for H = minus the second derivatives, |g| / farthest added to the diagonal: no step is longer than that.
+    """Return H⁻¹ g, H being minus the second derivatives plus |g| / farthest on the diagonal, which bounds the step.
 
-    H is tridiagonal: links between neighbours, and what is left on the diagonal is positive. So elimination needs no
+    H is tridiagonal with links between neighbours, and the rest of the diagonal is positive. So elimination needs no
     subtraction, and cannot fail.
     """
     n, links = len(sums.gradient), [*sums.links.tolist(), 0.0]
@@ -232,9 +232,9 @@ def _newton_step(sums: _Sums, farthest: float) -> Floats:
 def threshold_sums(
     scores: Floats, class_of: Ints, weights: Floats, ends: Floats, scale: float, log_scale: float
 ) -> Any:
-    """For each label k: Σ d P(l > k), Σ d P(l < k), the same of P (1 − P), and Σ −d log P(l ≤ k) P(l ≥ k), as integers.
+    """Return Σ d P and Σ d P (1 − P) of P(l > k) and P(l < k), and Σ −d log P(l ≤ k) P(l ≥ k) as integers, by label k.
 
-    `ends` are the thresholds with an infinite one before and behind.
+    `ends` are the thresholds, with infinite ones added at both ends.
     """
     sums = np.zeros((5, len(ends) - 1), np.int64)
     for row in range(len(scores)):
@@ -255,13 +255,13 @@ def _with_ends(thresholds: Floats) -> Floats:
 
 
 def logistic(x: Floats) -> Floats:
-    """1 / (1 + e^{−x}), without overflow."""
+    """Return 1 / (1 + e^{−x}), without overflow."""
     result: Floats = np.exp(-np.logaddexp(0.0, -x))
     return result
 
 
 def class_probabilities(scores: Floats, thresholds: Any) -> Floats:
-    """P of each label (column) for each score (row).
+    """Return P of each label (column) for each score (row).
 
     >>> class_probabilities(np.array([0.0]), [-1.0986122886681098, 1.0986122886681098]).round(4).tolist()
     [[0.25, 0.5, 0.25]]

@@ -1,6 +1,6 @@
-"""Pairs of documents in double precision, one after the other, and what they cost.
+"""Pairs of documents one by one, in double precision, and their costs.
 
-The same formulas as in `pair_rows`, for those who ask for more than the sums λ and w: the loss of a pair term, and
+The formulas are those of `pair_rows`, for callers that need more than the sums λ and w: the loss of a pair term, and
 `single_pairs`.
 """
 
@@ -25,11 +25,11 @@ SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)  # number
 
 
 class RankScratch(NamedTuple):
-    """What the kernels write into, for the largest query."""
+    """Memory for the kernels, large enough for the largest query."""
 
     ranks: Floats  # the numbers of each rank
     row: Floats  # |ΔZ| of one rank with those below it
-    columns: Floats  # what swap deltas need of each rank (`podium.measures.family_kernels`)
+    columns: Floats  # the inputs of swap deltas by rank (`podium.measures.family_kernels`)
     singles: Float32s  # swap deltas as the families write them
     # spare_scores, spare_places: for sorting
     spare_scores: Floats
@@ -37,7 +37,7 @@ class RankScratch(NamedTuple):
 
 
 class PairDocument(NamedTuple):
-    """What a pair needs of one of its documents, in addition to |ΔZ|."""
+    """The numbers of a document of a pair, in addition to |ΔZ|."""
 
     score: Any
     label: Any
@@ -62,7 +62,7 @@ def rank_scratch(documents: PairDocuments, first: Int, last: Int) -> Any:
 def sort_query(
     start: Int, n: Int, ranked: Int32s, documents: PairDocuments, scores: Floats, scratch: RankScratch
 ) -> None:
-    """Bring the places of a query's documents by rank up to date, and note their scores."""
+    """Update the places of a query's documents by rank, and store their scores."""
     ranks = scratch.ranks
     for r in range(n):
         ranks[SCORE, r] = scores[documents.order[start + ranked[r]]]
@@ -73,7 +73,7 @@ def sort_query(
 def fill_ranks(
     start: Int, ranked: Int32s, documents: PairDocuments, tables: LookupTables, extras: Float32s, scratch: RankScratch
 ) -> None:
-    """Note the other numbers of each rank; `DISTANCE` has what LambdaLoss adds to |ΔZ| of two ranks so far apart."""
+    """Store the other numbers of each rank; `DISTANCE` is what LambdaLoss adds to |ΔZ| of ranks at this distance."""
     has_extras, n_discounts, n, ranks = extras.shape[1] > 0, len(tables.discounts), len(ranked), scratch.ranks
     for r in range(n):
         document = start + ranked[r]
@@ -95,7 +95,7 @@ def fill_ranks(
 def fill_deltas(
     i: Int, n: Int, first_row: Int, norm: float, tables: LookupTables, deltas: Floats, scratch: RankScratch
 ) -> None:
-    """Write |ΔZ| of rank i with all below it into the row; `deltas` has them from `first_row` on with `BY_SWAPS`."""
+    """Write |ΔZ| of rank i with all below it into the row; `BY_SWAPS` takes it from `deltas`, from `first_row` on."""
     family, ranks, row = tables.family, scratch.ranks, scratch.row
     if family == ONES or family == DISCOUNTED or family == LAMBDALOSS:
         for j in range(i + 1, n):
@@ -117,7 +117,7 @@ def document_at(ranks: Floats, r: Int) -> Any:
 
 @helper
 def pair_weight(upper: PairDocument, lower: PairDocument, delta: float, settings: PairSettings) -> Any:
-    """Return |ΔZ| times the weights of a pair, without that of its query; 0 if the two are not a pair."""
+    """Return |ΔZ| times the weights of a pair except its query's; 0 if the two documents are not a pair."""
     if not (upper.label > lower.label or upper.label < lower.label):
         return 0.0
     if settings.has_groups and not upper.group == lower.group:
@@ -133,16 +133,16 @@ def pair_costs(
     documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s, first: Int, last: Int,
     first_row: Int, last_row: Int, scores: Floats, deltas: Floats, costs: Floats,
 ) -> None:  # fmt: skip
-    """Add u_q Σ |ΔZ_ij| C(s_i − s_j) at the present ranks to the cost of each query; `normalize` plays no part.
+    """Add u_q Σ |ΔZ_ij| C(s_i − s_j) at the current ranks to the cost of each query; `normalize` has no effect.
 
     Args:
-        documents, tables, settings: as the pair kernel takes them; `documents.ranked` is brought up to date.
-        extras: groups and trusts; of no documents where there are none.
-        first, last: the queries.
-        first_row, last_row: the ranks of the upper documents of pairs.
+        documents, tables, settings: as in the pair kernel; `documents.ranked` is updated.
+        extras: groups and trusts; without documents if there are none.
+        first, last: the range of queries.
+        first_row, last_row: the range of ranks of the upper documents of pairs.
         scores: by row.
-        deltas: |ΔZ| of these ranks with all others, of the one query, for measures without a family.
-        costs: of each query, which are added to.
+        deltas: for measures without a family, |ΔZ| of these ranks with all others, of the one query.
+        costs: by query; the kernel adds to them.
 
     """
     scratch = rank_scratch(documents, first, last)

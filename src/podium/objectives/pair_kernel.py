@@ -2,14 +2,14 @@
 
     λ_ij = −|ΔZ_ij| · C′(s_i − s_j)       delta × loss, then accumulation: λ_i += λ_ij, λ_j −= λ_ij
 
-A query's documents are laid out by rank in tiles of `TILE`, each tile some rows ("fields") of float32 in one buffer.
-`pair_rows` takes documents one by one, and each goes over those below it, `LANES` at a time: all that a pair needs is
-read once, and the sums of the row stay in registers. A few pairs too many are looked at: with documents at or above
-the row's rank, and with the padding behind the last document, whose label, NaN, compares with none. Their weight is 0.
-The lanes are added up in one order on every machine. bench/PERFORMANCE.md says what each technique gave.
+A query's documents are laid out by rank in tiles of `TILE` documents. Each tile is several rows ("fields") of float32
+in one buffer. `pair_rows` pairs each document with those below it, `LANES` at a time, so that the data of a pair is
+read once and the sums of the row stay in registers. It also visits a few pairs that do not count: with documents at or
+above the row's rank, and with the padding after the last document, whose label is NaN. Their weight is 0. The lanes are
+added up in the same order on every machine. bench/PERFORMANCE.md has the gain of each technique.
 
-An objective of NDCG or of plain pairs, with RankNet's link, is compiled without the code for all others: `extras` is
-None then, and code guarded by `extras is not None` is not compiled.
+For NDCG or plain pairs with RankNet's link, the kernel is compiled without the code for all other objectives: `extras`
+is None then, and code guarded by `extras is not None` is not compiled.
 """
 
 from __future__ import annotations
@@ -58,42 +58,42 @@ from podium.objectives.pair_layout import (
 )  # fmt: skip
 from podium.objectives.pair_rows import PairSettings, RowBlock, Swaps, far_rows, lambdaloss_columns, pair_rows
 
-U: Any = np.uintp  # an index that cannot be negative needs no check for it
+U: Any = np.uintp  # an unsigned index needs no check for negative numbers
 
-MAX_EXPONENT = 150.0  # scores further apart than this (times σ) are compared by an exponential for each pair
+MAX_EXPONENT = 150.0  # beyond this range of scores (times σ), the kernel computes an exponential for each pair
 
 
 class PairTask(NamedTuple):
-    """The queries first … last − 1, and of each the ranks first_row … last_row − 1."""
+    """The queries first … last − 1, and the ranks first_row … last_row − 1 of each."""
 
     first: int
     last: int
-    longest: int  # queries of more documents are left out
+    longest: int  # queries with more documents are skipped
     first_row: int
     last_row: int
-    deltas: Floats  # |ΔZ| of these ranks with all others, of the one query, for measures without a family
-    # thread, n_threads: the number of this thread among those that share each query's rows, and theirs
+    deltas: Floats  # for measures without a family, |ΔZ| of these ranks with all others, of the one query
+    # thread, n_threads: the index of this thread among those that share each query's rows, and their number
     thread: int
     n_threads: int
-    barrier: Ints  # where those wait for each other (`podium.core.intrinsics.wait_at_barrier`)
-    turns: Ints  # how many blocks of rows have been added up
+    barrier: Ints  # where these threads wait for each other (`podium.core.intrinsics.wait_at_barrier`)
+    turns: Ints  # the number of blocks of rows that have been added up
 
 
 class Meeting(NamedTuple):
-    """Which thread of a team calls, with what it shares with the others; and whether it is its first or last call."""
+    """The calling thread of a team, what it shares with the others, and whether this is its first or last call."""
 
-    # thread, n_threads: its number, and how many there are
+    # thread, n_threads: the index of the thread, and the number of threads
     thread: int
     n_threads: int
-    event: Ints  # of the team; not used by one thread
-    barrier: Ints  # where they meet when all is done
-    # is_first, is_last: of the tasks of the thread
+    event: Ints  # of the team; not used by a single thread
+    barrier: Ints  # where the threads meet at the end
+    # is_first, is_last: whether this is the thread's first or last task
     is_first: bool
     is_last: bool
 
 
 class Gradients(NamedTuple):
-    """Results: λ and w by row; with BY_SWAPS also Λ of each query, the sum of |λ_ij| over both documents of pairs."""
+    """λ and w by row; with BY_SWAPS also Λ of each query, the sum of |λ_ij| over both documents of pairs."""
 
     gradients: Floats
     hessians: Floats
@@ -111,7 +111,7 @@ def _by_rank(n: Int, start: Int, order: Ints, places: Int32s, scores: Floats, by
 
 @helper
 def _fill_columns(query: RankedQuery, tables: LookupTables, columns: Floats) -> None:
-    """What swap deltas need of each rank, for the families that `pair_rows` does not compute itself."""
+    """Fill in the inputs of swap deltas by rank, for the families that `pair_rows` does not compute itself."""
     not_inlined()
     n, start, family = query.n, query.start, tables.family
     if family != LAMBDALOSS and family != BY_SWAPS:
@@ -127,7 +127,7 @@ def _fill_tiles(
     query: RankedQuery, documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
     near: bool, scratch: PairScratch,
 ) -> None:  # fmt: skip
-    """What the pairs need of each document, but for its label. Scores far apart are not laid out."""
+    """Fill in the fields of each document except its label; without scores if they are too far apart (not `near`)."""
     inlined()
     buffer = scratch.buffer
     if near:
@@ -159,7 +159,7 @@ def _take_turn(task: PairTask, block: Int) -> None:
 
 @helper
 def _add_up(query: RankedQuery, task: PairTask, rows: RowBlock, settings: PairSettings, scratch: PairScratch) -> None:
-    """Add the sums of a block of rows to those in double precision: block after block, whichever thread's they are."""
+    """Add the sums of a block of rows to those in double precision, in the order of blocks, from any thread."""
     inlined()
     n, gradients, hessians = query.n, scratch.gradients, scratch.hessians
     totals, total, buffer = scratch.row_totals, scratch.total, scratch.buffer
@@ -183,7 +183,7 @@ def _query_gradients(
     query: RankedQuery, documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
     task: PairTask, scratch: PairScratch,
 ) -> Any:  # fmt: skip
-    """λ and w of the ranks of one query into the scratch, without σ and σ²; whether there are pairs at all."""
+    """Write λ and w of the ranks of one query into the scratch, without σ and σ²; return whether there are pairs."""
     inlined()
     n, scores, buffer = query.n, query.scores, scratch.buffer
     last_row = min(fill_labels(query, documents.labels, scratch), tables.depth, task.last_row)
@@ -202,7 +202,7 @@ def _query_gradients(
     n_tiles, common = (n + TILE - 1) // TILE, scratch.common[U(0)]
     for first in range(task.first_row + task.thread * FLUSH, last_row, task.n_threads * FLUSH):
         last = min(first + FLUSH, last_row)
-        for number in range((first + 1) // TILE, n_tiles):  # a tile stays in the cache for all rows of a block
+        for number in range((first + 1) // TILE, n_tiles):  # all rows visit a tile while it is in the cache
             rows = RowBlock(first, last, number, n_tiles, common)
             if near:
                 pair_rows(rows, buffer, vectors, n_vectors, settings, extras, swaps, columns, deltas, sums, totals)
@@ -250,20 +250,21 @@ def lambda_gradients(
     documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None, task: PairTask,
     scores: Floats, result: Gradients, scratch: PairScratch, meeting: Meeting,
 ) -> None:  # fmt: skip
-    """λ and w of the documents of some queries.
+    """Compute λ and w of the documents of some queries.
 
     Args:
-        documents: the documents of all queries; `documents.ranked` is brought up to date.
-        tables: of the measure. A query whose norm is 0 has no pairs. With BY_SWAPS, |ΔZ| comes from the task, results
-            are added to what is there, and the caller normalizes.
-        settings: which pairs and which link. With `normalize`, λ and w of a query are multiplied by log2(1 + Λ)/Λ, as
-            LightGBM does: queries with many pairs do not outweigh the others.
-        extras: for each document in the canonical order its group and its trust, see `PairFilter`; None for NDCG and
-            plain pairs with RankNet's link and neither of these.
-        task: which queries and rows.
+        documents: the documents of all queries; `documents.ranked` is updated.
+        tables: the tables of the measure. A query whose norm is 0 has no pairs. With BY_SWAPS, |ΔZ| comes from the
+            task, results are added to `result`, and the caller normalizes.
+        settings: the kind of pairs, and the link. With `normalize`, λ and w of a query are multiplied by
+            log2(1 + Λ)/Λ, as in LightGBM, so that queries with many pairs do not outweigh the others.
+        extras: the group and trust of each document in the canonical order, see `PairFilter`; None for NDCG and plain
+            pairs with RankNet's link and neither of these.
+        task: the queries and rows.
         scores: by row.
-        result: where λ, w and Λ go; Λ is added.
-        scratch: for the largest query. Threads that share queries have one each, but for the sums in double precision.
+        result: the output arrays; Λ is added to.
+        scratch: memory for the largest query. Threads that share queries have one each, but share the sums in double
+            precision.
         meeting: where threads begin and end together.
 
     """
@@ -305,13 +306,13 @@ def lambda_gradients(
         leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.event)
 
 
-MIN_WORK = 4 * WORTH_SHARING  # pairs, and some more for each document; with less, one thread is faster
+MIN_WORK = 4 * WORTH_SHARING  # pairs plus an amount per document; with less, one thread is faster
 NO_DELTAS: Floats = np.empty((0, 0))
 Work = list[tuple[PairTask, PairScratch]]
 
 
 class ThreadShares:
-    """The tasks of each thread, and the memory it works in; kept from round to round.
+    """The tasks of each thread and its memory, kept between rounds.
 
     Rows are the first `depth` ranks of each query.
     """
@@ -319,7 +320,7 @@ class ThreadShares:
     def __init__(self, sizes: Ints, depth: int, discounts: Floats) -> None:
         self.sizes, self.depth, self.discounts = sizes, depth, discounts
         self.rows = np.minimum(sizes, depth)
-        self.work = (self.rows + 20) * sizes  # pairs, and what each document costs besides
+        self.work = (self.rows + 20) * sizes  # pairs, plus a constant amount per document
         self.is_worth_it = bool(self.work.sum() >= MIN_WORK)
         self._scratches: list[PairScratch] = []
         self._shares: list[Work] = []
@@ -327,13 +328,13 @@ class ThreadShares:
         self._no_event = np.zeros(1, np.int64)
 
     def scratch(self, thread: int) -> PairScratch:
-        """What a thread works in."""
+        """Return the memory of a thread."""
         while len(self._scratches) <= thread:
             self._scratches.append(scratch_for(int(self.sizes.max(initial=0)), self.discounts))
         return self._scratches[thread]
 
     def of(self, n_threads: int) -> list[Work]:
-        """For each of `n_threads` threads its tasks, each with its scratch. All threads must run at the same time."""
+        """Return the tasks of each of `n_threads` threads, with scratch. All threads must run at the same time."""
         if len(self._shares) != n_threads:
             longest = self._longest_alone(n_threads)
             together = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}
@@ -347,7 +348,7 @@ class ThreadShares:
         return self._shares
 
     def meetings(self, n_threads: int = 1, event: Ints | None = None) -> list[list[Meeting]]:
-        """For each task of each thread how it meets the others; one thread alone needs no event of a team."""
+        """Return a `Meeting` for each task of each thread; a single thread needs no event of a team."""
         event = self._no_event if event is None else event
         if len(self._meetings) != n_threads or self._meetings[0][0].event is not event:
             barrier = np.zeros(16, np.int64)
@@ -358,15 +359,15 @@ class ThreadShares:
         return self._meetings
 
     def _longest_alone(self, n_threads: int) -> int:
-        """The documents of the longest query that one thread does alone.
+        """Return the number of documents of the longest query that a single thread computes.
 
-        Others are more than a quarter of a thread's work, and can be shared: all rows of a block are one thread's.
+        A longer query is more than a quarter of a thread's work, so threads share it, each taking whole blocks of rows.
         """
         shared = (self.rows > FLUSH) & (4 * n_threads * self.work > self.work.sum()) & (n_threads > 1)
         return int(self.sizes[~shared].max(initial=0))
 
     def _rows(self, longest: int, thread: int, **together: Any) -> Work:
-        """One thread's part of the queries that are shared; sums in double precision are those of the first thread."""
+        """Return a thread's part of the shared queries; the sums in double precision are the first thread's."""
         sums = self.scratch(0)
         scratch = self.scratch(thread)._replace(gradients=sums.gradients, hessians=sums.hessians, total=sums.total)
         shared = np.flatnonzero(self.sizes > longest).tolist()
@@ -374,7 +375,7 @@ class ThreadShares:
 
 
 def pair_task(first: int, last: int, **others: Any) -> PairTask:
-    """A task of all rows of some queries for one thread, but for what is said otherwise."""
+    """Return a task of all rows of some queries for a single thread, with other fields by keyword."""
     no_limit = 1 << 62
     alone = PairTask(first, last, no_limit, 0, no_limit, NO_DELTAS, 0, 1, np.zeros(16, np.int64), np.zeros(1, np.int64))
     return alone._replace(**others)

@@ -1,7 +1,7 @@
-"""How the pair kernel sees the documents of a query: by rank, in tiles of float32 fields.
+"""The memory layout of a query's documents in the pair kernel: by rank, in tiles of float32 fields.
 
-A *vector* is `LANES` neighbouring ranks of a tile, what one instruction works on. What is filled in for each query is
-filled vector by vector, in loops of a fixed length: a loop of any length costs more to begin than a short query does.
+A *vector* is `LANES` neighbouring ranks of a tile, the operand of one instruction. Queries are filled in vector by
+vector, in loops of a fixed length, because starting a loop of variable length costs more than a short query.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from podium.core.simd import LANES, aligned_zeros, all_lanes, any_lanes, load_la
 from podium.measures.family_kernels import N_COLUMNS
 
 f32 = np.float32
-U: Any = np.uintp  # an index that cannot be negative needs no check for it
+U: Any = np.uintp  # an unsigned index needs no check for negative numbers
 
 GROUPS, TRUSTS = 0, 1  # rows of the extras
 TILE = 1024  # documents of a tile
-FIELD = TILE + LANES  # from one field of a tile to the next; not a power of two, which would crowd the cache's sets
+FIELD = TILE + LANES  # distance between fields of a tile; a power of two would overload some of the cache's sets
 # The fields: e^{σs}, label, rank, root of the weight, score, gain, discount, |ΔZ|, sums of λ and of w, the group within
-# which pairs count, and the weight of a pair whose better document this is.
+# which pairs count, and the weight of pairs in which this is the better document.
 POWER, LABEL, RANK, ROOT, SCORE, GAIN, DISCOUNT, DELTA, GRADIENT, HESSIAN, GROUP, TRUST, N_FIELDS = range(13)
-ALL, MIXED = 0, 1  # lists of vectors: all, and those that hold another label than the lowest document's
+ALL, MIXED = 0, 1  # lists of vectors: all, and those with a label other than the lowest document's
 VECTORS = TILE // LANES  # of a tile
-FLUSH = 256  # rows whose λ are summed in single precision
+FLUSH = 256  # number of rows to sum in single precision
 INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(11))
 
 
@@ -37,8 +37,8 @@ class PairDocuments(NamedTuple):
 
     order: Ints  # the rows of each query in the canonical order; a document's place is its number there
     offsets: Ints  # where each query begins
-    ranked: Int32s  # the places of each query's documents by rank, as the last round left them
-    # labels, roots: by place; the roots are those of document weights
+    ranked: Int32s  # the places of each query's documents by rank in the last round
+    # labels, roots: by place; the square roots of document weights
     labels: Float32s
     roots: Float32s
     query_weights: Floats  # of each query
@@ -47,22 +47,22 @@ class PairDocuments(NamedTuple):
 class RankedQuery(NamedTuple):
     """One query."""
 
-    # n, start: its documents have the places start … start + n − 1 of all
+    # n, start: its documents have the places start … start + n − 1
     n: Any
     start: Any
     ranked: Any  # by rank the document's place in the query
-    scores: Any  # by rank; a vector more than there are
+    scores: Any  # by rank, with a vector of padding
     norm: Any  # of the measure
 
 
 class PairScratch(NamedTuple):
-    """What the kernel writes into, for the largest query. Between queries all sums of λ and w in the tiles are 0."""
+    """The kernel's memory for the largest query. Between queries all sums of λ and w in the tiles are 0."""
 
-    buffer: Float32s  # the tiles. Ranks and discounts are the same for every query, and filled in at first
-    vectors: Ints  # for each list (ALL, MIXED) and tile the vectors in it
-    n_vectors: Ints  # how many these are
-    common: Float32s  # the one label in all vectors that are not in the list MIXED
-    columns: Floats  # what swap deltas need of each rank (`podium.measures.family_kernels`)
+    buffer: Float32s  # the tiles. Ranks and discounts are filled in once, because they are the same for every query
+    vectors: Ints  # the vectors in each list (ALL, MIXED) of each tile
+    n_vectors: Ints  # the lengths of these lists
+    common: Float32s  # the label of all documents in vectors that are not in the list MIXED
+    columns: Floats  # the inputs of swap deltas by rank (`podium.measures.family_kernels`)
     # scores, spare_scores, spare_places: for sorting
     scores: Floats
     spare_scores: Floats
@@ -75,11 +75,11 @@ class PairScratch(NamedTuple):
     hessians: Floats
     row_sums: Float32s  # λ and w of each of `FLUSH` rows, from one tile
     row_totals: Floats  # Σ |λ_ij| of each of `FLUSH` rows and each tile
-    total: Floats  # the sum of those of all rows
+    total: Floats  # their sum over all rows
 
 
 def scratch_for(largest: int, discounts: Floats) -> PairScratch:
-    """For queries of at most `largest` documents."""
+    """Allocate the memory for queries of at most `largest` documents."""
     n_tiles = -(-largest // TILE)
     padded = n_tiles * TILE + LANES
     buffer = aligned_zeros(n_tiles * N_FIELDS * FIELD, np.float32)
@@ -103,10 +103,10 @@ def scratch_for(largest: int, discounts: Floats) -> PairScratch:
 
 @helper
 def fill_labels(query: RankedQuery, labels: Float32s, scratch: PairScratch) -> Any:
-    """The labels by rank, NaN behind the last, and the lists of vectors; the number of ranks that may be rows.
+    """Fill in the labels by rank, NaN after the last, and the lists of vectors; return the number of possible rows.
 
-    Most documents have the same label, that of the lowest one as a rule. A document with that label makes pairs only
-    with vectors that hold another one. Behind the last document with another label no rank has pairs below it.
+    Most documents have the same label, usually that of the lowest one. A document with this label only has pairs in
+    vectors that hold another label. Ranks after the last document with another label have no pairs below them.
     """
     inlined()
     n, start, ranked = query.n, query.start, query.ranked
@@ -139,7 +139,7 @@ def fill_labels(query: RankedQuery, labels: Float32s, scratch: PairScratch) -> A
 
 @helper
 def _behind_another(buffer: Float32s, first: Int, common: Any) -> Any:
-    """The number of ranks of a vector down to its last label other than the common one; there is one."""
+    """Return the number of ranks of a vector up to its last label other than the common one, which must exist."""
     at = first // TILE * N_FIELDS * FIELD + first % TILE + LABEL * FIELD
     count = LANES
     while not (buffer[U(at + count - 1)] > common or buffer[U(at + count - 1)] < common):
@@ -152,10 +152,10 @@ def _behind_another(buffer: Float32s, first: Int, common: Any) -> Any:
 
 @helper
 def fill_powers(query: RankedQuery, sigma: float, scratch: PairScratch) -> None:
-    """e^{σs}, as loops that vectorise: 2^k times a polynomial in the rest, |r| ≤ ln 2 / 2.
+    """Fill in e^{σs} by loops that vectorize: 2^k times a polynomial in the rest r, |r| ≤ ln 2 / 2.
 
-    A power of two is its exponent in the right bits. The Taylor polynomial of degree 10 errs by less than 1e-12, five
-    digits beyond single precision. The padding is filled, too: nothing there may be infinite.
+    2^k is computed by setting the exponent bits. The error of the Taylor polynomial of degree 10 is below 1e-12, five
+    digits beyond single precision. The padding is filled as well, because nothing there may be infinite.
     """
     inlined()
     n, scores, exponents = query.n, query.scores, scratch.columns
@@ -188,7 +188,7 @@ def fill_powers(query: RankedQuery, sigma: float, scratch: PairScratch) -> None:
 
 @helper
 def fill_scores(query: RankedQuery, buffer: Float32s) -> None:
-    """Scores less the middle, for pairs that are near each other; the padding has the lowest one."""
+    """Fill in scores minus their middle, for pairs with similar scores; the padding has the lowest score."""
     inlined()
     n, scores = query.n, query.scores
     middle = 0.5 * (scores[U(0)] + scores[U(n - 1)])
@@ -201,7 +201,7 @@ def fill_scores(query: RankedQuery, buffer: Float32s) -> None:
 
 @helper
 def fill_gains(query: RankedQuery, values: Floats, buffer: Float32s) -> None:
-    """Gains, divided by the norm."""
+    """Fill in the gains, divided by the norm."""
     inlined()
     n, start, ranked = query.n, query.start, query.ranked
     inverse = 1.0 / query.norm
@@ -213,7 +213,7 @@ def fill_gains(query: RankedQuery, values: Floats, buffer: Float32s) -> None:
 
 @helper
 def fill_field(query: RankedQuery, field: Int, values: Float32s, buffer: Float32s) -> None:
-    """A field whose numbers are known by place: roots of weights, groups, trusts."""
+    """Fill in a field whose values are stored by place: roots of weights, groups or trusts."""
     n, start, ranked = query.n, query.start, query.ranked
     for first in range(0, n, TILE):
         at, count = U(first // TILE * N_FIELDS * FIELD + field * FIELD), min(TILE, n - first)
@@ -226,7 +226,7 @@ def fill_field(query: RankedQuery, field: Int, values: Float32s, buffer: Float32
 
 @helper
 def take_tiles(n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
-    """Begin the sums in double precision with those of the tiles, which become 0."""
+    """Set the sums in double precision to those of the tiles, and reset the tiles to 0."""
     inlined()
     nothing = all_lanes(f32(0.0))
     for first in range(0, n, LANES):
@@ -241,7 +241,7 @@ def take_tiles(n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) ->
 
 @helper
 def add_tiles(first_row: Int, n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
-    """Add the sums of the tiles, which become 0, to those in double precision. Ranks before the first row have none."""
+    """Add the sums of the tiles from the first row on to those in double precision, and reset the tiles to 0."""
     inlined()
     nothing = all_lanes(f32(0.0))
     for first in range(first_row // LANES * LANES, n, LANES):

@@ -1,4 +1,4 @@
-"""The rows of the pair kernel: one document with all those below it, 16 pairs at a time or one after the other."""
+"""The rows of the pair kernel: one document with all those below it, 16 pairs at a time or one by one."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from podium.objectives.pair_layout import (
 )  # fmt: skip
 
 f32 = np.float32
-U: Any = np.uintp  # an index that cannot be negative needs no check for it
+U: Any = np.uintp  # an unsigned index needs no check for negative numbers
 
 
 @helper
 def lambdaloss_columns(discounts: Floats, mu: float, columns: Floats) -> None:
-    """μ (d_k − d_{k+1}) for each distance k of two ranks, in columns[0, k + LANES]; 0 for all others."""
+    """Write μ (d_k − d_{k+1}) for each distance k of two ranks into columns[0, k + LANES], and 0 elsewhere."""
     for k in range(columns.shape[1]):
         columns[0, k] = 0.0
     for k in range(1, len(discounts)):
@@ -49,7 +49,7 @@ def lambdaloss_columns(discounts: Floats, mu: float, columns: Floats) -> None:
 
 @helper
 def lambdaloss_deltas(i: Int, tile: Span, columns: Floats, buffer: Float32s) -> None:
-    """|g_i − g_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) of rank i with the ranks of a tile."""
+    """Write |g_i − g_j| (|d_i − d_j| + μ (d_{|i−j|} − d_{|i−j|+1})) of rank i with the ranks of a tile."""
     at = i // TILE * N_FIELDS * FIELD + i % TILE
     gain_i, discount_i = buffer[at + GAIN * FIELD], buffer[at + DISCOUNT * FIELD]
     gain, discount, delta = U(tile.at + GAIN * FIELD), U(tile.at + DISCOUNT * FIELD), U(tile.at + DELTA * FIELD)
@@ -64,7 +64,7 @@ GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is d
 
 
 class PairSettings(NamedTuple):
-    """What kind of pairs these are: numbers only, so that they cost nothing to hand on."""
+    """The kind of pairs, as numbers only, so that passing them costs nothing."""
 
     family: Any  # of the measure (`podium.measures.families`)
     # link, parameter, sigma: the link's code, its centre or margin, and σ
@@ -80,7 +80,7 @@ class PairSettings(NamedTuple):
 
 
 class Swaps(NamedTuple):
-    """What the swap deltas of a query depend on: numbers only, they are handed on for every row."""
+    """The numbers that the swap deltas of a query depend on; they are passed for every row."""
 
     family: Any
     n: Any
@@ -91,7 +91,7 @@ class Swaps(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """The ranks first … last − 1 as rows with one tile, the `number`-th of `n_tiles`."""
+    """The ranks first … last − 1 as rows to pair with one tile, the `number`-th of `n_tiles`."""
 
     first: Any
     last: Any
@@ -101,7 +101,7 @@ class RowBlock(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """The a-th to (b − 1)-th vector of one of the lists; those of the tile begin at `first`."""
+    """The a-th to (b − 1)-th vector of a list; those of the tile begin at `first`."""
 
     which: Any
     first: Any
@@ -110,7 +110,7 @@ class Visited(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """The document of a row: each of its fields in all lanes."""
+    """The document of a row, with each of its fields in all lanes."""
 
     power: Any
     label: Any
@@ -128,7 +128,7 @@ class _Row(NamedTuple):
 
 @helper
 def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Floats, buffer: Float32s) -> None:
-    """|ΔZ| of rank i with the ranks of a tile, for the families that `_weight_lanes` does not compute itself."""
+    """Write |ΔZ| of rank i with the ranks of a tile, for the families that `_weight_lanes` does not compute itself."""
     not_inlined()
     span = Span(tile.at + DELTA * FIELD, tile.a, tile.b, tile.first)
     if swaps.family == LAMBDALOSS:
@@ -145,7 +145,7 @@ def _row_deltas(i: Int, tile: Span, swaps: Swaps, columns: Floats, deltas: Float
 
 @helper
 def _row_lanes(buffer: Float32s, at: Int) -> Any:
-    """The document whose fields begin at a place of the buffer."""
+    """Return the document whose fields begin at a place of the buffer."""
     return _Row(
         all_lanes(buffer[U(at + POWER * FIELD)]), all_lanes(buffer[U(at + LABEL * FIELD)]),
         all_lanes(buffer[U(at + RANK * FIELD)]), all_lanes(buffer[U(at + SCORE * FIELD)]),
@@ -159,7 +159,7 @@ def _row_lanes(buffer: Float32s, at: Int) -> Any:
 def _weight_lanes(
     row: Any, buffer: Float32s, j: Int, better: Lanes, worse: Lanes, settings: PairSettings, extras: Float32s | None
 ) -> Any:
-    """|ΔZ| times the weights of the pairs of a row with 16 documents; 0 where there is no pair."""
+    """Return |ΔZ| times the weights of the pairs of a row with 16 documents; 0 for those that are not pairs."""
     inlined()
     nothing = all_lanes(f32(0.0))
     weight = all_lanes(f32(1.0))
@@ -171,7 +171,7 @@ def _weight_lanes(
     if extras is not None:
         if settings.family != DISCOUNTED and settings.family != ONES:
             weight = weight * load_lanes(buffer, j + DELTA * FIELD)
-        if settings.has_groups:  # NaN is a group of none
+        if settings.has_groups:  # NaN is in no group
             weight = choose_lanes(row.group == load_lanes(buffer, j + GROUP * FIELD), weight, nothing)
         if settings.has_trusts:
             weight = weight * choose_lanes(better, row.trust, load_lanes(buffer, j + TRUST * FIELD))
@@ -183,7 +183,7 @@ def _weight_lanes(
 def _pair_row(
     at: Int, base: Int, some: Visited, buffer: Float32s, vectors: Ints, settings: PairSettings, extras: Float32s | None
 ) -> Any:
-    """Take λ of one document's pairs from the others, in some vectors of a tile, and add w to them; Σ λ, Σ w, Σ |λ|."""
+    """Subtract λ of a row's pairs from the other documents of some vectors, add w to them, and return Σλ, Σw, Σ|λ|."""
     inlined()
     row = _row_lanes(buffer, at)
     nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
@@ -223,9 +223,9 @@ def pair_rows(
 ) -> None:  # fmt: skip
     """Add λ and w of the pairs of some ranks with the ranks of one tile, without σ and σ²; Σ |λ_ij| into `totals`.
 
-    For RankNet's link and i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ, w_ij = |ΔZ| ρ (1 − ρ). An
-    exponential for each document and a division for each pair are all it takes. Vectors in which no label differs
-    from the row's add nothing to any sum, not even to the sign of a zero, and most of them are passed over.
+    For RankNet's link and i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ, w_ij = |ΔZ| ρ (1 − ρ). This only
+    takes an exponential for each document and a division for each pair. Vectors in which every label equals the row's
+    add nothing to any sum, not even to the sign of a zero, and most of them are skipped.
     """
     not_inlined()
     base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
@@ -249,8 +249,8 @@ def pair_rows(
             gradient, hessian, total = _pair_row(at, base, some, buffer, vectors, settings, extras)
         k = U(i - rows.first)
         sums[U(0), k], sums[U(1), k], totals[k * U(rows.n_tiles) + U(rows.number)] = gradient, hessian, total
-    # The rows' own sums come last, in any case after what is taken from them. Written at once, each would stand in the
-    # way of the next row's load of the vector that it is in.
+    # Add the rows' own sums last, and so after the pairs of rows above have been subtracted. Writing each of them at
+    # once would stall the next row's load of the same vector.
     for i in range(rows.first, rows.last):
         at, k = i // TILE * N_FIELDS * FIELD + i % TILE, U(i - rows.first)
         buffer[U(at + GRADIENT * FIELD)] += sums[U(0), k]
@@ -264,7 +264,7 @@ def pair_rows(
 def _weight_number(
     at: Int, buffer: Float32s, j: Int, better: bool, settings: PairSettings, extras: Float32s | None
 ) -> Any:
-    """The weight of one pair, as `_weight_lanes` has it."""
+    """Return the weight of one pair, equal to that of `_weight_lanes`."""
     weight = 1.0
     if settings.family == DISCOUNTED:
         gain, discount = buffer[j + GAIN * FIELD], buffer[j + DISCOUNT * FIELD]
@@ -285,7 +285,7 @@ def _weight_number(
 def _far_pairs(
     i: Int, tile: Span, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None
 ) -> Any:
-    """`_pair_row`, one pair after the other."""
+    """Do the work of `_pair_row` pair by pair."""
     at = i // TILE * N_FIELDS * FIELD + i % TILE
     row_label = buffer[at + LABEL * FIELD]
     gradients, hessians, total = 0.0, 0.0, 0.0
@@ -319,7 +319,7 @@ def far_rows(
     rows: RowBlock, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None, swaps: Swaps,
     columns: Floats, deltas: Floats, totals: Floats,
 ) -> None:  # fmt: skip
-    """`pair_rows` for scores so far apart that e^{σs} leaves single precision: an exponential for each pair."""
+    """Do the work of `pair_rows` if e^{σs} leaves single precision, with an exponential for each pair."""
     not_inlined()
     base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
     end = min((swaps.n + LANES - 1) // LANES * LANES - first, TILE)

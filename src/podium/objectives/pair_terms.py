@@ -1,4 +1,4 @@
-"""Pair terms: which pairs × |ΔZ| of which measure, or 1 × which link."""
+"""Pair terms: sums over pairs of |ΔZ| of a measure, or 1, times a link."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from podium.objectives.pair_rows import PairSettings
 
 NO_TOTALS: Floats = np.empty(0)
 NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
-BLOCK_CELLS = 1 << 22  # of |ΔZ| held at once for a measure without a family
+BLOCK_CELLS = 1 << 22  # numbers |ΔZ| in memory for a measure without a family
 
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Which pairs of documents count, beyond that their labels differ.
+    """Conditions on the pairs that count, in addition to different labels.
 
     Attributes:
-        groups: for each document in the canonical order; only pairs within a group count, NaN is in none.
-        nonzero: leave out documents whose label is 0.
-        trusts: for each document in the canonical order the weight of pairs whose better document it is.
+        groups: the group of each document in the canonical order; only pairs within a group count, NaN is in no group.
+        nonzero: whether to leave out documents whose label is 0.
+        trusts: the weight of pairs by their better document, for each document in the canonical order.
 
     Example:
         >>> import numpy as np, podium
@@ -58,7 +58,7 @@ class PairFilter:
 
 
 class LinkedObjective(Objective):
-    """A sum over pairs, whose link decides on the hessian and on the unit of scores."""
+    """A sum over pairs, whose link determines the hessian and the unit of scores."""
 
     link: Link
     works_in_parts = True
@@ -81,17 +81,17 @@ class LinkedObjective(Objective):
 
 
 class PairTerm(LinkedObjective):
-    """A sum over pairs i ▷ j of one query: |ΔZ_ij| · C(s_i − s_j), the ranks, and with them |ΔZ|, held fixed.
+    """A sum over pairs i ▷ j of a query: |ΔZ_ij| · C(s_i − s_j), where the ranks, and so |ΔZ|, are held fixed.
 
-    λ_ij = −|ΔZ_ij| C′ is added to i and taken from j; w_ij = |ΔZ_ij| C″ is added to both. With weights a pair counts
-    u_q √(d_i d_j) times. A document without a label keeps its rank but has no pairs. Σ λ = 0 in every query.
+    λ_ij = −|ΔZ_ij| C′ is added to i and subtracted from j; w_ij = |ΔZ_ij| C″ is added to both. With weights a pair
+    counts u_q √(d_i d_j) times. A document without a label keeps its rank but has no pairs. Σ λ = 0 in every query.
 
     Attributes:
         link: C.
-        labels: the source of the labels that say which document of a pair is the better one.
+        labels: the source of the labels that determine the better document of a pair.
         normalize: divide each pair by 0.01 + |s_i − s_j| (unless all scores are equal), then scale each query's λ and
-            w by log2(1 + Λ)/Λ, Λ the sum of |λ_ij| over both documents of all pairs, as LightGBM does.
-        pair_truncation: only pairs with a document above this rank count; None for all.
+            w by log2(1 + Λ)/Λ, where Λ is the sum of |λ_ij| over both documents of all pairs, as in LightGBM.
+        pair_truncation: count only pairs with a document above this rank; None counts all.
 
     Example:
         >>> import numpy as np
@@ -109,11 +109,11 @@ class PairTerm(LinkedObjective):
     pair_truncation: int | None = None
 
     def trained_measure(self) -> Measure | None:
-        """The measure whose swap deltas weight the pairs; None where all pairs weigh 1."""
+        """Return the measure whose swap deltas weight the pairs; None if all pairs have weight 1."""
         return None
 
     def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: Ints) -> LookupTables:
-        """What the pair kernel takes |ΔZ| from."""
+        """Return the tables from which the pair kernel computes |ΔZ|."""
         ones = np.ones(len(offsets) - 1)
         if measure is None:
             return lookup_tables(ONES, np.zeros(len(labels)), ones)
@@ -125,12 +125,12 @@ class PairTerm(LinkedObjective):
         return self.bind_among(data, PairFilter())
 
     def bind_among(self, data: RankingData, among: PairFilter) -> BoundObjective:
-        """On some of the pairs of these documents."""
+        """Bind to some of the pairs of these documents."""
         return BoundPairs(self, data, among)
 
 
 def require_flag(normalize: object) -> None:
-    """Refuse what is neither true nor false."""
+    """Raise if `normalize` is neither True nor False."""
     if not isinstance(normalize, bool | np.bool_):
         raise DataError(f"normalize must be True or False, not {normalize!r}")
 
@@ -142,21 +142,21 @@ def measure_in_training(measure: Measure, truncation: int | None) -> Measure:
     if cutoff is None and measure.needs_cutoff:
         cutoff = measure.cutoff
         if cutoff is None:
-            raise DataError(f"{measure} of the whole list is the same for every order: give it a cutoff")
+            raise DataError(f"{measure} of the whole list is the same for every order: add a cutoff")
     trained = measure if measure.cutoff == cutoff else measure.replace(cutoff=cutoff)
     trained.refuse_without_swaps()
     return trained
 
 
 class MeasuredTerm(PairTerm):
-    """A pair term whose pairs weigh |ΔZ| of a measure, which also says what labels count."""
+    """A pair term with weights |ΔZ| of a measure, which also defines the labels."""
 
     measure: Measure | str
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measure", as_measure(self.measure))
         require_flag(self.normalize)
-        assert self.link  # refuses a steepness or centre that is none
+        assert self.link  # raises if the steepness or centre is invalid
         self.trained_measure()
 
     @property
@@ -177,7 +177,7 @@ def _have_pairs(labels: Float32s, offsets: Ints) -> Bools:
 
 
 def _is_plain(array: NDArray[Any]) -> bool:
-    """Whether an array is of the type that the kernel is compiled for."""
+    """Return whether an array has the type that the kernel is compiled for."""
     return array.dtype == np.float64 and array.flags.carray
 
 
@@ -195,7 +195,7 @@ class BoundPairs(BoundObjective):
         self.measure = None if measure is None else measure.fixed(data)
         weights, order = data.document_weights, data.canonical_order
         roots = np.ones(len(data), np.float32) if weights is None else np.sqrt(weights[order]).astype(np.float32)
-        # The places of each query's documents by rank, kept from round to round: sorting is then nearly free.
+        # The places of each query's documents by rank are kept between rounds, which makes sorting nearly free.
         ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
         self.documents = PairDocuments(order, data.offsets, ranked, labels, roots, query_weights_of(data))
         tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
@@ -208,14 +208,14 @@ class BoundPairs(BoundObjective):
         self.extras = self._extras(among)
         self.n_rows = min(self.tables.depth, term.pair_truncation or self.tables.depth)  # ranks of upper documents
         self.shares = ThreadShares(data.query_sizes, self.n_rows, self.tables.discounts)
-        _ = self._lambda_gradients  # before λ are asked for: in training another process compiles growth meanwhile
+        _ = self._lambda_gradients  # compile now: in training another process compiles tree growth at the same time
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lambda_gradients"}
 
     @cached_property
     def _lambda_gradients(self) -> Callable[..., Any]:
-        """The compiled kernel on these documents, which does not go along where this is copied."""
+        """The compiled kernel with these documents, which is not pickled."""
         none, alone = np.empty(0), self.shares.meetings()[0][0]
         fixed = self.documents, self.tables, self.settings, self.extras
         result = Gradients(none, none, NO_TOTALS)
@@ -223,7 +223,7 @@ class BoundPairs(BoundObjective):
         return partial(compiled, *fixed)
 
     def _extras(self, among: PairFilter) -> Float32s | None:
-        """Groups and trusts; None where the kernel can do without all that is not RankNet's or NDCG's."""
+        """Return groups and trusts, or None if the kernel only needs the code for RankNet and NDCG."""
         is_plain = self.settings.family in (DISCOUNTED, ONES) and self.settings.link == CROSS_ENTROPY
         if is_plain and among.groups is None and among.trusts is None:
             return None
@@ -236,11 +236,11 @@ class BoundPairs(BoundObjective):
 
     @property
     def known_extras(self) -> Float32s:
-        """Groups and trusts, of no documents where there are none."""
+        """Groups and trusts, without documents if there are none."""
         return NO_EXTRAS if self.extras is None else self.extras
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        """λ and w; documents with equal scores are in the canonical order."""
+        """Return λ and w, with documents of equal scores in the canonical order."""
         gradients, hessians = np.empty(len(self.data)), np.empty(len(self.data))
         self.fill(scores, iteration, gradients, hessians)
         return gradients, hessians
@@ -269,7 +269,7 @@ class BoundPairs(BoundObjective):
             self._lambda_gradients(part, scores, result, scratch, meeting)
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
-        """Pairs of a measure without a family: its swap deltas, a few rows at a time."""
+        """Fill in the pairs of a measure without a family from its swap deltas, a few rows at a time."""
         result.gradients[:], result.hessians[:] = 0.0, 0.0
         alone = self.shares.meetings()[0][0]
         for q, first, last, deltas in self._swaps(scores):
@@ -282,7 +282,7 @@ class BoundPairs(BoundObjective):
                 result.hessians[rows] *= math.log2(1 + total) / total
 
     def _swaps(self, scores: Floats) -> Iterator[tuple[int, int, int, Floats]]:
-        """|ΔZ| of a measure without a family, query by query: the ranks first … last − 1 with all others."""
+        """Yield |ΔZ| of a measure without a family by query: of the ranks first … last − 1 with all others."""
         assert self.measure is not None
         labels, offsets = Ranking(self.data, scores).labels(self.measure.labels).astype(np.float64), self.data.offsets
         for q in range(self.data.n_queries):
@@ -293,7 +293,7 @@ class BoundPairs(BoundObjective):
                 yield q, first, last, np.ascontiguousarray(np.abs(self.measure.swaps(ranked, first, last)), np.float64)
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
-        """Return Σ |ΔZ_ij| C(s_i − s_j) of each query at the present ranks; `normalize` plays no part."""
+        """Return Σ |ΔZ_ij| C(s_i − s_j) of each query at the current ranks; `normalize` has no effect."""
         scores, costs = np.ascontiguousarray(scores, np.float64), np.zeros(self.data.n_queries)
         fixed = self.documents, self.tables, self.settings, self.known_extras
         if self.tables.family == BY_SWAPS:

@@ -1,4 +1,4 @@
-"""RankNet's objective and other costs of plain pairs: of labels that differ, or of preferences given outright."""
+"""RankNet's objective and other costs of plain pairs, from different labels or from explicit preferences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from podium.objectives.pair_terms import LinkedObjective, PairTerm, require_flag
 @register
 @dataclass(frozen=True)
 class Pairwise(PairTerm):
-    """All pairs with different labels, each weighing 1: RankNet's objective ([B] §2), or another link's.
+    """All pairs with different labels, each of weight 1: RankNet's objective ([B] §2), or that of another link.
 
     Args:
         link: `CrossEntropy()` is RankNet's, `Hinge()` RankSVM's, `SquaredHinge()` GBRank's, `Fidelity()` FRank's.
@@ -54,11 +54,11 @@ class Pairwise(PairTerm):
 @register
 @dataclass(frozen=True)
 class Preferences(LinkedObjective):
-    """RankNet on the data's `preferences` (i, j, P̄), contradictory ones included; no labels are needed ([B] §2).
+    """RankNet on the data's `preferences` (i, j, P̄), which may contradict each other; needs no labels ([B] §2).
 
-    C = P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), P̄ the measured share of judges who put i above j. With cross-entropy
+    C = P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), where P̄ is the share of judges who put i above j. With cross-entropy
     λ_ij = σ (P̄ − P) and w_ij = σ² P (1 − P), P = 1 / (1 + e^{−σ(s_i − s_j)}). With weights a pair counts
-    p_ij u_q √(d_i d_j) times, p_ij its own weight.
+    p_ij u_q √(d_i d_j) times, where p_ij is the pair's own weight.
 
     Args:
         link: C; RankNet's cross-entropy by default.
@@ -113,7 +113,7 @@ class BoundPreferences(BoundObjective):
         return [LossTerm(1.0, costs, query_weights_of(self.data))]
 
     def pair_lambdas(self, scores: Floats) -> tuple[Ints, Ints, Floats]:
-        """The rows i and j of each pair, and λ_ij, which is added to i and taken from j."""
+        """Return the rows i and j of each pair, and λ_ij, which is added to i and subtracted from j."""
         gap, for_i, for_j = self._gaps_and_weights(scores)
         return self.i, self.j, for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
 

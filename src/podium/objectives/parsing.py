@@ -1,9 +1,9 @@
 """Objectives as text: `anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))`.
 
 A value is a number, `true`, `false` or `none`, a list `[a, b]` or `(a, b)`, a word or quoted text such as a measure's
-name, or a name with arguments in brackets, by place or by `key=value`. Names are those of the classes in
-`podium.objectives`, of measures and of gains, whatever their case, with or without underscores. So what Python prints
-for an objective is read as well.
+name, or a name with positional or `key=value` arguments in parentheses. Names are those of the classes in
+`podium.objectives`, of measures and of gains, in upper or lower case, with or without underscores. So the `repr` of an
+objective can be parsed as well.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _TOKEN = re.compile(
     r"""|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<word>[A-Za-z_][\w@.\-]*)|(?P<cutoff>@\d+)|(?P<sign>[()\[\],=]))"""
 )
-DEEPEST = 64  # brackets within brackets
-# What other tools call their objectives, in lower case, and what is nearest to it here.
+DEEPEST = 64  # maximum nesting of brackets
+# Objectives of other tools by name, in lower case, and the most similar ones here.
 OF_OTHER_TOOLS = {
     **dict.fromkeys(("lambdarank", "rank:ndcg", "yetirank", "lambdamart"), "lambda(ndcg)"),
     "rank:map": "lambda(ap)",
@@ -48,7 +48,7 @@ OF_OTHER_TOOLS = {
 
 
 def parse(text: str) -> Objective:
-    """The objective that a text names.
+    """Parse an objective.
 
     Example:
         >>> from podium.objectives import parse
@@ -63,13 +63,13 @@ def parse(text: str) -> Objective:
     value = reader.value()
     kind, extra, at = reader.tokens[reader.index]
     if kind != "end":
-        raise reader.error(f"{extra!r} is not expected here", at)
+        raise reader.error(f"unexpected {extra!r}", at)
     if isinstance(value, type):
         value = reader.called(value, [], {}, 0)
     if not isinstance(value, Objective):
         is_measure = isinstance(value, Measure) or str(value).partition("@")[0] in registered()
         hint = f" but a measure: use lambda({text})" if is_measure else did_you_mean(text, _objectives())
-        raise DataError(f"{_short(text)} is not an objective{hint}; there are {', '.join(_objectives())}")
+        raise DataError(f"{_short(text)} is not an objective{hint}; objectives are {', '.join(_objectives())}")
     return value
 
 
@@ -78,7 +78,7 @@ def _objectives() -> list[str]:
 
 
 def _measures() -> dict[str, Callable[..., Any]]:
-    """Measures by their names and by the names of their classes, and gains."""
+    """Return measures by name and by the name of their class, and gains."""
     classes: dict[str, Callable[..., Any]] = {"gain": Gain}
     for name, cls in registered().items():
         classes |= {_plain(name): cls, _plain(cls.__name__): cls}
@@ -109,7 +109,7 @@ class _ObjectiveReader:
         return DataError(f"objective {_short(self.text)}, column {at + 1}: {message}")
 
     def take(self, sign: str) -> bool:
-        """Whether the next token is this sign; then it is used up."""
+        """Return whether the next token is this sign, and consume it if so."""
         kind, text, _ = self.tokens[self.index]
         if kind == "sign" and text == sign:
             self.index += 1
@@ -118,7 +118,7 @@ class _ObjectiveReader:
 
     def expect(self, sign: str) -> None:
         if not self.take(sign):
-            raise self.error(f"{sign!r} is expected here", self.tokens[self.index][2])
+            raise self.error(f"expected {sign!r}", self.tokens[self.index][2])
 
     def value(self) -> Any:
         kind, text, at = self.tokens[self.index]
@@ -129,14 +129,14 @@ class _ObjectiveReader:
             is_grouped = len(values) == 1 and self.tokens[self.index - 2][1] != ","
             return values[0] if is_grouped else values
         if kind in ("end", "sign", "cutoff"):
-            raise self.error("a value is expected here", at)
+            raise self.error("expected a value", at)
         self.index += 1
         if kind == "number":
             return self.number(text, at)
         if kind == "text":
             return self.quoted(text, at)
         if self.take("("):
-            return self.made(text, at)
+            return self.built(text, at)
         cls = registered_classes().get(_plain(text))
         return cls if cls is not None else _WORDS.get(text.lower(), text)
 
@@ -152,8 +152,8 @@ class _ObjectiveReader:
         except (ValueError, SyntaxError):
             raise self.error("this text in quotes cannot be read", at) from None
 
-    def made(self, name: str, at: int) -> Any:
-        """The object that a name with arguments makes."""
+    def built(self, name: str, at: int) -> Any:
+        """Return the object that a name with arguments describes."""
         plain = _plain(name)
         values, named = self.several(")")
         classes = registered_classes()
@@ -190,18 +190,18 @@ class _ObjectiveReader:
             raise self.error(f"{cls.__name__} does not take these arguments ({error})", at) from None
 
     def several(self, closing: str, keys: bool = True) -> tuple[list[Any], dict[str, Any]]:
-        """Values up to a closing bracket, those with a key apart where the brackets are a call's."""
+        """Parse values up to a closing bracket; return positional values, and those of a call with keys."""
         values: list[Any] = []
         named: dict[str, Any] = {}
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.error(f"there are more than {DEEPEST} brackets within brackets", self.tokens[self.index][2])
+            raise self.error(f"brackets are nested more than {DEEPEST} deep", self.tokens[self.index][2])
         while not self.take(closing):
             kind, text, at = self.tokens[self.index]
             following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
             if kind == "word" and following[:2] == ("sign", "="):
                 if closing == "]" or not keys or text.lower() in named:
-                    raise self.error(f"{text!r} is not expected here", at)
+                    raise self.error(f"unexpected {text!r}", at)
                 self.index += 2
                 named[text.lower()] = self.value()
             elif named:
@@ -220,13 +220,13 @@ def _plain(name: str) -> str:
 
 
 def _several(cls: Callable[..., Any]) -> str | None:
-    """What a class calls arguments of which it takes any number, as `Tiers` its tiers."""
+    """Return the name of a class's `*args`, such as `tiers` of `Tiers`, or None."""
     parameters = inspect.signature(cls).parameters.values()
     return next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
 
 
 def describe(value: Any) -> str:
-    """The text that `parse` reads back; a class that is not registered has none.
+    """Return the text that `parse` reads back; raise for classes that are not registered.
 
     Example:
         >>> from podium.objectives import Hinge, Pairwise, describe
@@ -257,7 +257,7 @@ def describe(value: Any) -> str:
 
 
 def _described_measure(measure: Measure) -> str:
-    """A measure's name; what Python prints where a name could not be read back, as of labels with a comma."""
+    """Return a measure's name, or its `repr` if the name cannot be parsed, for example if a label has a comma."""
     with suppress(DataError):
         if as_measure(str(measure)) == measure:
             return _quoted(str(measure))

@@ -40,15 +40,15 @@ class Points:
             raise DataError("all weights of labelled documents are 0: there is nothing to train on")
 
     def document_weights(self) -> Floats | None:
-        """How often each row counts in splits of least squares; None where no weight differs from 1."""
+        """Return how often each row counts in least-squares splits; None if all weights are 1."""
         return None if (self.weights == 1.0).all() else self.by_row(self.weights)
 
     def mean(self, values: Floats, weights: Floats) -> float:
-        """A weighted mean that does not depend on the order of rows."""
+        """Return a weighted mean that does not depend on the order of rows."""
         return math.fsum(values * weights) / (math.fsum(weights) or 1.0)
 
     def by_row(self, values: Floats) -> Floats:
-        """An array for all rows, 0 for those without a label."""
+        """Return an array for all rows, 0 for those without a label."""
         result = np.zeros((*values.shape[:-1], self.n))
         result[..., self.rows] = values
         return result
@@ -76,7 +76,7 @@ class BoundPoints(BoundObjective):
         return [LossTerm(1.0, weights * self.costs(scores[..., self.points.rows]), weights)]
 
     def counted_weights(self) -> Floats:
-        """Return what each labelled document weighs in the loss."""
+        """Return the weight of each labelled document in the loss."""
         return self.points.weights
 
     def costs(self, scores: Floats) -> Floats:
@@ -84,17 +84,17 @@ class BoundPoints(BoundObjective):
         raise DataError(f"{type(self).__qualname__} has no loss")
 
     def facts_of_points(self) -> Any:
-        """What the loss asks for of all data."""
+        """Return what the loss needs to know of all data."""
         return None
 
     def set_facts_of_points(self, facts: Any) -> None:
-        """Take it over."""
+        """Set the merged facts of all parts."""
 
 
 @register
 @dataclass(frozen=True)
 class Regression(Objective):
-    """C = ½ Σ d_i (l_i − s_i)²: y = l − F, a leaf is the mean of its residuals ([Q]); F_0 is the mean label.
+    """C = ½ Σ d_i (l_i − s_i)²: y = l − F, each leaf is the mean of its residuals ([Q]), and F_0 is the mean label.
 
     Example:
         >>> import numpy as np, podium
@@ -139,15 +139,15 @@ class _BoundRegression(BoundPoints):
 @register
 @dataclass(frozen=True)
 class Logistic(Objective):
-    """Two classes, t = +1 where the label is above `above` and −1 else: C = Σ d_i log(1 + e^{−2σtF}) ([B] §6).
+    """Two classes, t = +1 if the label is above `above` and −1 otherwise: C = Σ d_i log(1 + e^{−2σtF}) ([B] §6).
 
     F_0 = (1/2σ) log((1 + t̄)/(1 − t̄)), y = 2tσ / (1 + e^{2tσF}), leaf = Σy / Σ|y|(2σ − |y|). σ changes the scale of
-    F and nothing else. Balanced ([B] 6.1, eq. 15): each document counts 1/n₊ or 1/n₋ times, in y and in both sums of
+    F and nothing else. If balanced ([B] 6.1, eq. 15), each document counts 1/n₊ or 1/n₋ times, in y and in both sums of
     the leaf.
 
     Args:
         sigma: σ.
-        balanced: let both classes weigh the same.
+        balanced: whether to give both classes the same weight.
         above: labels above this are positive.
         labels: the label source.
 
@@ -181,7 +181,7 @@ class Logistic(Objective):
         return _BoundLogistic(self, Points(data, self.labels, self))
 
     def fixed(self, data: RankingData) -> Self:
-        """With what the two classes of this data weigh."""
+        """Return a copy with the weights of the two classes of this data."""
         fixed = super().fixed(data)
         object.__setattr__(fixed, "sides", _BoundLogistic(self, Points(data, self.labels, self)).sides)
         return fixed
@@ -196,7 +196,7 @@ class _BoundLogistic(BoundPoints):
             return
         if not objective.checked:
             self._set_sides(*(math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)))
-        else:  # a part of the data: what both classes of all weigh was kept
+        else:  # a part of the data, after `fixed` stored the weights of both classes in all data
             self._set_sides(*objective.sides)
 
     def facts_of_points(self) -> Any:
@@ -206,7 +206,7 @@ class _BoundLogistic(BoundPoints):
         self._set_sides(*map(float, facts))
 
     def _set_sides(self, positive: float, negative: float) -> None:
-        """Take note of what both classes of all data weigh."""
+        """Set the weights of both classes in all data."""
         objective, points, sides = self.objective, self.points, (positive, negative)
         if min(sides) <= 0:
             raise DataError(
@@ -216,7 +216,7 @@ class _BoundLogistic(BoundPoints):
         self.weights = points.weights
         if objective.balanced:  # [B] eq. 15
             self.weights = points.weights / np.where(self.t > 0, *sides)
-        self.base_score = 0.0  # (1 + t̄) / (1 − t̄) is what the positive documents weigh over what the others do
+        self.base_score = 0.0  # (1 + t̄) / (1 − t̄) is the weight of the positive documents over that of the others
         if not objective.balanced:
             self.base_score = math.log(sides[0] / sides[1]) / (2 * self.sigma)
 
@@ -239,7 +239,7 @@ MOST_CLASSES = 256
 @register
 @dataclass(frozen=True)
 class Multiclass(Objective):
-    """K classes, one for each label that occurs, a score for each: C = −Σ d_i log p_{l_i}, p the softmax of the scores.
+    """K classes, one for each label that occurs, with a score each: C = −Σ d_i log p_{l_i}, p = softmax(scores).
 
     For a tree of class k: y = 1[l = k] − p_k, leaf = (K−1)/K · Σy / Σ|y|(1 − |y|): McRank (Li, Burges and Wu, NIPS
     2007; [W]). Documents are ranked by Σ_k p_k k, the expected relevance, or by Σ_k p_k (2^k − 1), the expected gain.
@@ -271,7 +271,7 @@ class Multiclass(Objective):
 
 
 class BoundMulticlass(BoundPoints):
-    """The labels that occur in some data, ascending, and what each counts in a score: its `worth`."""
+    """The labels that occur in some data, ascending, and the value of each in a document's score: its `worth`."""
 
     def __init__(self, objective: Multiclass, points: Points) -> None:
         super().__init__(points)
@@ -289,7 +289,7 @@ class BoundMulticlass(BoundPoints):
         self.classes, self.class_of = classes, np.searchsorted(classes, self.points.labels)
         self.n_outputs = len(classes)
         if not 2 <= self.n_outputs <= MOST_CLASSES:
-            raise DataError(f"Multiclass needs between 2 and 256 different labels; there are {self.n_outputs}")
+            raise DataError(f"Multiclass needs between 2 and 256 different labels, but got {self.n_outputs}")
         self.worth = self.classes if self.objective.expects == "relevance" else np.exp2(self.classes) - 1.0
         if not np.isfinite(self.worth).all():
             raise DataError(f"the gain 2^{self.classes.max():g} − 1 overflows: use expects='relevance'")
@@ -310,24 +310,24 @@ class BoundMulticlass(BoundPoints):
         return np.asarray(logarithms - scores[np.where(known, self.class_of, 0), rows])
 
     def _known(self) -> Bools:
-        """Whether each label is a class: validation data may have others, which the loss leaves out."""
+        """Return whether each label is a class; the loss ignores others, which validation data may have."""
         places = np.minimum(self.class_of, len(self.classes) - 1)
         return np.asarray(self.classes[places] == self.points.labels)
 
     def ranked_by(self, scores: Floats) -> Floats:
-        """Expected relevance or gain."""
+        """Return the expected relevance or gain."""
         return expected(scores, self.worth)
 
 
 def softmax(scores: Floats) -> Floats:
-    """e^s over the sum of its column."""
+    """Return e^s over the sum of its column."""
     powers = np.exp(scores - scores.max(axis=0))
     shares: Floats = powers / powers.sum(axis=0)
     return shares
 
 
 def expected(scores: Floats, worth: Floats) -> Floats:
-    """Σ_k p_k worth_k, p the softmax over the rows."""
+    """Return Σ_k p_k worth_k, where p is the softmax over the rows."""
     totals = np.zeros(scores.shape[1])
     for share, value in zip(softmax(scores), worth, strict=True):
         totals += share * value

@@ -1,7 +1,7 @@
-"""λ of single pairs, which the pair kernel only adds up: for those who look into a model.
+"""λ of single pairs, of which the pair kernel only computes sums, for diagnostics.
 
-The same formulas as in `pair_rows`, in double precision and one pair after the other; only the pairs of some documents
-are looked at. `tests/references/objectives.py` has a slow reference of both.
+The formulas are those of `pair_rows`, computed pair by pair in double precision for some documents only.
+`tests/references/objectives.py` has a slow reference of both.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from podium.objectives.sums import BoundSum
 
 
 class WeightedPairs(NamedTuple):
-    """One sum over pairs of which an objective is made, and its weight."""
+    """A sum over pairs that is part of an objective, and its weight."""
 
     weight: float
     bound: BoundPairs | BoundPreferences
 
 
 def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[WeightedPairs]:
-    """The sums over pairs of which λ is made; raise if the objective is not such a sum."""
+    """Return the sums over pairs that add up to λ; raise if the objective does not consist of such sums."""
     if isinstance(bound, BoundPairs | BoundPreferences):
         return [WeightedPairs(1.0, bound)]
     if isinstance(bound, BoundSum):
@@ -53,13 +53,13 @@ def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> lis
         inner = [(weight, parts_of(part, iteration, objective)) for weight, part in weighted if weight > 0]
         return [part._replace(weight=weight * part.weight) for weight, parts in inner for part in parts]
     raise DataError(
-        f"{objective} is not a sum over pairs of documents, so its λ have no pairs: give a pair term such as "
+        f"{objective} is not a sum over pairs of documents, so its λ have no pairs: pass a pair term such as "
         "Lambda, Local, LambdaLoss or Pairwise, or tiers of them"
     )
 
 
 def pairs_of_document(parts: list[WeightedPairs], scores: Floats, query: int, row: int) -> Floats:
-    """λ_jk of one document j with every document k of its query, in the canonical order; their sum is λ_j."""
+    """Return λ_jk of a document j with every document k of its query, in the canonical order; their sum is λ_j."""
     data = parts[0].bound.data
     rows = data.canonical_order[data.offsets[query] : data.offsets[query + 1]]
     place = int(np.flatnonzero(rows == row)[0])
@@ -95,13 +95,13 @@ def _pairs_of_place(part: WeightedPairs, scores: Floats, query: int, place: int)
 
 
 def sums_by_class(parts: list[WeightedPairs], scores: Floats, slots: Ints, classes: Ints, n_classes: int) -> Floats:
-    """Σ_k λ_jk and Σ_k |λ_jk| of some documents j, by the class of the other document k.
+    """Return Σ_k λ_jk and Σ_k |λ_jk| of some documents j, by the class of the other document k.
 
-    Of several parts the pairs of each count on their own. What `normalize` multiplies all pairs of a query by is left
-    out: shares do not depend on it.
+    Pairs of different parts count separately. The factor of `normalize` for all pairs of a query is omitted, because
+    shares do not depend on it.
 
-    The result is an array (documents, classes, 2). For each document in the canonical order, `slots` has its row of the
-    result, −1 for those left out, and `classes` its class, −1 for none.
+    The result has the shape (documents, classes, 2). For each document in the canonical order, `slots` holds its row of
+    the result, −1 for documents to leave out, and `classes` its class, −1 for none.
     """
     total = np.zeros((int(slots.max(initial=-1)) + 1, n_classes, 2))
     for part in parts:
@@ -159,7 +159,7 @@ def _sum_pairs(
 def _pair_lambda(
     upper: PairDocument, lower: PairDocument, delta: float, settings: PairSettings, normalize: bool
 ) -> Any:
-    """λ of a pair, which lifts the upper document where it is above 0; 0 if the two are not a pair."""
+    """Return λ of a pair, which moves the upper document up if positive; 0 if the two are not a pair."""
     weight = pair_weight(upper, lower, delta, settings)
     if weight == 0.0:
         return 0.0
@@ -186,15 +186,15 @@ def add_pairs(
     """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k].
 
     Args:
-        documents, tables, settings: as the pair kernel takes them; `documents.ranked` is brought up to date.
-        extras: groups and trusts; of no documents where there are none.
-        first, last: the queries.
-        n_rows: pairs count whose upper document is among the first so many.
+        documents, tables, settings: as in the pair kernel; `documents.ranked` is updated.
+        extras: groups and trusts; without documents if there are none.
+        first, last: the range of queries.
+        n_rows: the number of top ranks whose documents may be the upper document of a pair.
         scores: by row.
-        deltas: |ΔZ| of all pairs of ranks of the one query, for measures without a family.
-        slots: for each document in the canonical order where its sums are, −1 for those left out.
-        classes: of each document in the canonical order, −1 for none.
-        sums: what is added to.
+        deltas: for measures without a family, |ΔZ| of all pairs of ranks of the one query.
+        slots: the index of each document's sums, in the canonical order, −1 for documents to leave out.
+        classes: the class of each document in the canonical order, −1 for none.
+        sums: the sums to add to.
 
     """
     scratch = rank_scratch(documents, first, last)

@@ -1,4 +1,4 @@
-"""Cross-entropies of softmax shares: ListNet of the first k documents, and CatBoost's QuerySoftMax."""
+"""Cross-entropies of softmax distributions: ListNet of the top k documents, and CatBoost's QuerySoftMax."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from podium.core.validation import require_number, require_whole
 from podium.objectives.base import register
 from podium.objectives.listwise import ListLoss, Lists, require_labels_up_to, softmax_costs, softmax_cross_entropy
 
-GONE = -1e300  # the score of a document that is not in the list any more
+GONE = -1e300  # the score of a document that has been drawn from the list
 
 
 @register
 @dataclass(frozen=True)
 class TopListNet(ListLoss):
-    """ListNet of the first k documents: the cross-entropy of two Plackett–Luce models (Cao et al. 2007, §4.2).
+    """ListNet of the top k documents: the cross-entropy of two Plackett–Luce models (Cao et al. 2007, §4.2).
 
-    C = −Σ_g P_l(g) log P_s(g) over all ordered choices g of k documents, where P_l draws the next document from the
-    softmax of the labels of those that are left, and P_s from that of their scores. So C is the sum, over 0 … k − 1
-    documents already drawn, of the mean of `ListNet`'s cost on what is left. With k = 1 it is `ListNet`. There are too
-    many choices for k > 1, so they are drawn by P_l, anew in each round, by content and seed: the mean of λ is exact.
+    C = −Σ_g P_l(g) log P_s(g) over all ordered choices g of k documents. P_l draws the next document from the softmax
+    of the labels of the remaining documents, P_s from that of their scores. So C is the sum, over 0 … k − 1 documents
+    already drawn, of the expectation of `ListNet`'s cost on the remaining ones. With k = 1 it is `ListNet`. For k > 1
+    there are too many choices, so each round draws some by P_l, from content and seed; the expectation of λ is exact.
 
     Args:
-        k: how many documents from the top.
+        k: the number of top documents.
         labels: the label source.
-        samples: choices that are drawn for each list and round.
-        seed: decides them.
+        samples: the number of choices to draw for each list and round.
+        seed: the seed of the choices.
 
     Example:
         >>> import numpy as np, podium
@@ -82,7 +82,7 @@ class TopListNet(ListLoss):
         return softmax_costs(lists, np.where(left, scores, GONE), target)
 
     def _drawn_places(self, lists: Lists, purpose: str) -> Any:
-        """Return the place of each document in a list drawn by its labels: labels with Gumbel noise, sorted."""
+        """Return the place of each document in an order drawn by labels: sorted by label plus Gumbel noise."""
         with np.errstate(divide="ignore"):
             keys = lists.labels - np.log(-np.log(lists.random.of_documents(purpose)[lists.rows]))
         order = np.lexsort((-keys, lists.list_of))
@@ -96,11 +96,11 @@ class TopListNet(ListLoss):
 class QuerySoftMax(ListLoss):
     """C = −Σ_i d_i l_i log p_i, p_i = d_i e^{βs_i} / Σ_j d_j e^{βs_j}: CatBoost's loss of the same name.
 
-    Labels are not made into a distribution, so a query counts as much as its labels add up to. As in CatBoost, w has
-    l2 in addition to the diagonal of the hessian: w = β Σ_j d_j l_j (β p (1 − p) + l2).
+    Labels are not normalized to a distribution, so the weight of a query is the sum of its labels. As in CatBoost, w
+    adds l2 to the diagonal of the hessian: w = β Σ_j d_j l_j (β p (1 − p) + l2).
 
     Args:
-        labels: the label source, from 0 on.
+        labels: the label source; labels must not be negative.
         beta: β.
         l2: λ in CatBoost.
 

@@ -1,4 +1,4 @@
-"""SoftRank: a measure of scores with noise, which has a slope everywhere."""
+"""SoftRank: the expectation of a measure of noisy scores, which is smooth."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from podium.measures.discounted import Discounted
 from podium.objectives.base import register
 from podium.objectives.listwise import ListLoss, Lists
 
-CERTAIN = 6.0  # erfc(6)/2 = 1e-17: the chance that the noise still changes the order of two documents this far apart
-WORTH_SHARING = 1 << 16  # multiplications: fewer take less time than to wake a thread
+CERTAIN = 6.0  # erfc(6)/2 = 1e-17 is the chance that noise changes the order of two documents this far apart
+WORTH_SHARING = 1 << 16  # doing fewer multiplications is faster than waking a thread
 
 
 @register
@@ -32,27 +32,27 @@ class SoftRank(ListLoss):
     """Soft NDCG (Taylor, Guiver, Robertson and Minka, WSDM 2008): NDCG of scores with Gaussian noise.
 
     Each score is a normal variable with mean s and standard deviation σ. Document i beats j with the probability
-    π_ij = Φ((s_i − s_j) / (√2 σ)). The rank of j is the number of documents that beat it, each on its own, so p_j(r) is
-    a Poisson-binomial distribution. SoftNDCG = (1/Z) Σ_j g_j Σ_r d(r) p_j(r), and λ = ∂SoftNDCG/∂s: it goes up.
-    Without noise (σ → 0) it is NDCG itself. A document's term counts d_j times, a query u_q times.
+    π_ij = Φ((s_i − s_j) / (√2 σ)). The rank of j is the number of documents that beat it, independently of each other,
+    so p_j(r) is a Poisson-binomial distribution. SoftNDCG = (1/Z) Σ_j g_j Σ_r d(r) p_j(r) is maximized, so
+    λ = ∂SoftNDCG/∂s. Without noise (σ → 0) it is NDCG. A document's term counts d_j times, a query u_q times.
 
-    λ are exact for lists of up to `exact_limit` documents: the recursion of p_j over the other documents, and the same
-    recursion backwards for the slopes ∂/∂π_ij, O(n³) for a list of n, O(n² k) with a cutoff k. So with a cutoff longer
-    lists are exact, too: those with n k ≤ `exact_limit`². In others λ are estimated without bias, O(n²): the outcomes
-    of all comparisons with j are drawn; the slope by π_ij is then d(r + 1) − d(r), r the number of *other* documents
-    that beat j. Draws come in pairs of opposite noise, anew in each round.
+    λ are exact for lists of up to `exact_limit` documents, by the recursion of p_j over the other documents, and the
+    same recursion backwards for the slopes ∂/∂π_ij: O(n³) for a list of n, O(n² k) with a cutoff k. So a cutoff k makes
+    longer lists exact, up to n k = `exact_limit`². For other lists λ are estimated without bias in O(n²) by drawing the
+    outcomes of all comparisons with j. The slope by π_ij is then d(r + 1) − d(r), where r is the number of *other*
+    documents that beat j. Each round draws new pairs of opposite noise.
 
-    The hessian changes its sign: use the gradient step. σ has the unit of the scores. With much less noise than the
-    scores differ by, hardly a pair has a slope; with much more, all documents have nearly the same distribution of
-    ranks. Nothing rescales σ while the scores of a model grow.
+    The hessian changes its sign, so use the gradient step. σ has the unit of the scores. If σ is much smaller than the
+    differences of scores, few pairs have a slope. If it is much larger, all documents have nearly the same distribution
+    of ranks. σ is not rescaled while the scores of a model grow.
 
     Args:
-        measure: NDCG or another sum of gain times discount (`dcg`, `precision@k`, `rbp`, …), by value or name; its
-            cutoff and its gains count.
+        measure: NDCG or another sum of gain times discount (`dcg`, `precision@k`, `rbp`, …), by value or name, with its
+            cutoff and gains.
         sigma: σ, the standard deviation of the noise of a score.
-        exact_limit: the most documents of a list whose λ are exact; more where there is a cutoff.
-        samples: draws for each document of a longer list, an even number.
-        seed: decides them, with the content of the documents and the round.
+        exact_limit: the maximum length of lists with exact λ; lists may be longer if there is a cutoff.
+        samples: the number of draws for each document of a longer list; must be even.
+        seed: the seed of the draws, which also depend on the content of the documents and the round.
 
     Example:
         >>> import numpy as np, podium
@@ -80,12 +80,12 @@ class SoftRank(ListLoss):
                 f"SoftRank takes measures that sum gain times discount, such as ndcg or ndcg@10, not {self.measure}"
             )
         if self.measure.needs_cutoff and self.measure.cutoff is None:
-            raise DataError(f"{self.measure} of the whole list is the same for every order: give it a cutoff")
+            raise DataError(f"{self.measure} of the whole list is the same for every order: add a cutoff")
         require_number("sigma", self.sigma, above=0)
         require_whole("exact_limit", self.exact_limit, 0)
         require_whole("samples", self.samples, 2)
         if self.samples % 2:
-            raise DataError(f"samples must be even, since they come in pairs, but is {self.samples}")
+            raise DataError(f"samples must be even, because they come in pairs, but is {self.samples}")
         require_whole("seed", self.seed, None)
 
     @property
@@ -107,7 +107,7 @@ class SoftRank(ListLoss):
         self._measure.gains(lists.labels)
 
     def is_random(self, lists: Lists) -> bool:
-        """Whether a list is too long for exact λ."""
+        """Return whether a list is too long for exact λ."""
         return not self._is_exact(lists).all()
 
     def _is_exact(self, lists: Lists) -> Bools:
@@ -123,14 +123,14 @@ class SoftRank(ListLoss):
         return np.where(gains > 0, 1.0 - self._soft(lists, scores, iteration, lists.weights)[1], 0.0)
 
     def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
-        """SoftNDCG of each query, without weights; 0 where no document gains anything."""
+        """Return SoftNDCG of each query, without weights; 0 if no document has a gain."""
         lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
         scores = np.asarray(scores, np.float64)[lists.rows]
         result[lists.queries] = self._soft(lists, scores, 0, np.ones(len(scores)))[1]
         return result
 
     def _soft(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
-        """λ of each document, and the value of each list."""
+        """Return λ of each document, and the value of each list."""
         gains, sizes = self._measure.gains(lists.labels), lists.sizes
         offsets = np.append(lists.offsets, len(scores))
         discounts = np.append(self._measure.discounts(int(sizes.max(initial=0))), 0.0)
@@ -158,7 +158,7 @@ def soft_lists(
     thread: int, n_threads: int, offsets: Ints, scores: Floats, unit: float, shares: Floats, discounts: Floats,
     is_exact: Bools, keys: UInt64s, seed: np.uint64, pairs: int, gradients: Floats, values: Floats,
 ) -> None:  # fmt: skip
-    """Σ_j share_j E d(rank of j) of each list, and its slopes by the scores; every n_threads-th list.
+    """Compute Σ_j share_j E d(rank of j) and its slopes by the scores, for every n_threads-th list.
 
     With x = (s_i − s_j) / unit and unit = 2σ: π_ij = erfc(−x) / 2, and its slope by x is e^{−x²} / √π; the caller
     divides by √π and by the unit. Lists that are not exact are sampled. `discounts` ends with the 0 of the ranks below
@@ -197,7 +197,7 @@ def soft_lists(
 
 @helper
 def uncertain_others(scores: Floats, unit: Any, start: Any, end: Any, j: Any, others: Ints, chances: Floats) -> Any:
-    """Write which documents may rank above or below j, and π_ij of each; their number, and that of certain winners."""
+    """Write the documents that may beat j, and their π_ij; return their number, and that of certain winners."""
     n_others = n_above = 0
     for i in range(start, end):
         gap = (scores[i] - scores[j]) / unit
@@ -213,11 +213,12 @@ def uncertain_others(scores: Floats, unit: Any, start: Any, end: Any, j: Any, ot
 
 @helper
 def exact_slopes(chances: Floats, discounts: Floats, states: Floats, ahead: Floats, slopes: Floats) -> Any:
-    """E d(R), R the number of others that win, and ∂/∂π of each other.
+    """Return E d(R), where R is the number of others that win, and write its slope by each π.
 
-    Forwards, as in the paper: p_k(r), r of the first k win; p_{k+1}(r) = (1 − π_k) p_k(r) + π_k p_k(r − 1).
-    Backwards: a_k(r), the mean of d(R) where r of the first k win; a_k(r) = (1 − π_k) a_{k+1}(r) + π_k a_{k+1}(r + 1).
-    The slope by π_k is Σ_r p_k(r) (a_{k+1}(r + 1) − a_{k+1}(r)). All are means: nothing cancels.
+    Forwards, as in the paper, p_k(r) is the chance that r of the first k win:
+    p_{k+1}(r) = (1 − π_k) p_k(r) + π_k p_k(r − 1). Backwards, a_k(r) is the mean of d(R) if r of the first k win:
+    a_k(r) = (1 − π_k) a_{k+1}(r) + π_k a_{k+1}(r + 1). The slope by π_k is Σ_r p_k(r) (a_{k+1}(r + 1) − a_{k+1}(r)).
+    All of these are means, so nothing cancels.
     """
     n, depth = len(chances), len(discounts) - 1
     states[0, 0] = 1.0
@@ -240,7 +241,7 @@ def exact_slopes(chances: Floats, discounts: Floats, states: Floats, ahead: Floa
 
 @helper
 def slope_and_step_back(state: Floats, ahead: Floats, wins: Any, n: Any) -> Any:
-    """Σ_r p(r) (a(r + 1) − a(r)), in four sums that do not wait for each other; a becomes that of one document less."""
+    """Return Σ_r p(r) (a(r + 1) − a(r)), in four independent sums, and step `a` back by one document."""
     sum_0 = sum_1 = sum_2 = sum_3 = 0.0
     whole = n - n % 4
     for r in range(0, whole, 4):
@@ -265,9 +266,9 @@ def slope_and_step_back(state: Floats, ahead: Floats, wins: Any, n: Any) -> Any:
 def sampled_slopes(
     chances: Floats, others: Ints, discounts: Floats, key: Any, keys: UInt64s, pairs: Any, wins: Any, slopes: Floats
 ) -> Any:
-    """The same as `exact_slopes`, estimated: means over pairs of draws, u and 1 − u in place of each uniform number.
+    """Estimate `exact_slopes` by means over pairs of draws, with u and 1 − u for each uniform number.
 
-    Given all other outcomes, the slope by π_k is d(r + 1) − d(r) with r of them above: no matter how k itself came out.
+    Given all other outcomes, the slope by π_k is d(r + 1) − d(r) if r of them are above, whatever the outcome of k.
     """
     n, depth = len(chances), len(discounts) - 1
     slopes[:n] = 0.0

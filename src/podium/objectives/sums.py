@@ -1,4 +1,4 @@
-"""Objectives made of others: sums, tiers of label sources, sums that change by a schedule, and averages."""
+"""Objectives that combine others: sums, tiers of label sources, sums with a schedule, and averages."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from podium.objectives.pair_terms import PairFilter, PairTerm, measure_in_traini
 
 
 def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:
-    """Checked weights, not negative and with the sum 1; equal ones by default."""
+    """Return weights, equal by default; raise if they are negative or do not sum to 1."""
     chosen = numbers_of("weights", weights) if weights is not None else (1 / n_parts,) * n_parts
     if len(chosen) != n_parts:
         raise DataError(f"weights must have an entry for each of the {n_parts} {who}, but has {len(chosen)}")
     if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
-        raise DataError(f"the weights of {who} must not be negative and sum to 1; these are {chosen}")
+        raise DataError(f"the weights of {who} must be non-negative and sum to 1, but are {chosen}")
     return chosen
 
 
 class BoundSum(BoundInParts):
-    """A weighted sum; parts that weigh nothing in a round are not computed."""
+    """A weighted sum; parts with weight 0 in a round are not computed."""
 
     def __init__(
         self, parts: Sequence[BoundObjective], weights: Callable[[int], Sequence[float]], changes: bool
@@ -92,12 +92,12 @@ class BoundSum(BoundInParts):
 
 
 def states_of_parts(parts: Sequence[BoundObjective]) -> dict[str, list[float]]:
-    """The states of the parts, by their numbers."""
+    """Return the states of the parts, with the numbers of the parts in the keys."""
     return {f"{k}/{name}": value for k, part in enumerate(parts) for name, value in part.state().items()}
 
 
 def restore_parts(parts: Sequence[BoundObjective], state: dict[str, list[float]]) -> None:
-    """Give each part what it learnt out of what `states_of_parts` returned."""
+    """Restore the state of each part from the result of `states_of_parts`."""
     for k, part in enumerate(parts):
         prefix = f"{k}/"
         part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
@@ -106,16 +106,16 @@ def restore_parts(parts: Sequence[BoundObjective], state: dict[str, list[float]]
 @register
 @dataclass(frozen=True, init=False)
 class Sum(CompositeObjective):
-    """A weighted sum of objectives: λ = Σ_k w_k λ^(k), the hessian alike.
+    """A weighted sum of objectives: λ = Σ_k w_k λ^(k), and the same for the hessian.
 
-    One model then learns what each of them sees: λ of a measure the top of the lists, query regression (CatBoost's
-    QueryRMSE) how labels differ at all. Objectives differ in their units: the hessian of query regression is 1 for
-    each document, that of λ is some hundredth, so equal weights are mostly query regression. Label sources in order of
-    trust are `Tiers`, which leave out pairs that a source before has decided.
+    One model then learns from all of them, for example the top of the lists from λ of a measure, and all differences of
+    labels from query regression (CatBoost's QueryRMSE). Objectives differ in scale: the hessian of query regression is
+    1 for each document, that of λ a few hundredths, so equal weights are mostly query regression. For label sources in
+    order of trust use `Tiers`, which leave out pairs that an earlier source has decided.
 
     Args:
         parts: objectives, each with one score for a document.
-        weights: of each, with the sum 1; equal ones by default.
+        weights: the weights, which sum to 1; equal by default.
 
     Example:
         >>> import podium
@@ -145,17 +145,17 @@ class Sum(CompositeObjective):
 @register
 @dataclass(frozen=True, init=False)
 class Tiers(CompositeObjective):
-    """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), the hessian alike.
+    """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), and the same for the hessian.
 
-    A pair counts in tier k if its documents have equal labels in all tiers before and different ones here, and, where
-    the tier says so, neither label is 0. Human labels decide first, clicks among documents that they leave equal. A
-    document that a source has no label for (NaN) keeps its rank and takes no part in that source's pairs. The source
-    leaves it equal to the other documents without a label, so that the tiers that know them decide.
+    A pair counts in tier k if its documents have equal labels in all earlier tiers and different ones in tier k. If the
+    tier is `nonzero`, neither label may be 0. So human labels decide first, and clicks decide between documents with
+    equal labels. A document without a label in a source (NaN) keeps its rank but has no pairs there. The source treats
+    all documents without a label as equal, so other tiers decide between them.
 
     Args:
         tiers: pair terms, the most trusted first, such as `Lambda("ndcg"), Lambda("cndcg")`.
-        weights: of each tier, with the sum 1; [S] swept .01 to .5 for the clicks.
-        nonzero: for each tier whether labels of 0 are left out; by default in all but the first.
+        weights: the weight of each tier; they sum to 1. [S] tried .01 to .5 for the clicks.
+        nonzero: whether each tier leaves out labels of 0; by default all but the first do.
 
     Example:
         >>> from podium.objectives import Lambda, Tiers
@@ -190,7 +190,7 @@ class Tiers(CompositeObjective):
 
 
 def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
-    """Return numbers for the distinct pairs of group and label, where no label is one as well; exact below 2^24."""
+    """Number the distinct pairs of group and label, where no label counts as a label; exact below 2^24."""
     levels = np.unique(labels, return_inverse=True)[1]
     pairs = levels if groups is None else np.column_stack([groups, levels])
     numbers = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
@@ -200,7 +200,7 @@ def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
 
 
 class Schedule(Protocol):
-    """A weight for each iteration, counted from 0; what leaves [0, 1] is cut off there. Any such function will do.
+    """Any function from the iteration, counted from 0, to a weight; weights are clipped to [0, 1].
 
     Example:
         >>> from podium.objectives import Anneal, Lambda, Pairwise
@@ -210,7 +210,7 @@ class Schedule(Protocol):
     """
 
     def __call__(self, iteration: int) -> float:
-        """The weight."""
+        """Return the weight."""
 
 
 @register
@@ -253,7 +253,7 @@ class LinearGrowth:
 @register
 @dataclass(frozen=True)
 class ExponentialGrowth:
-    """w_m = w_{m−1} + e^{−α/m} from w_0 on, as the text of [S] §5 says; α of 100 and 250.
+    """w_m = w_{m−1} + e^{−α/m} from w_0 on, as in the text of [S] §5, with α of 100 and 250.
 
     Example:
         >>> from podium.objectives import ExponentialGrowth
@@ -272,7 +272,7 @@ class ExponentialGrowth:
 @register
 @dataclass(frozen=True)
 class ExponentialShare:
-    """w_m = e^{−α/m}: what figure 6 of [S] plots; 0 in the first round.
+    """w_m = e^{−α/m}, as in figure 6 of [S]; 0 in the first round.
 
     Example:
         >>> from podium.objectives import ExponentialShare
@@ -288,23 +288,23 @@ class ExponentialShare:
 
 
 def weight_at(schedule: Schedule, iteration: int) -> float:
-    """The weight, kept in [0, 1]."""
+    """Return the weight of an iteration, clipped to [0, 1]."""
     weight = schedule(iteration)
     if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or math.isnan(weight):
-        raise DataError(f"the schedule {schedule!r} gave {weight!r} for iteration {iteration}, not a number")
+        raise DataError(f"the schedule {schedule!r} returned {weight!r} for iteration {iteration}, not a number")
     return min(max(float(weight), 0.0), 1.0)
 
 
 @register
 @dataclass(frozen=True)
 class Anneal(CompositeObjective):
-    """From one objective to another: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), the hessian alike ([S] §5).
+    """A transition between objectives: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), the same for the hessian ([S] §5).
 
     Args:
         before: the objective of the first rounds, such as `Lambda("ndcg")`.
-        after: the one it turns into, such as `Local("ndcg@3")`, or `Lambda("ndcg", truncation=3)`.
+        after: the objective of the last rounds, such as `Local("ndcg@3")`, or `Lambda("ndcg", truncation=3)`.
         schedule: w by iteration: `LinearGrowth`, `ExponentialGrowth`, `ExponentialShare`, `Constant`, or any function
-            of the iteration. What leaves [0, 1] is kept at its ends.
+            of the iteration. Weights are clipped to [0, 1].
 
     Example:
         >>> import podium
@@ -335,15 +335,15 @@ class Anneal(CompositeObjective):
         return BoundSum(parts, weights, changes=True)
 
 
-SETTLED = 10  # rounds after which the spread of scores changes slowly: it is then measured every ten rounds
+SETTLED = 10  # from this round on the spread of scores changes slowly, and is measured every ten rounds
 
 
 class BoundAverage(BoundObjective):
-    """Objectives that each have an output of their own, and how far the scores of each output spread.
+    """Several objectives with one output each, and the spread of the scores of each output.
 
     Attributes:
-        deviations: the root mean square of each output's training scores less their mean in the query, when they were
-            last measured: before each of the first ten rounds, then before every tenth.
+        deviations: the root mean square of each output's training scores minus their mean in the query, measured
+            before each of the first ten rounds, then before every tenth round.
 
     """
 
@@ -386,13 +386,13 @@ class BoundAverage(BoundObjective):
         self._set_deviations(np.where(deviations > 0, deviations, 1.0))  # all scores are equal in the first round
 
     def _squares(self, scores: Floats) -> ExactSum:
-        """Σ (s − mean of the query)², the same in any order of rows and queries."""
+        """Return Σ (s − mean of the query)², which does not depend on the order of rows and queries."""
         ordered = scores[self.order]
         centered = ordered - np.repeat(np.add.reduceat(ordered, self.starts) / self.sizes, self.sizes)
         return ExactSum.of(np.add.reduceat(centered * centered, self.starts))
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
-        """Return those of all parts, each at its own scores, for the mean of their losses."""
+        """Return the terms of all parts, each at its own scores, weighted for the mean of the losses."""
         return [
             term._replace(weight=term.weight / self.n_outputs)
             for part, of_part in zip(self.parts, scores, strict=True)
@@ -400,7 +400,7 @@ class BoundAverage(BoundObjective):
         ]
 
     def ranked_by(self, scores: Floats) -> Floats:
-        """The weighted sum of the outputs."""
+        """Return the weighted sum of the outputs."""
         totals = np.zeros(scores.shape[1])
         assert self.output_weights is not None
         for weight, output in zip(self.output_weights, scores, strict=True):
@@ -420,12 +420,12 @@ class BoundAverage(BoundObjective):
 class Average(CompositeObjective):
     """A model for each objective; documents are ranked by the mean of their standardised scores.
 
-    Each round grows a tree for each objective, at the scores of that objective's own trees. Scores are divided by the
-    root mean square of the training scores less their mean in the query. Training stops when the mean is best, and the
-    result is one ensemble. `Sum` instead adds gradients, and trains one model on them.
+    Each round grows a tree for each objective, from the scores of that objective's own trees. Scores are divided by the
+    root mean square of the training scores minus their mean in the query. Training stops when the mean is best, and the
+    result is one ensemble. `Sum`, in contrast, adds gradients and trains one model on them.
 
-    Objectives err in different places: query regression learns from all documents how labels differ, λ puts the top of
-    the list in order. The mean of both is usually level with the better one or ahead of it.
+    Objectives make different mistakes: query regression learns the differences of labels from all documents, λ orders
+    the top of the list. The mean of both is usually at least as good as the better one.
 
     Args:
         parts: objectives, each with one score for a document.
@@ -458,10 +458,10 @@ RANKS_IN_TRAINING = 20  # λ counts pairs with a document among these; further d
 
 
 def default_objective(measure: Measure) -> Objective:
-    """Return what `Ranker` trains on: query regression and λ of a measure on the same labels, averaged.
+    """Return the objective of `Ranker`: the average of query regression and λ of a measure on the same labels.
 
-    λ trains on the top 20 ranks of a measure with a cutoff (or on as many as the cutoff, if that is more), and on all
-    ranks of one without. Of the objectives in bench/results/candidates.md, this one is never far behind the best.
+    λ trains on the top 20 ranks of a measure with a cutoff (or up to the cutoff, if that is larger), and on all ranks
+    of one without. Of the objectives in bench/results/candidates.md, this one is never far behind the best.
 
     Example:
         >>> from podium.measures import NDCG
@@ -470,7 +470,7 @@ def default_objective(measure: Measure) -> Objective:
         'Average(QueryRegression(), Lambda(measure="ndcg@20"))'
 
     """
-    # Precision and recall keep their own cutoff: with another, they are different measures.
+    # Precision and recall keep their own cutoff, because another cutoff would make them different measures.
     has_tail = measure.cutoff is not None and not measure.needs_cutoff
     truncation = max(RANKS_IN_TRAINING, measure.cutoff or 0) if has_tail else None
     return Average(QueryRegression(measure.labels), Lambda(measure_in_training(measure, truncation)))

@@ -204,7 +204,7 @@ def _text(value: float) -> str:
 
 
 DOCUMENT_ROW = 20  # pixels per document
-SERIES = 5  # features with a colour of their own; the sixth colour is for all others
+SERIES = 5  # features with separate colours; the sixth colour is for all others
 OTHERS = "others"
 
 

@@ -186,8 +186,8 @@ class Registry:
             pipelines = self._settings.pipelines
             for folder in self._settings.folders:
                 with suppress(PodiumError):  # a damaged pipeline, which `PipelineRegistry` reports
-                    found = files_in(folder)
-                    files = files | found if folder in pipelines.values() else found | files
+                    in_folder = files_in(folder)
+                    files = files | in_folder if folder in pipelines.values() else in_folder | files
             for name, path in files.items():
                 signature = _signature(path)
                 if signature is None:  # deleted, perhaps about to be replaced: keep the old model

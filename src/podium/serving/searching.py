@@ -159,7 +159,7 @@ class ServedPipeline:
 
     def _why(self, query: str, above: str, below: str) -> SearchWhy:
         pipeline = self.pipeline
-        found = pipeline.why(query, above, below)
+        comparison = pipeline.why(query, above, below)
         added = [
             {one.feature: one.terms for one in pipeline.features.explain(pipeline.index, query, document)}
             for document in (above, below)
@@ -169,7 +169,7 @@ class ServedPipeline:
                 name, (value, other_value), (adds, other_adds), difference,
                 {term: (amount, added[1][name][term]) for term, amount in added[0][name].items()},
             )
-            for name, value, other_value, adds, other_adds, difference in found.rows
+            for name, value, other_value, adds, other_adds, difference in comparison.rows
         ]  # fmt: skip
         rows = pipeline.index.rows([above, below]).tolist()
         tables = [term_occurrences(pipeline.index, query, row).rows for row in rows]
@@ -177,7 +177,7 @@ class ServedPipeline:
             SearchedTerm(term, field, (count, other[2]), n)
             for (term, field, count, n), other in zip(*tables, strict=True)
         ]
-        return SearchWhy(found.a, found.b, (found.score_a, found.score_b), features, terms)
+        return SearchWhy(comparison.a, comparison.b, (comparison.score_a, comparison.score_b), features, terms)
 
     def _warm_up(self) -> None:
         """Answer a query of two frequent terms, so that no request compiles anything."""

@@ -133,10 +133,10 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
                     f"{argument}: {place} is a folder, whose models are named after their files; omit the name"
                 )
             folders.append(path)
-            found = files_in(path)
+            new_files = files_in(path)
         else:
-            found = {_shown(name or path.stem): path}
-        for one, file in found.items():
+            new_files = {_shown(name or path.stem): path}
+        for one, file in new_files.items():
             if one in files:
                 raise DataError(f"two models are named {one!r}: {files[one]} and {file}; rename one with NAME=FILE")
             files[one] = file

@@ -67,7 +67,7 @@ class Bins:
         )
 
     def equal(self, other: Bins) -> bool:
-        """Whether both put all values into the same bins."""
+        """Return whether both put all values into the same bins."""
         return all(map(_have_equal_values, self._tables(), other._tables()))
 
     def _tables(self) -> tuple[dict[int, Float32s], ...]:

@@ -132,7 +132,7 @@ def key_of(bits: Any) -> Any:
 
 @helper
 def is_key(bits: Any) -> Any:
-    """Whether a value has a key: it is not 0 or NaN."""
+    """Return whether a value has a key: it is not 0 or NaN."""
     return (bits & ABSOLUTE) - np.uint32(1) < INFINITY
 
 

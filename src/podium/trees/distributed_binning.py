@@ -482,7 +482,7 @@ def merge_known(
 
 @helper
 def _is_value(keys: Ints, is_next: Bytes, k: Int) -> bool:
-    """Whether the interval that ends at a known key holds this value only."""
+    """Return whether the interval that ends at a known key holds this value only."""
     return bool(is_next[k] != 0 or keys[k] - keys[k - 1] == 1)
 
 

@@ -42,7 +42,7 @@ def share(n: Int, multiple: Int, thread: Int, n_threads: Int) -> Int:
 
 @helper
 def are_rows_shared(member: Member, leaf: Record) -> bool:
-    """Whether threads count rows of this leaf, not features."""
+    """Return whether threads count rows of this leaf, not features."""
     n_cells = member.shares[member.n_threads, 2]
     shared: bool = member.n_threads > 1 and leaf.sample_end - leaf.start >= ROWS_FOR_CELLS * n_cells
     return shared

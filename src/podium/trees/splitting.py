@@ -170,7 +170,7 @@ class BestSplit(NamedTuple):
 
 @helper
 def may_split(leaf: Record, limits: GrowthLimits) -> bool:
-    """Whether a leaf has enough documents for two leaves, and is not too deep."""
+    """Return whether a leaf has enough documents for two leaves, and is not too deep."""
     fewest = max(2 * limits.min_documents, limits.min_documents_to_split)
     may: bool = leaf.end - leaf.start >= fewest and leaf.depth != limits.max_depth
     return may
@@ -215,7 +215,7 @@ def score_leaf(
 
 @helper
 def is_category(is_categorical: Bools | None, feature: Int) -> bool:
-    """Whether a feature is categorical; False at compile time if there are none."""
+    """Return whether a feature is categorical; False at compile time if there are none."""
     if is_categorical is not None:
         return bool(is_categorical[feature])
     return False
@@ -312,7 +312,7 @@ def value_of(word: Int, l1: float | None, l2: float) -> Any:
 
 @helper
 def has_enough_documents(total: Int, left_total: Int, gradients: PackedGradients, limits: GrowthLimits) -> bool:
-    """Whether both sides of a split surely have enough documents: one too few could not weigh as much."""
+    """Return whether both sides of a split certainly have enough documents, because fewer could not weigh as much."""
     if gradients.counts_documents or limits.min_documents == 1:
         return True
     lighter = min(np.int64(np.uint32(left_total)), np.int64(np.uint32(total - left_total)))

@@ -160,7 +160,7 @@ def is_sure(
     feature: Int, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, tree: GrowingTree,
     n_leaves: Int, counts: Ints, scratch: Record,
 ) -> bool:  # fmt: skip
-    """Whether documents need not be counted to know which leaves a feature's best split leaves whole."""
+    """Return whether it is certain, without counting documents, which leaves a feature's best split does not divide."""
     not_inlined()
     split = tree.splits[0, feature]
     if split.precision == COUNTED:

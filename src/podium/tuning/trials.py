@@ -146,8 +146,8 @@ class Study:
         if len(complete) < BATCH or len({next(iter(trial.means.values())) for trial in complete}) == 1:
             return {}
         evaluator = self.optuna.importance.FanovaImportanceEvaluator(seed=self.seed)
-        found = self.optuna.importance.get_param_importances(self.study, evaluator=evaluator)
-        return {name: float(share) for name, share in found.items()}
+        shares = self.optuna.importance.get_param_importances(self.study, evaluator=evaluator)
+        return {name: float(share) for name, share in shares.items()}
 
 
 @dataclass(frozen=True)

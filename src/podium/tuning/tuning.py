@@ -165,8 +165,8 @@ def tune(
     judges = _judges(train, valid, folds, seed)
     tried = _prepared(estimator, selection)
     filled = tried._filled(train.n_documents)
-    own = {name: getattr(filled, name) for name in chosen}
-    first = own if all(own[name] in over for name, over in chosen.items()) else None  # None: not in the space
+    given = {name: getattr(filled, name) for name in chosen}
+    first = given if all(given[name] in over for name, over in chosen.items()) else None  # None: not in the space
     study = Study(
         chosen, first, _fingerprint(tried, selection, chosen, train, valid, folds, seed),
         None if path is None else Path(path), seed,
@@ -252,7 +252,7 @@ class _Trials:
 
     def _try(self, proposal: Proposal, n_threads: int) -> Trial:
         started, number = time.perf_counter(), proposal.trial.number
-        made = type(self.estimator)(**self.estimator.get_params(deep=False) | proposal.values)
+        ranker = type(self.estimator)(**self.estimator.get_params(deep=False) | proposal.values)
         name, first = f"trial {number}", str(self.measures[0])
         sums, n_queries, rounds = dict.fromkeys(map(str, self.measures), 0.0), 0, []
         waiting = list(self.judges)
@@ -260,7 +260,7 @@ class _Trials:
             judge = waiting.pop(0)
             look = _Look(proposal, f"valid/{first}") if self.is_watched else None
             try:
-                fitted = Fit(name, made, judge.shared, () if look is None else (look,)).run(n_threads)
+                fitted = Fit(name, ranker, judge.shared, () if look is None else (look,)).run(n_threads)
             except _PrunedError as pruned:
                 return Trial(number, proposal.values, "pruned", {first: pruned.value}, None, _since(started))
             train, sets, _ = judge.shared.open(n_threads)
@@ -342,9 +342,11 @@ def _fingerprint(
 ) -> dict[str, Any]:  # fmt: skip
     """Return everything that a search depends on; the order of rows does not matter."""
     ignored = {"n_threads", "verbose", *space}
-    own = {name: content_hash(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored}
+    values = {
+        name: content_hash(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored
+    }
     return {
-        "estimator": type(estimator).__name__, "parameters": own, "measure": str(selection), "seed": seed,
+        "estimator": type(estimator).__name__, "parameters": values, "measure": str(selection), "seed": seed,
         "space": {name: str(over) for name, over in space.items()}, "folds": folds,
         "data": digest_of(train).hex(), "validation data": "" if valid is None else digest_of(as_data(valid)).hex(),
     }  # fmt: skip

@@ -102,12 +102,12 @@ class LetorReader(TextReader):
             return self.known.n_features
         if self.options.n_features is not None:
             return self.options.n_features
-        own = max(0, largest + 1 - self.options.first_index)
+        n_in_text = max(0, largest + 1 - self.options.first_index)
         if self.like is None:
-            return own
+            return n_in_text
         # Drop features beyond those of the model, unless it has to raise because there are too many.
         n_expected = self.like.n_indices(self.options.first_index)
-        return max(n_expected, own) if self.like.names is None or self.options.sparse else n_expected
+        return max(n_expected, n_in_text) if self.like.names is None or self.options.sparse else n_expected
 
     def _is_sparse(self, items: list[Counted]) -> bool:
         # If an index is out of bounds, the text is parsed only to find the first error.

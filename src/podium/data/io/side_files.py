@@ -148,10 +148,10 @@ def _numbers(path: Path, what: str, *, least: float, whole: bool = False) -> Flo
         values = np.array([_number_or_nan(line) for line in lines])
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= least)) | (whole & (values != np.floor(values))))
     if len(bad):
-        found = lines[bad[0]].strip().decode("utf-8", errors="replace")
+        bad_line = lines[bad[0]].strip().decode("utf-8", errors="replace")
         number = "a whole number" if whole else "a number"
         raise FileFormatError(
-            path, f"expected {what}, {number} of at least {least:g}, but found {found[:40]!r}", line=int(bad[0]) + 1
+            path, f"expected {what}, {number} of at least {least:g}, but found {bad_line[:40]!r}", line=int(bad[0]) + 1
         )
     return values
 

@@ -26,7 +26,7 @@ SPARSE_ROWS_AT_ONCE = 1 << 22  # maximum number of values to make dense at a tim
 class TreeScorer:
     """Scores rows of float32 features by trees that `check_trees` has accepted; threads may share it.
 
-    It makes a program by `prepare`, or once it has traversed so many rows that a program pays off.
+    `prepare` makes a program. Otherwise the scorer makes one when it has traversed `ROWS_WORTH_A_PROGRAM` rows.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -238,16 +238,16 @@ def subject_of(
     if comparison is not None:
         evaluations = {system: comparison.evaluations[system] for system in systems}
         chosen = [as_measure(text) for text in evaluations[name].values]
-        own: Evaluation | None = evaluations[name]
+        of_first: Evaluation | None = evaluations[name]
     else:
         chosen = _measures(data, measures, info)
-        own, evaluations = _evaluated(data, rankings, systems, chosen) if chosen else (None, {})
+        of_first, evaluations = _evaluated(data, rankings, systems, chosen) if chosen else (None, {})
     known = history if history is not None else getattr(ranker, "history_", None) or info.get("history") or {}
     all_sets = {data_name: data} | {
         key: as_data(one) for key, one in sets.items() if one is not None and key != data_name
     }
     return Subject(
-        name, ranker, data, data_name, rankings, evaluations, own, comparison, systems, tuple(chosen), all_sets,
+        name, ranker, data, data_name, rankings, evaluations, of_first, comparison, systems, tuple(chosen), all_sets,
         known if isinstance(known, Mapping) else {}, facts, n_listed, timing,
     )  # fmt: skip
 
@@ -295,11 +295,11 @@ def _noted() -> Iterator[Callable[[], list[str]]]:
 
 
 def _content(subject: Subject, sections: list[Section], warned: list[str]) -> Report:
-    data, own = subject.data, subject.own_evaluation
+    data, evaluation = subject.data, subject.own_evaluation
     headline = []
-    if own is not None:
-        for measure, mean in own.means.items():
-            low, high = own.intervals[measure]
+    if evaluation is not None:
+        for measure, mean in evaluation.means.items():
+            low, high = evaluation.intervals[measure]
             spread = f" ({low:.4f} to {high:.4f})" if np.isfinite([low, high]).all() else ""
             headline.append((measure, ("–" if np.isnan(mean) else f"{mean:.4f}") + spread))
     what = repr(subject.model) if subject.model is not None else "scores"

@@ -50,11 +50,11 @@ SHOWN = ("mean of each system", "difference, query by query")  # of each measure
 
 def measures_section(subject: Subject) -> Section:
     """Return the means with 95% intervals on every data set, and their distribution over the test queries."""
-    own = subject.own_evaluation
-    if own is None:
+    evaluation_on_data = subject.own_evaluation
+    if evaluation_on_data is None:
         return Section("measures", "Measures", (Missing(NO_LABELS),))
     rows: list[list[object]] = []
-    evaluations = {subject.data_name: own, **_of_sets(subject)}
+    evaluations = {subject.data_name: evaluation_on_data, **_of_sets(subject)}
     for name, evaluation in evaluations.items():
         rows += [[name, *row] for row in evaluation.table().rows]
     table = Table(["data", "measure", "mean", "95% from", "to", "queries"], rows)
@@ -63,8 +63,8 @@ def measures_section(subject: Subject) -> Section:
         for name in ("train", "valid"):
             if name not in subject.sets:
                 parts.append(Missing(f"There is no {_REMEDIES[name]}."))
-    if any(np.isfinite(values).any() for values in own.values.values()):
-        parts.append(Figures(figures_of(queries_chart(own))))
+    if any(np.isfinite(values).any() for values in evaluation_on_data.values.values()):
+        parts.append(Figures(figures_of(queries_chart(evaluation_on_data))))
     return Section("measures", "Measures", tuple(parts))
 
 
@@ -327,13 +327,13 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
     whole = points[-1][1]
     few = next(n for n, mean, *_ in points if mean >= whole - NEAR)
     near = f"within {NEAR:g} of the whole model{of_some(part, subject.data)}"
-    found = (
+    advice = (
         f"Of the numbers tried, {few} of {subject.n_rounds} trees is the smallest that comes {near}; score with "
         f"predict(…, n_trees={few})."
         if few < subject.n_rounds
         else f"Of the numbers tried, no smaller number of trees comes {near}."
     )
-    words = f"Time grows with the number of trees. {found}"
+    words = f"Time grows with the number of trees. {advice}"
     return [Words(words), Figures(figures_of(speed_chart(points, str(measure))))]
 
 
