@@ -139,7 +139,7 @@ def test_several_metrics_and_silence(run, tmp_path):
     command = ["train", "a.txt", "--valid", "a.txt", "--n-trees", 4, "--metrics", "ap", "--metric", "err"]
     code, out, err = run(*command, "--verbose", 2, "-o", tmp_path / "r")
     assert code == 0
-    assert [line[:12] for line in err.splitlines()] == ["2 of 4 trees", "4 of 4 trees"]
+    assert [line[:12] for line in err.splitlines()] == ["2 of 4 round", "4 of 4 round"]
     assert "valid/err" in out
     assert set(json.loads((tmp_path / "r" / "history.json").read_text())) == {"valid/ndcg@10", "valid/ap", "valid/err"}
     code, _, err = run("train", "--config", tmp_path / "r" / "config.toml", "--verbose", 0, "-o", tmp_path / "again")

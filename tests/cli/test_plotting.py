@@ -142,7 +142,7 @@ def test_watching_in_a_terminal(sample, tmp_path, capsys):
         run(*command, *options, "-o", tmp_path / name)
         outputs.append([text.replace(name, "") for text in capsys.readouterr()])
     assert outputs[0] == outputs[1]
-    assert "20 of 20 trees" in outputs[0][1]
+    assert "20 of 20 rounds" in outputs[0][1]
     models = {podium.load(tmp_path / name / "model.podium").digest() for name in ("run", "piped", "plain")}
     assert len(models) == 1
 

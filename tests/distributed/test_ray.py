@@ -110,7 +110,8 @@ def test_workers_are_where_processors_are_free(n_free):
     assert threads(n_workers=2, cpus_per_worker=2) == [2, 2]
     assert threads(cpus_per_worker=n_cpus + 1) == []
     assert ray.get(there.remote()) == [n_free - 1]
-    assert ray.get(there.options(num_cpus=n_free).remote()) == [n_free]  # it waits while the worker works
+    if n_free == n_cpus:  # Ray's number of free processors may lag behind, which then makes no difference
+        assert ray.get(there.options(num_cpus=n_cpus).remote()) == [n_cpus]  # it waits while the worker works
     for bundles, expected in (([{"CPU": 1}, {"CPU": 2}, {"CPU": 1}], [2, 1]), ([{"CPU": 2}], [2])):
         group = ray.util.placement_group(bundles)
         place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(

@@ -55,7 +55,7 @@ def test_nets():
 
 def test_too_few_documents():
     _, message = fitted(LambdaMART(4), X[:30], Y[:30], qid=QID[:30], said="2 · min_documents_in_leaf = 40 documents")
-    assert "there are 30: lower min_documents_in_leaf" in message
+    assert "there are only 30: lower min_documents_in_leaf" in message
     rare = (np.arange(120) < 10)[:, None].astype(float)
     fitted(LambdaMART(4), rare, Y, qid=QID, said="no split of any feature")
 

@@ -198,7 +198,7 @@ def test_what_makes_no_sense_is_refused(train, options, words):
 
 
 def test_l1_without_an_effect_is_named(train):
-    with pytest.warns(PodiumWarning, match=r"l1=0.5 has no effect: step='gradient' takes means"):
+    with pytest.warns(PodiumWarning, match=r"l1=0.5 has no effect: step='gradient' uses means"):
         LambdaMART(**SMALL, l1=0.5, step="gradient").fit(train)
 
 

@@ -66,7 +66,7 @@ def test_a_single_metric_and_what_is_none(data):
 
 def test_lines_of_training(data, capsys):
     for ranker in rankers():
-        unit = {LinearRanker: "steps", LambdaMART: "trees", RankNetTrees: "trees", MART: "trees", McRank: "trees"}
+        unit = {LinearRanker: "steps", LambdaMART: "trees", RankNetTrees: "trees", MART: "trees", McRank: "rounds"}
         for every, shown in ((None, []), (0, []), (1, [1, 2, 3, 4]), (3, [3, 4])):
             clone(ranker).set_params(verbose=every, metrics=["ap"]).fit(data, valid=data)
             out, err = capsys.readouterr()
@@ -79,7 +79,7 @@ def test_lines_of_training(data, capsys):
     assert capsys.readouterr().err == "2 of 4 trees\n4 of 4 trees\n"
     Ranker(n_trees=30, patience=30, feature_fraction=0.5, verbose=10).fit(data)
     assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()][:2] == [
-        "20 of 30 trees", "30 of 30 trees",
+        "20 of 30 rounds", "30 of 30 rounds",
     ]  # fmt: skip
     Committee(n_trees=2, members=[("lambda", 1), ("listnet", 1)], verbose=1).fit(data, valid=data)
     assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [

@@ -110,7 +110,7 @@ def test_a_query_is_ranked_and_explained_with_the_keyboard_alone(browser, addres
         order = (-scores).argsort(kind="stable").tolist()
         assert column(browser, section, 2 + section) == [f"doc-{k}" for k in order]
         assert column(browser, section, 3 + section) == [str(labels[k]) for k in order]
-        shown = [float(text) for text in column(browser, section, 4 + section)]
+        shown = [float(text.replace("−", "-")) for text in column(browser, section, 4 + section)]
         assert shown == pytest.approx(scores[order].tolist(), abs=6e-5)
         reasons = cells(browser, section, "tr.adding td")
         assert len(reasons) == len(few)

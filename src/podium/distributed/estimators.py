@@ -283,7 +283,7 @@ def fit(
         >>> from distributed import Client
         >>> train = podium.artificial(20, features=4)
         >>> with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
-        ...     model = podium.distributed.fit(podium.LambdaMART(2, n_leaves=4), train)
+        ...     model = podium.distributed.fit(podium.LambdaMART(2, n_leaves=4), train, engine="dask")
         >>> type(model).__name__
         'DaskLambdaMART'
         >>> model.digest() == podium.LambdaMART(2, n_leaves=4).fit(train).digest()
