@@ -13,6 +13,7 @@ import podium
 from podium import MART, DataError, LambdaMART, PodiumWarning, Ranker
 from podium.boosting import Boosting, Checkpoint, rounds_by_folds
 from podium.boosting.evaluation import BestRound
+from podium.estimators import AdaRank, RankBoost
 from podium.measures import as_selection
 from podium.measures.losses import RMSE
 from podium.objectives import Average, Lambda, QueryRegression, Regression
@@ -65,8 +66,39 @@ def test_the_training_loss_needs_no_validation_data():
     half = 0.5 * np.mean((TRAIN.relevance - model.predict(TRAIN)) ** 2)
     assert model.history_["train/loss"][-1] == pytest.approx(half)
     assert "train/loss" in model.plot_history().to_dict()["title"]["text"]
-    with pytest.raises(DataError, match="only boosted trees watch the loss"):
-        podium.LinearRanker(metrics=["loss"]).fit(TRAIN, valid=VALID)
+    with pytest.raises(DataError, match="has no objective whose loss could be watched"):
+        AdaRank(metrics=["loss"]).fit(TRAIN, valid=VALID)
+
+
+@pytest.mark.filterwarnings("ignore:after 3 steps the cost may still be")
+@pytest.mark.parametrize("objective", ["listnet", "pairwise(hinge)", "ordinal", "regression"])
+def test_a_linear_ranker_watches_its_loss(objective):
+    model = podium.LinearRanker(objective=objective, n_iterations=3, metrics=["loss"]).fit(TRAIN, valid=VALID)
+    assert list(model.history_) == ["valid/ndcg@10", "train/loss", "valid/loss"]
+    last = podium.LinearRanker(objective=objective, n_iterations=3, metrics=["loss"]).fit(TRAIN)
+    assert last.history_["train/loss"] == model.history_["train/loss"]
+    if objective != "ordinal":  # whose thresholds are learnt
+        bound = podium.objectives.parse(objective).bind(TRAIN)
+        assert model.history_["train/loss"][-1] == pytest.approx(bound.loss(last.predict(TRAIN)), rel=1e-6)
+        bound = podium.objectives.parse(objective).bind(VALID)
+        assert model.history_["valid/loss"][-1] == pytest.approx(bound.loss(last.predict(VALID)), rel=1e-6)
+
+
+@pytest.mark.parametrize("batch", [None, 7])
+def test_a_net_watches_its_loss(batch):
+    pytest.importorskip("torch")
+    shape = {"epochs": 2, "hidden": 3, "n_threads": 1, "metrics": ["loss"], "batch_queries": batch}
+    model = podium.RankNet(**shape).fit(TRAIN, valid=VALID)
+    assert list(model.history_) == ["valid/ndcg@10", "train/loss", "valid/loss"]
+    for part, data in (("train", TRAIN), ("valid", VALID)):
+        loss = podium.objectives.parse("pairwise").bind(data).loss(model.predict(data))
+        assert model.history_[f"{part}/loss"][model.best_iteration_] == pytest.approx(loss, rel=1e-6)
+
+
+def test_rankboost_watches_its_loss():
+    model = RankBoost(3, metrics=["loss"]).fit(TRAIN, valid=VALID)
+    costs = model.history_["train/loss"]
+    assert costs[0] > costs[1] > costs[2]
 
 
 def test_a_regressors_loss_is_half_of_lightgbms():

@@ -11,12 +11,12 @@ import numpy as np
 from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.training_state import of_output
 from podium.core.array_types import Floats
-from podium.core.merging import merged
 from podium.core.team import Team
 from podium.measures import BoundMeasures, Graded, Measure, as_selection
 from podium.measures.losses import Loss
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
+from podium.objectives.base import WatchedLoss
 from podium.trees import GrownTree
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Evaluator:
         scores: the scores of the documents of each validation set.
         measures: the measures that pick the number of trees, then the watched ones, by name.
         bound: the measures bound to each validation set.
-        losses: the objective bound to each validation set, if its loss is watched.
+        loss: the loss of the objective, if it is watched.
 
     """
 
@@ -51,14 +51,10 @@ class Evaluator:
         rows = () if objective.n_outputs == 1 else (objective.n_outputs,)
         self.scores = {name: np.zeros((*rows, valid.n_documents)) for name, valid in data.valid.items()}
         self.base_means: dict[str, float] | None = None
-        self.watches_loss = settings.watches_loss
-        self.losses: dict[str, BoundObjective] = {}
+        self.loss: WatchedLoss | None = None
         if settings.watches_loss:
-            elsewhere = settings.objective.measuring(data.train, *data.valid.values())
-            self.losses = {name: elsewhere.bind_elsewhere(valid) for name, valid in data.valid.items()}
-            for bound in self.losses.values():
-                bound.set_facts(merged(objective.facts()))
-                bound.team = team
+            measuring = settings.objective.measuring(data.train, *data.valid.values())
+            self.loss = WatchedLoss(measuring, objective, data.valid, team)
 
     def start_from_base_scores(self, scale: float, training_scores: Floats) -> dict[str, float]:
         """Start from base scores, which count as a round before the first; return their means."""
@@ -88,14 +84,7 @@ class Evaluator:
 
     def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
         """Return the loss on the training data and on each validation set, by `set/loss`, if it is watched."""
-        if not self.watches_loss:
-            return {}
-        losses = {"train/loss": self.objective.loss(training_scores, iteration)}
-        for name, bound in self.losses.items():
-            if learnt := self.objective.state():
-                bound.restore(learnt)
-            losses[f"{name}/loss"] = bound.loss(self.scores[name], iteration)
-        return losses
+        return {} if self.loss is None else self.loss.means(training_scores, self.scores, iteration)
 
     def best_iteration(self, history: dict[str, list[float]]) -> int | None:
         """Return the best round so far on the first validation set: −1 for the submodel alone, None without rounds."""

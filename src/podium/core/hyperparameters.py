@@ -77,7 +77,7 @@ METRICS: Parameter[Any] = Parameter(
     "metrics", list, (),
     help="measures to watch in addition to `measure`. `history_` has all of them, for each validation set.",
 )  # fmt: skip
-TREE_METRICS: Parameter[Any] = Parameter(
+METRICS_AND_LOSS: Parameter[Any] = Parameter(
     "metrics", list, (),
     help="measures to watch in addition to `measure`: `history_` has all of them, for each validation set. `\"loss\"` "
     "adds the loss of the objective, also on the training data.",

@@ -435,3 +435,12 @@ def _to_text(value: Any) -> str:
         return describe(value) if isinstance(value, Objective) else str(value)
     except DataError:
         return str(value)
+
+
+def without_loss(metrics: Any) -> tuple[Any, bool]:
+    """Return the measures among the metrics, and whether `"loss"` was among them."""
+    several = [metrics] if isinstance(metrics, str) else metrics
+    if not isinstance(several, Sequence):
+        return metrics, False  # one measure, or what is refused as such
+    measures = [one for one in several if not (isinstance(one, str) and one == "loss")]
+    return measures, len(measures) < len(several)

@@ -12,7 +12,7 @@ from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData, frames
 from podium.data.schema import Schema
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, lambda_objective, n_rows
+from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, lambda_objective, n_rows, without_loss
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LinearRankerParameters, PRankParameters
 from podium.linear import Ascent, CuttingPlanes, Descent, PRankTraining
@@ -53,12 +53,14 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         objective = lambda_objective(self)
         if is_hinge(objective):
             warn_if_unused(self, ("learning_rate",), "a hinge loss is trained by cutting planes, not by Newton steps")
+        measures, watches_loss = without_loss(self.metrics)
         training = from_parameters(
             CuttingPlanes if is_hinge(objective) else Descent,
             self,
             objective=objective,
             selection=self._selection(train),
-            watched=as_watched(self.metrics),
+            watched=as_watched(measures),
+            watches_loss=watches_loss,
         )
         result = training.fit(train, sets, **options)
         warn_if_constant(train, objective, not result.model.weights.any())

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from podium.core.array_types import Floats
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
-from podium.estimators.base_ranker import BaseRanker, Published, lambda_objective
+from podium.estimators.base_ranker import BaseRanker, Published, lambda_objective, without_loss
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LambdaRankParameters, NetParameters, RankNetParameters
 from podium.measures import as_watched, has_preferences_alone
@@ -32,12 +32,14 @@ class NetRanker(NetParameters, BaseRanker):
         from podium.neural import Layers, NetTraining
 
         objective = self._objective(train)
+        measures, watches_loss = without_loss(self.metrics)
         training = from_parameters(
             NetTraining,
             self,
             objective=objective,
             selection=self._selection(train),
-            watched=as_watched(self.metrics),
+            watched=as_watched(measures),
+            watches_loss=watches_loss,
         )
         if self.net is not None:
             warn_if_unused(self, ("hidden", "activation"), "they describe the default net, and net=… was given")

@@ -48,7 +48,7 @@ class TreeParameters(Parameterized):
     min_delta: float = h.MIN_DELTA()
     random_state: int = h.RANDOM_STATE()
     n_threads: int | None = h.N_THREADS()
-    metrics: Sequence[Measure | str] = h.TREE_METRICS()
+    metrics: Sequence[Measure | str] = h.METRICS_AND_LOSS()
     verbose: int | None = h.VERBOSE()
 
 
@@ -153,7 +153,7 @@ class LinearRankerParameters(Parameterized):
     objective: Objective | str | None = h.OBJECTIVE()
     patience: int | None = h.PATIENCE()
     n_threads: int | None = h.N_THREADS()
-    metrics: Sequence[Measure | str] = h.METRICS()
+    metrics: Sequence[Measure | str] = h.METRICS_AND_LOSS()
     verbose: int | None = h.VERBOSE()
 
 
@@ -194,7 +194,7 @@ class RankBoostParameters(Parameterized):
     categorical: Sequence[int | str] = h.CATEGORICAL()
     patience: int | None = h.PATIENCE()
     n_threads: int | None = h.N_THREADS()
-    metrics: Sequence[Measure | str] = h.METRICS()
+    metrics: Sequence[Measure | str] = h.METRICS_AND_LOSS()
     verbose: int | None = h.VERBOSE()
 
 
@@ -259,7 +259,7 @@ class NetParameters(Parameterized):
     patience: int | None = h.PATIENCE()
     random_state: int = h.NET_RANDOM_STATE()
     n_threads: int | None = h.NET_N_THREADS()
-    metrics: Sequence[Measure | str] = h.METRICS()
+    metrics: Sequence[Measure | str] = h.METRICS_AND_LOSS()
     verbose: int | None = h.VERBOSE()
 
 

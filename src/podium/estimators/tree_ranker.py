@@ -16,7 +16,7 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, check_is_fitted
+from podium.estimators.base_ranker import BaseRanker, check_is_fitted, without_loss
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import TreeParameters
 from podium.measures import as_watched
@@ -37,7 +37,7 @@ class TreeRanker(TreeParameters, BaseRanker):
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training, from the parameters and `others`."""
         filled = self._filled(train.n_documents)
-        measures, watches_loss = _without_loss(self.metrics)
+        measures, watches_loss = without_loss(self.metrics)
         settings = {
             "objective": self._objective(train),
             "step": from_parameters(Newton, filled),
@@ -167,15 +167,6 @@ class TreeRanker(TreeParameters, BaseRanker):
         """Return the leaf of each tree (column) that each row falls into; trees of several outputs alternate."""
         check_is_fitted(self)
         return self.trees_.leaves(X, self.n_threads)
-
-
-def _without_loss(metrics: Any) -> tuple[Any, bool]:
-    """Return the measures among the metrics, and whether `"loss"` was among them."""
-    several = [metrics] if isinstance(metrics, str) else metrics
-    if not isinstance(several, Sequence):
-        return metrics, False  # one measure, or an invalid value, which is refused later
-    measures = [one for one in several if not (isinstance(one, str) and one == "loss")]
-    return measures, len(measures) < len(several)
 
 
 def categorical_features(train: RankingData, named: Sequence[int | str]) -> tuple[int, ...]:

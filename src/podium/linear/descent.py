@@ -24,7 +24,7 @@ from podium.measures import Graded, Measure, Ranking, as_selection, warn_of_powe
 from podium.models import LinearModel
 from podium.models.base import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
-from podium.objectives.base import require_one_output
+from podium.objectives.base import WatchedLoss, require_one_output
 
 Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardised features, and scores, after each step
 
@@ -104,7 +104,7 @@ class LinearTraining:
 
     def take(
         self, steps: Steps, design: DesignMatrix, sets: dict[str, RankingData], observers: Sequence[Observer],
-        objective: Objective | None = None, base_score: float = 0.0,
+        objective: Objective | None = None, base_score: float = 0.0, loss: WatchedLoss | None = None,
     ) -> DescentResult:  # fmt: skip
         """Take steps until they end or validation data stops them, and return the model of the best one.
 
@@ -115,15 +115,16 @@ class LinearTraining:
             observers: called after each step.
             objective: the training objective, for observers.
             base_score: added to every score.
+            loss: of the objective, if it is watched.
 
         """
         train, weights_by_step = design.data, list[Floats]()
-        history, observations = History(self.selection, self.watched, train, sets), Observations()
+        history, observations = History(self.selection, self.watched, train, sets, loss), Observations()
         with progress("descending", self.n_iterations, verbose=self.verbose) as advance, between_steps() as check:
             for iteration, (weights, scores) in enumerate(steps):
                 check()
                 weights_by_step.append(weights)
-                means = history.add(design.model(weights, base_score))
+                means = history.add(design.model(weights, base_score), scores)
                 step = LinearStep(iteration, weights, means, history.best, train, objective, scores)
                 observations.tell(observers, step)
                 advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
@@ -147,6 +148,7 @@ class Descent(LinearTraining):
     Args:
         objective: gives λ and w.
         selection, watched: see `LinearTraining`.
+        watches_loss: whether the history has the loss of the objective, on the training data and on validation data.
 
     Example:
         >>> import podium
@@ -160,6 +162,7 @@ class Descent(LinearTraining):
     objective: Objective = field(default_factory=Lambda)
     learning_rate: float = h.LINEAR_RATE()
     l2: float = h.LINEAR_L2()
+    watches_loss: bool = False
 
     def __post_init__(self) -> None:
         if not self.objective.has_hessian:
@@ -177,14 +180,24 @@ class Descent(LinearTraining):
         warn_of_powers([*self.objective.all_measures(), *selecting], train, *sets.values())
         with PROCESS_WIDE, threadpool_limits(1, "blas"), Team(self.n_threads) as team:
             design = DesignMatrix(train, self.n_threads)
-            bound = self._bind(self.objective.measuring(train, *sets.values()), train)
+            measuring = self.objective.measuring(train, *sets.values())
+            bound = self._bind(measuring, train)
             require_one_output(bound, "a linear model")
             bound.team = team
             steps = self._steps(design, bound)
-            return self.take(steps, design, sets, observers, self.objective, bound.base_score)
+            loss = (
+                WatchedLoss(measuring, self._with_loss(bound, measuring, train), sets, team)
+                if self.watches_loss
+                else None
+            )
+            return self.take(steps, design, sets, observers, self.objective, bound.base_score, loss)
 
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
         return objective.bind(train)
+
+    def _with_loss(self, bound: BoundObjective, objective: Objective, train: RankingData) -> BoundObjective:
+        """Return the bound objective that computes the loss."""
+        return bound
 
     def _steps(self, design: DesignMatrix, bound: Any) -> Steps:
         """Yield weights and scores after each step."""
@@ -215,29 +228,35 @@ class History:
 
     Attributes:
         measures: those of the selection and the watched ones, by name.
-        values: their means after each step, by `set/measure`.
+        values: their means after each step, by `set/measure`, and the losses, if they are watched.
         best: the best step on the first set; None if there is no set.
 
     """
 
     def __init__(
         self, selection: Measure | Graded | str, watched: tuple[Measure, ...], train: RankingData,
-        sets: dict[str, RankingData],
+        sets: dict[str, RankingData], loss: WatchedLoss | None = None,
     ) -> None:  # fmt: skip
-        self.selection, self.sets = as_selection(selection), sets
+        self.selection, self.sets, self.loss = as_selection(selection), sets, loss
         shown = dict.fromkeys((*self.selection.measures, *watched))
         self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
         self.values: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in self.measures}
         self.best: int | None = None
+        self.n_steps = 0
 
-    def add(self, model: LinearModel) -> dict[str, float]:
+    def add(self, model: LinearModel, training_scores: Floats | None = None) -> dict[str, float]:
         """Measure a model, update the best step, and return the means."""
+        scores = {name: model._predict_rows(data.features) for name, data in self.sets.items()}
         for name, data in self.sets.items():
-            ranking = Ranking(data, model._predict_rows(data.features))
+            ranking = Ranking(data, scores[name])
             for shown, measure in self.measures.items():
                 self.values[f"{name}/{shown}"].append(measure.mean(ranking))
         if self.sets:
             first = next(iter(self.sets))
             columns = [self.values[f"{first}/{measure}"] for measure in self.selection.measures]
             self.best = self.selection.pick(np.column_stack(columns))
+        if self.loss is not None and training_scores is not None:
+            for key, value in self.loss.means(training_scores, scores, self.n_steps).items():
+                self.values.setdefault(key, []).append(value)
+        self.n_steps += 1
         return {key: values[-1] for key, values in self.values.items()}

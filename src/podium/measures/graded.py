@@ -113,7 +113,7 @@ def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measur
         raise DataError(f"metrics must be a list of measures such as ['ndcg@5', 'ap'], but got {metrics!r}")
     several = [metrics] if isinstance(metrics, Measure | str) else metrics
     if any(isinstance(one, str) and one == "loss" for one in several):
-        raise DataError("metrics: only boosted trees watch the loss of their objective; give measures such as 'ap'")
+        raise DataError("metrics: this method has no objective whose loss could be watched; give measures such as 'ap'")
     return tuple(dict.fromkeys(map(as_measure, several)))
 
 

@@ -35,7 +35,7 @@ from podium.neural.model import Net, ScoredSet, torch_threads
 from podium.neural.modules import Layers, NumpyLayers, scores_of, sees_lists
 from podium.neural.optimizers import OPTIMIZERS, Weights
 from podium.objectives import BoundObjective, Lambda, Objective
-from podium.objectives.base import require_one_output
+from podium.objectives.base import WatchedLoss, require_one_output
 
 log = logging.getLogger("podium")
 
@@ -113,6 +113,7 @@ class NetTraining:
         selection: the measure, or graded measures, that chooses the best epoch and when to halve the learning rate. It
             is computed on the first validation set, or on the training queries without one.
         watched: further measures to record in the history.
+        watches_loss: whether the history has the loss of the objective, on the training data and on validation data.
 
     Example:
         >>> import podium
@@ -138,6 +139,7 @@ class NetTraining:
     seed: int = h.NET_RANDOM_STATE()
     n_threads: int | None = h.NET_N_THREADS()
     watched: tuple[Measure, ...] = ()
+    watches_loss: bool = False
     verbose: int | None = h.VERBOSE()
 
     def __post_init__(self) -> None:
@@ -277,8 +279,14 @@ class _NetRun:
         position = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         position[train.canonical_order] = np.arange(len(rows)) - starts
-        light = train.replace(features=position[:, None], feature_names=None, encoding=None).take(rows)
+        in_row_order = train.replace(features=position[:, None], feature_names=None, encoding=None)
+        light = in_row_order.take(rows)
         measuring = self.settings.objective.measuring(train, *self.sets.values())
+        self.loss: WatchedLoss | None = None
+        if self.settings.watches_loss:
+            bound = measuring.bind(in_row_order)
+            bound.team = self.team
+            self.loss = WatchedLoss(measuring, bound, self.sets, self.team)
         bound_to_all = measuring.bind(light)  # raises if the objective cannot be trained on these labels
         require_one_output(bound_to_all, "a net")
         size = self.settings.batch_queries or light.n_queries
@@ -337,6 +345,11 @@ class _NetRun:
             evaluation_set.score(self.module)
             ranking = Ranking(evaluation_set.data, evaluation_set.scores)
             means |= {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
+        if self.loss is not None:
+            if learnt := self.batches[0].bound.state():  # only one batch has any
+                self.loss.bound.restore(learnt)
+            scores = {name: self.evaluation_sets[name].scores for name in self.sets}
+            means |= self.loss.means(self.document_scores(), scores, epoch)
         self._record(means)
         shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
         log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)

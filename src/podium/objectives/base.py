@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -228,6 +228,36 @@ class Objective(ABC):
             new_parts = tuple(change(part) if isinstance(part, Measure | Objective) else part for part in parts)
             object.__setattr__(changed, name, new_parts if isinstance(value, tuple) else new_parts[0])
         return changed
+
+
+class WatchedLoss:
+    """The loss of an objective on training and validation data, for `history_`.
+
+    Args:
+        objective: what is trained on, with its measures fixed (`Objective.measuring`).
+        bound: the objective on the training data.
+        valid: validation data by name.
+        team: threads to share the work.
+
+    """
+
+    def __init__(
+        self, objective: Objective, bound: BoundObjective, valid: Mapping[str, RankingData], team: Team
+    ) -> None:
+        self.bound = bound
+        self.elsewhere = {name: objective.bind_elsewhere(data) for name, data in valid.items()}
+        for other in self.elsewhere.values():
+            other.set_facts(merged(bound.facts()))
+            other.team = team
+
+    def means(self, training_scores: Floats, scores: Mapping[str, Floats], iteration: int) -> dict[str, float]:
+        """Return the loss on the training data and on each validation set, by `set/loss`."""
+        losses = {"train/loss": self.bound.loss(training_scores, iteration)}
+        for name, other in self.elsewhere.items():
+            if learnt := self.bound.state():
+                other.restore(learnt)
+            losses[f"{name}/loss"] = other.loss(scores[name], iteration)
+        return losses
 
 
 class CompositeObjective(Objective):
