@@ -10,12 +10,13 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 # Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal
 
-.PHONY: help demo test quick compat lint style types kernels bench reproduce docs release-check clean
+.PHONY: help demo test quick bounds compat lint style types kernels bench reproduce docs release-check clean
 
 help:
 	@echo 'make demo   build and train a search engine over the standard library, write demo/report.html'
 	@echo 'make test   everything CI checks: lint, types, tests'
 	@echo 'make quick  the tests that take under a minute'
+	@echo 'make bounds the tests of kernels with bounds checks'
 	@echo 'make compat the quick tests with the oldest and the newest supported dependencies'
 	@echo 'make lint   ruff and mypy --strict'
 	@echo 'make bench  measure against other tools; writes bench/results/'
@@ -34,6 +35,10 @@ test: style
 
 quick: kernels
 	$(PYTEST) -m 'not slow'
+
+# Slow, so not a part of `make test`: run it after a change to a kernel.
+bounds: $(VENV)/.dev
+	$(BIN)/python -m tests.bounds
 
 # VERSIONS=oldest or VERSIONS=newest runs one of the two.
 compat:

@@ -1,6 +1,6 @@
 """After `podium warmup` no command compiles a kernel, and the deployment that it is for starts at once.
 
-All of it runs with bounds checks, and so do the tests of kernels: they find most kernels compiled.
+Commands run with bounds checks here. `make bounds` runs the tests of all kernels with them.
 """
 
 import importlib
@@ -153,23 +153,3 @@ def test_a_service_without_rights_uses_kernels_that_it_cannot_write(environment,
     links = {path for path in temporary.rglob("*") if path.suffix in (".nbi", ".nbc")}
     assert links
     assert all(path.is_symlink() for path in links)
-
-
-# Names of tests that compiled code has no part in, that are about time and memory, or that repeat on much data what the
-# same kernels do in other tests.
-LEFT_OUT = (
-    "frames or parquet or agrees or checks or memory or zeros or tensors or version_0_1 or boundary or damage or "
-    "encoding or float32 or predict or safety or folds or significance or mixing or origin or explanations or "
-    "shapes_and_ranges or a_shift_moves or noise_is or looks_like_the_web or changes_between_the_passes"
-)
-
-
-def test_kernels_stay_within_their_arrays(environment):
-    """The tests of all kernels once more, with fewer examples each."""
-    packages = "data measures evaluation combining trees models explain objectives"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=few",
-         *(f"tests/{name}" for name in packages.split()), "-m", "not slow", "-k", f"not ({LEFT_OUT})"],
-        env=environment, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
