@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import podium
+from podium.core.kernel_cache import WITHOUT_KERNELS
 
 SOURCE = Path(podium.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -107,6 +108,12 @@ def test_public_methods_are_documented_where_they_are_introduced():
 
 def test_every_package_has_a_layer():
     assert {package_of(path) for path in FILES} - {"__init__", "__main__"} <= set(LEVEL)
+
+
+def test_packages_outside_the_digest_of_kernels_cannot_change_machine_code():
+    with_kernels = {package_of(path) for path in FILES if re.search(r"^@(kernel|helper)$", path.read_text(), re.M)}
+    assert with_kernels.isdisjoint(WITHOUT_KERNELS)
+    assert max(LEVEL[name] for name in with_kernels) < min(LEVEL[name] for name in WITHOUT_KERNELS)
 
 
 def test_class_names_are_unique():
