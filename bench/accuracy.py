@@ -233,16 +233,19 @@ def run() -> Report:
         add_comparisons(rows, title, values, own)
     return Report(
         "accuracy", "Accuracy on test queries", rows,
-        ["Means over the test queries with 95% intervals; queries without a relevant document count 0. Defaults of "
-         f"every tool: at most {TREES} trees, learning rate 0.1 if it has no other default for ranking, stopped after "
-         f"{PATIENCE} rounds without a gain of NDCG@10 on the validation queries, mean of {SEEDS} seeds (rows shuffled "
-         f"within queries). podium is LambdaMART, and {SYMMETRIC} grows symmetric trees "
-         f"of depth 6. {RANKER}, {OLD_RANKER}, {COMMITTEE} and {LIGHTGBM_ALL} train on the "
-         "validation queries as well, and choose the number of trees by cross-validation. web-N: web-shaped data with "
-         f"N training queries. held out: {', '.join(HELD_OUT)}, on which no default was chosen. all: every test query "
-         "of these sets, so large sets weigh more. Ahead by: the difference in NDCG@10; p by a randomisation test over "
-         "queries, and with Holm's correction over the column. CPU seconds of a fit on one thread; other processes ran "
-         "at the same time."],
+        [
+            "Means over the test queries with 95% intervals. Queries without a relevant document count as 0. Every "
+            f"tool has its defaults: at most {TREES} trees, learning rate 0.1 if the tool has no other default for "
+            f"ranking, and training stops after {PATIENCE} rounds without a better NDCG@10 on the validation queries. "
+            f"Figures are means of {SEEDS} seeds, which shuffle the rows within queries.",
+            f"podium is LambdaMART, and {SYMMETRIC} is LambdaMART with symmetric trees of depth 6. {RANKER}, "
+            f"{OLD_RANKER}, {COMMITTEE} and {LIGHTGBM_ALL} also train on the validation queries and choose the number "
+            "of trees by cross-validation.",
+            f"web-N: web-shaped data with N training queries. held out: {', '.join(HELD_OUT)}, on which no default was "
+            "chosen. all: every test query of these sets, so large sets weigh more.",
+            "Ahead by: the difference in NDCG@10. p: randomisation test over queries, in brackets with Holm's "
+            "correction over the column. CPU seconds: one fit on one thread, while other processes were running.",
+        ],
     )  # fmt: skip
 
 

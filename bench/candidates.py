@@ -158,10 +158,12 @@ def run() -> Report:
         row["most behind the best objective"] = f"{max(best[task] - means[name][task] for task in TASKS):.4f}"
         rows.append(row | {task: f"{value:.4f}" for task, value in means[name].items()})
     return Report(
-        "candidates", "What Ranker's objective rests on", rows,
-        ["NDCG@10 on validation queries; queries without a relevant document count 0. Every candidate is trained on "
-         "the training queries with the settings of Ranker. Generated: labels depend on eight hidden variables, seen "
-         "through few (6), many (300), noisy (40), sparse (200) or redundant (80) features."],
+        "candidates", "Candidates for Ranker's objective", rows,
+        [
+            "NDCG@10 on validation queries. Queries without a relevant document count as 0. Every candidate is "
+            "trained on the training queries with the settings of Ranker. Generated sets: labels depend on eight "
+            "hidden variables, seen through few (6), many (300), noisy (40), sparse (200) or redundant (80) features.",
+        ],
     )  # fmt: skip
 
 

@@ -404,19 +404,21 @@ def run() -> Report:
     rows = [{"model": name} | {k: v for part in parts for k, v in part.get(name, {}).items()} for name in NAMES]
     return Report(
         "click_models", "Click models", rows,
-        ["Perplexity (lower is better) and log-likelihood a session of 10,000 held-out sessions of a search engine, "
-         "after 10,000 others. The log has no document ids, so all results of one snippet type and grade are one "
-         "document; the next column has the attractiveness of web results of grades 0 to 4. For agreement with grades "
-         "a document is the query, the snippet type and the position in all 20,000 sessions, 1.8 for each query: "
-         "Kendall's τ-b of labels and grades of judged results, the mean over sessions and over positions, and NDCG@10 "
-         "of the order by labels. Rankers of real sessions (LambdaMART, 100 trees) know the snippet type and the past "
-         "clicks of the query's result at the same place, without or with the position; they learn from the sessions "
-         "of one half of the queries and are tested by the grades of the other half, and the other way round. Rankers "
-         "of MQ2008 "
-         f"(the mean of five folds, tested by grades) learn from simulated DBN users, {USERS} for each query, who see "
-         "the ten best documents by BM25 with noise. Seconds of a fit to simulated sessions of ten results; µs "
-         f"also of PyClick, from {TIMED_IN_PYTHON} sessions and two steps"
-         f"{'' if pyclick_models() else ', which was not installed'}."],
+        [
+            "Perplexity (lower is better) and log-likelihood per session: models are fitted to 10,000 sessions of a "
+            "search engine and judged on 10,000 others. The log has no document ids, so all results with the same "
+            "snippet type and grade count as one document. Grades 0 to 4: the attractiveness of web results by grade.",
+            "Agreement with human grades: a document is known by its query, snippet type and position, over all "
+            "20,000 sessions (1.8 per query). τ is Kendall's τ-b of labels and grades of judged results, averaged "
+            "over sessions and over positions; NDCG@10 is that of the order by labels.",
+            "Rankers of real sessions (LambdaMART, 100 trees) use the snippet type and the past clicks on the query's "
+            "result at the same position, without or with the position itself. They train on the sessions of one half "
+            "of the queries and are tested on the grades of the other half, and vice versa.",
+            f"Rankers of MQ2008 train on clicks of simulated DBN users, {USERS} per query, who see the ten best "
+            "documents by BM25 with noise. NDCG@10 is by grades, the mean of five folds.",
+            "Seconds are those of a fit to simulated sessions of ten results. µs are also given for PyClick, from "
+            f"{TIMED_IN_PYTHON} sessions and two steps{'' if pyclick_models() else '; it was not installed'}.",
+        ],
     )  # fmt: skip
 
 

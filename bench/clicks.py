@@ -245,12 +245,15 @@ def run() -> Report:
     rows = [{"what": name} | {key: round(value, 4) for key, value in row.items()} for name, row in results]
     return Report(
         "clicks", "Click features by replay, and links", rows,
-        [f"RankLens: 9,800 rankings of 24 random films. NDCG of the last {TEST:.0%} of them; rankers learn from those "
-         "before. Metarank's configuration has numbers and genres of films, the past click rate, and what a film "
-         "shares with films that the user clicked before; its models are LightGBM's or XGBoost's, here with 100 "
-         "trees of 16 leaves. A rate of the past holds nothing that happened at the time of the ranking or after it; a "
-         f"rate of the whole log leaks. Speed: {RANKINGS:,} simulated rankings of ten documents with clicks, one "
-         f"thread. Links are random; networkx is timed on {FEW_LINKS:,} of them."],
+        [
+            f"RankLens: 9,800 rankings of 24 random films. NDCG is that of the last {TEST:.0%}; rankers train on the "
+            "rankings before them. Metarank's configuration has numbers and genres of films, the past click rate, and "
+            "what a film shares with films that the user clicked before. Its models are LightGBM's or XGBoost's, here "
+            "with 100 trees of 16 leaves. A past rate includes only events before the ranking; a rate over the whole "
+            "log leaks.",
+            f"Speed: {RANKINGS:,} simulated rankings of ten documents with clicks, one thread. Links are random; "
+            f"networkx is timed on {FEW_LINKS:,} of them.",
+        ],
     )  # fmt: skip
 
 

@@ -177,7 +177,9 @@ def run() -> Report:
     return Report(
         "combining", "The sweep, line search and the committee",
         [{key: row.get(key, "") for key in ("what", "seconds", "result")} for row in rows],
-        ["Sweeps: best of three, 2 threads, 31 different slopes, α in [0, 5]. Models: NDCG@10 on the test queries of "
-         f"five folds, mean of {SEEDS} seeds for each query, on both sides of a comparison; seconds for all ten folds "
-         "and one seed, 2 threads; paired t-test over queries."],
+        [
+            "Sweeps: best of three, 2 threads, 31 distinct slopes, α in [0, 5]. Models: NDCG@10 on the test queries "
+            f"of five folds, mean of {SEEDS} seeds per query on both sides of a comparison, paired t-test over "
+            "queries. Seconds are for all ten folds and one seed, on 2 threads.",
+        ],
     )  # fmt: skip

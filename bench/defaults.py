@@ -107,8 +107,11 @@ def run() -> Report:
             row[name] = f"{value:.4f}" + (f" ({100 * (value - base):+.1f})" if change else "")
         rows.append(row)
     return Report(
-        "defaults", "What a change of one parameter does to LambdaMART's NDCG@10, in brackets in points", rows,
-        [f"Base: {', '.join(f'{k} = {v}' for k, v in BASE.items())}; at most {TREES} trees, stopped after {PATIENCE} "
-         "without a gain. mq2008 and ohsumed: the validation parts of the five folds, three trainings each; cubic and "
-         "web: 300 artificial queries each to train on, to stop by and to measure on. No test fold was read."],
+        "defaults", "LambdaMART's NDCG@10 after a change of one parameter, in brackets the difference in points", rows,
+        [
+            f"Base: {', '.join(f'{k} = {v}' for k, v in BASE.items())}; at most {TREES} trees, stopped after "
+            f"{PATIENCE} rounds without improvement. mq2008 and ohsumed: the validation parts of the five folds, three "
+            "trainings each. cubic and web: 300 artificial queries each for training, for stopping and for measuring. "
+            "No test fold was read.",
+        ],
     )  # fmt: skip

@@ -60,5 +60,7 @@ def run() -> Report:
              "extra time": f"{100 * (np.median(spent[observer]) / np.median(spent['']) - 1):+.1f}%"}
             for observer in observers
         ]  # fmt: skip
-    notes = [f"20,000 documents in 200 queries, 50 features; default settings; medians of {REPETITIONS} in turn."]
-    return Report("diagnostics", "What observers add to the time of training", rows, notes)
+    notes = [
+        f"20,000 documents in 200 queries, 50 features, default settings; medians of {REPETITIONS} runs, taking turns."
+    ]
+    return Report("diagnostics", "What observers add to training time", rows, notes)

@@ -138,13 +138,13 @@ def run(sizes: Sizes | None = None) -> Report:
     ]  # fmt: skip
     notes = [
         f"{sizes.trees} trees of {sizes.leaves} leaves, trained by LambdaMART on {sizes.train_queries:,} queries × 120 "
-        f"documents × 136 features; {sizes.test_queries:,} test queries, all at once on one thread, best of "
+        f"documents × 136 features; {sizes.test_queries:,} test queries in one call on one thread, best of "
         f"{sizes.runs}, the ways taking turns.",
-        f"Thresholds are chosen on {sizes.valid_queries:,} validation queries, for a loss of .001 in NDCG@{K} at most. "
-        "Trees evaluated are a share of documents × trees; the 10 trees of the classifier are not among them. Plot: "
+        f"Thresholds are chosen on {sizes.valid_queries:,} validation queries, for a loss of at most .001 in NDCG@{K}. "
+        "Trees evaluated are a share of documents × trees, without the 10 trees of the classifier. Plot: "
         "early_exit.svg.",
     ]
-    return Report("early_exit", "Early exit: NDCG@10 against the time of a document", rows, notes)
+    return Report("early_exit", "Early exit: NDCG@10 and time per document", rows, notes)
 
 
 if __name__ == "__main__":

@@ -41,9 +41,9 @@ def run(shapes: tuple[tuple[int, int], ...] = SHAPES, documents: int = DOCUMENTS
                     if name != "podium" else "",
                 })  # fmt: skip
     notes = [
-        f"{documents} documents with 136 features, one thread, least processor time of {rounds} runs; interventional "
-        f"values against {BACKGROUND} documents. LightGBM and shap have the model as Podium exports it. What a tool "
-        "does once for a model is done before.",
+        f"{documents} documents with 136 features, one thread, least processor time of {rounds} runs. Interventional "
+        f"values use {BACKGROUND} background documents. LightGBM and shap score the model that Podium exports. Work "
+        "that a tool does once per model is not timed.",
     ]
     return Report("explain", "Shapley values", table, notes)
 

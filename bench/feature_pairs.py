@@ -240,11 +240,11 @@ def run(queries: dict[str, int] = QUERIES) -> Report:
         for tool, rate in rates.items()
     ]
     notes = [
-        "MSRD: 9,750 films, judged films of each query, the 125 text features of `mslr()` on four fields and all of "
-        "them as one. NumPy and searcharray give Podium's values (checked). tantivy's explain gives BM25's inputs of "
-        "the five streams, and its answers are not parsed.",
+        "MSRD: 9,750 films, the judged films of each query, and the 125 text features of `mslr()` on four fields and "
+        "on all fields as one. NumPy and searcharray give Podium's values (checked). tantivy's explain returns the "
+        "inputs of BM25 for the five streams; its answers are not parsed.",
     ]
-    return Report("feature_pairs", "Features of pairs: pairs a second", rows, notes)
+    return Report("feature_pairs", "Features of pairs: pairs per second", rows, notes)
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def run() -> Report:
     ]
     memory = lowest["papers memory"] / 1e6
     return Report(
-        "generation", "Making and writing data", rows,
-        [f"Best of {RUNS} processes, kernels compiled before. First row: {memory:.0f} MB at the peak."],
+        "generation", "Generating and writing data", rows,
+        [f"Best of {RUNS} processes with compiled kernels. First row: peak memory {memory:.0f} MB."],
     )  # fmt: skip
 
 

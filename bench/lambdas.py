@@ -90,10 +90,12 @@ def rows_of(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
 def run() -> Report:
     """All shapes."""
     return Report(
-        "lambdas", "λ of long, short and usual lists", rows_of(in_child("bench.lambdas")),
-        ["Whole lists, the order of documents warm, 2 threads, best of several rounds; in brackets the ratio to the "
-         "lists of 120 documents in the first row. The budget: a pair of lists of 20,000, and a document of lists of "
-         "2, cost at most twice as much as there."],
+        "lambdas", "λ of long, short and ordinary lists", rows_of(in_child("bench.lambdas")),
+        [
+            "Whole lists with ranks kept from the round before, 2 threads, best of several rounds. In brackets: the "
+            "ratio to the lists of 120 documents in the first row. Target: a pair of lists of 20,000 documents, and a "
+            "document of lists of 2, cost at most twice as much as in that row.",
+        ],
     )  # fmt: skip
 
 

@@ -84,6 +84,6 @@ def run() -> Report:
             })  # fmt: skip
     notes = [
         f"{TREES} trees of {LEAVES} leaves, truncation 30, {len(RATES)} learning rates on each of 5 folds; best of "
-        f"{REPETITIONS}, the tools in turn."
+        f"{REPETITIONS} runs, the tools taking turns."
     ]  # fmt: skip
-    return Report("many", "Fits per minute, all cores, one fit on each", rows, notes)
+    return Report("many", "Fits per minute, one fit on each core", rows, notes)

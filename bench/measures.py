@@ -109,8 +109,11 @@ def run() -> Report:
     )
     return Report(
         "measures", "Measures and tests", rows,
-        [f"Best of {RUNS} in each of {RUNS} processes, tools interleaved, input in memory in the form that each tool "
-         "takes, after a warm-up. Podium's time includes ranking, the 95% interval and the look at ties."],
+        [
+            f"Best of {RUNS} in each of {RUNS} processes after a warm-up, the tools taking turns. Input is in memory, "
+            "in the form that each tool takes. Podium's time includes ranking, the 95% interval and the check for "
+            "ties.",
+        ],
     )  # fmt: skip
 
 

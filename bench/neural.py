@@ -237,11 +237,14 @@ def run() -> Report:
     return Report(
         "neural", "Nets: speed and accuracy",
         [{key: row[key] for key in ("what", "seconds", "result")} for row in rows],
-        ["Epochs: the best of nine, three runs of each in turn, first epochs left out, Adam, the same net of 10 hidden "
-         "units; the other way is written after allRank's: padded lists, a matrix of pairs for each query, gradients "
-         "by autograd. Factored and pair by pair: SGD, a step for each query, the best of three after the first; plot: "
-         "neural.svg. Accuracy: 95% intervals over test queries, paired t-tests; seconds of training, for folds all "
-         "five of them. Nets: 10 hidden units, Adam, the epoch by NDCG@10 on validation data; trees: 10 leaves, [W]'s "
-         "1000 rounds (McRank: a tree for each class and round, rate .05), on folds McRank 300, the number by "
-         "validation."],
+        [
+            "Epochs: best of nine (three runs in turn, without their first epochs), Adam, the same net of 10 hidden "
+            "units. The comparison follows allRank: padded lists, a matrix of pairs for each query, gradients by "
+            "autograd. Factored and pair by pair: SGD, one step per query, best of three epochs after the first. "
+            "Plot: neural.svg.",
+            "Accuracy: 95% intervals over test queries, paired t-tests. Seconds are those of training, for folds of "
+            "all five. Nets have 10 hidden units and Adam, and validation data chooses the epoch by NDCG@10. Trees "
+            "have 10 leaves and [W]'s 1000 rounds, or 300 for McRank on folds (McRank: a tree per class and round, "
+            "rate .05); validation data chooses their number.",
+        ],
     )  # fmt: skip

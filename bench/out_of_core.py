@@ -171,9 +171,9 @@ def run(size: int = SOURCE_BYTES) -> Report:
     enforced = "a control group" if has_groups() else "RLIMIT_DATA, which counts anonymous memory"
     notes = [
         f"CSV of {facts['bytes'] / 2**30:.2f} GiB, {facts['documents']:,} documents × 136 features; {N_TREES} trees of "
-        f"{N_LEAVES} leaves. The limit is enforced by {enforced}. Preparing is reading, or binning; for a folder that "
-        "is opened again, its checksums. Queries apart: the documents of each query are in "
-        f"{SPREAD} places of the file. Equal digests: the same model, to the bit.",
+        f"{N_LEAVES} leaves. The limit is enforced by {enforced}. Prepare: reading or binning; for a folder that is "
+        f"opened again, verifying its checksums. Queries apart: the documents of each query are in {SPREAD} places of "
+        "the file. Equal digests mean the same model, to the bit.",
     ]
     return Report("out_of_core", "Files larger than memory", rows, notes)
 

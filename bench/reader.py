@@ -82,9 +82,9 @@ def run() -> Report:
             }
         )
     notes = [
-        f"{size / 1e6:.0f} MB of text, 136 features; best of {RUNS}, processes interleaved, kernels compiled "
-        "before. Peak memory is that of the process above its state after imports. scikit-learn's arrays are "
-        "sparse, Podium's dense.",
+        f"{size / 1e6:.0f} MB of text, 136 features; best of {RUNS} with compiled kernels, the processes taking turns. "
+        "Peak memory is that of the process above its state after imports. scikit-learn's arrays are sparse, Podium's "
+        "dense.",
     ]
     return Report("reader", "Reading LETOR text", rows, notes)
 

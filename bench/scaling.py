@@ -90,10 +90,12 @@ def run() -> Report:
     sparse = in_child("bench.scaling", "sparse")
     return Report(
         "scaling", "Scaling of training", rows,
-        [f"{TREES} trees, truncation 30. Exponents of the fit by a power, " + "; ".join(exponents) + ". "
-         "Memory above the data. Plot: scaling.svg.",
-         f"Sparse, 1,000,000 × 700 at 10%: 10 trees of 31 leaves in {sparse['seconds']:.1f} s with binning, "
-         f"{sparse['memory'] / 1e6:.0f} MB above the data, {sparse['whole'] / 1e6:.0f} MB in all."],
+        [
+            f"{TREES} trees, truncation 30. Exponents of a fitted power law, " + "; ".join(exponents) + ". Memory does "
+            "not include the data. Plot: scaling.svg.",
+            f"Sparse, 1,000,000 × 700 at 10%: 10 trees of 31 leaves in {sparse['seconds']:.1f} s with binning, "
+            f"{sparse['memory'] / 1e6:.0f} MB above the data, {sparse['whole'] / 1e6:.0f} MB in total.",
+        ],
     )  # fmt: skip
 
 

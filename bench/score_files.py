@@ -78,9 +78,9 @@ def run() -> Report:
                     }
                 )
     notes = [
-        f"A model of 100 trees, 136 features; best of {RUNS}, processes interleaved, kernels compiled before. Peak "
-        "memory is that of the process above its state after it has scored a small file. In blocks it does not grow "
-        "with the file.",
+        f"A model of 100 trees, 136 features; best of {RUNS} with compiled kernels, the processes taking turns. Peak "
+        "memory is that of the process above its state after it has scored a small file. In blocks, memory does not "
+        "grow with the file.",
     ]
     return Report("score_files", "Scoring files", rows, notes)
 

@@ -252,14 +252,16 @@ def run() -> Report:
         rows += [row(tool, trees, leaves, result, best) for tool, result in best.items()]
     has = "has" if any("avx512f" in line for line in Path("/proc/cpuinfo").read_text().splitlines()) else "has no"
     return Report(
-        "scoring", "Scoring: µs for each document, one thread", rows,
-        [f"{DOCUMENTS:,} documents × {FEATURES} features in one call, and one query of {QUERY} documents; best of "
-         f"{BATCHES} batches and {QUERIES} queries in each of {ROUNDS} processes (one for the tools behind lleaves), "
-         "which take turns, each on one core. This machine " + has + " AVX-512.",
-         "Scores are those of the same LightGBM model, but for XGBoost, CatBoost and YDF, which score their own models "
-         "of the same shape (CatBoost's trees are symmetric). Difference: the largest from LightGBM's scores. Memory: "
-         "the peak above what was held before the batch. Ready: seconds until the first query is answered, imports, "
-         "compilation by the tool (not training) and Podium's export for ONNX Runtime included."],
+        "scoring", "Scoring: µs per document, one thread", rows,
+        [
+            f"{DOCUMENTS:,} documents × {FEATURES} features in one call, and one query of {QUERY} documents. Best of "
+            f"{BATCHES} batches and {QUERIES} queries in each of {ROUNDS} processes (one for the tools after lleaves), "
+            "which take turns, each on one core. This machine " + has + " AVX-512.",
+            "All tools score the same LightGBM model, except XGBoost, CatBoost and YDF, which score their own models "
+            "of the same shape (CatBoost's trees are symmetric). Difference: the largest one from LightGBM's scores. "
+            "Memory: the peak above the memory held before the batch. Ready: seconds until the first query is "
+            "answered, with imports, compilation by the tool (not training) and Podium's export for ONNX Runtime.",
+        ],
     )  # fmt: skip
 
 

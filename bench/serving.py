@@ -337,15 +337,15 @@ def run() -> Report:
         min(one["p99"] for one in runs[FASTAPI]) / min(one["p99"] for one in runs[PODIUM]),
     )
     notes = [
-        f"{DOCUMENTS} documents × {FEATURES} features, {TREES} trees with {LEAVES} leaves, one worker on one core, "
-        f"{CONNECTIONS} connections from another core, the best of {ROUNDS} rounds of {SECONDS:.0f} s.",
-        f"Throughput is {faster:.1f} × that of FastAPI around LightGBM, p99 1/{shorter:.1f} of its.",
+        f"{DOCUMENTS} documents × {FEATURES} features, {TREES} trees of {LEAVES} leaves, one worker on one core, "
+        f"{CONNECTIONS} connections from another core; best of {ROUNDS} rounds of {SECONDS:.0f} s.",
+        f"Throughput is {faster:.1f} times that of FastAPI around LightGBM, whose p99 is {shorter:.1f} times as long.",
         f"{CHANGES} changes of the model under load: {changes['answered']} requests answered, {changes['lost']} lost, "
         f"p99 {changes['p99']:.1f} ms.",
-        f"Memory of the worker after {MANY // 10} requests {before / 2**20:.1f} MiB, after {MANY} "
-        f"{after / 2**20:.1f} MiB ({many['lost']} lost).",
+        f"Memory of the worker: {before / 2**20:.1f} MiB after {MANY // 10} requests, {after / 2**20:.1f} MiB after "
+        f"{MANY} ({many['lost']} lost).",
     ]
-    return Report("serving", "A service that ranks", rows, notes)
+    return Report("serving", "A ranking service", rows, notes)
 
 
 def require_same_rankings(folder: Path) -> None:

@@ -172,12 +172,11 @@ def run(names: tuple[str, ...] = tuple(FIELDS)) -> Report:
     rows = [row for part in parts.values() for row in part["rows"]]
     weights = "; ".join(f"{name}: {part['weights'][0]}" for name, part in parts.items())
     notes = [
-        f"Five folds by query. NDCG@10 ranks the candidates: judged films for msrd, BM25's first {TOP} elsewhere; "
-        "“all judged” also counts judged documents that BM25 did not find. p: randomisation test, with Holm's "
-        "correction for the three comparisons of BM25, BM25F and Ranker. "
-        "That these three are corrected together, and LambdaMART apart, was decided after a correction for all six "
-        "pairs had been seen, so take p near .05 as undecided. "
-        f"LambdaMART has {TREES} trees, Ranker its defaults. BM25F's weights in the first fold: {weights}.",
+        f"Five folds of queries. NDCG@10 is over the candidates: the judged films for msrd, the first {TOP} documents "
+        "by BM25 elsewhere. “all judged” also counts judged documents that BM25 did not find. p: randomisation test, "
+        "with Holm's correction for the three comparisons of BM25, BM25F and Ranker. We decided to correct these "
+        "three together, without LambdaMART, after we had seen a correction for all six pairs, so treat p near .05 as "
+        f"undecided. LambdaMART has {TREES} trees, Ranker its defaults. BM25F's weights in the first fold: {weights}.",
     ]
     return Report("text_accuracy", "From text to rankings", rows, notes)
 

@@ -42,11 +42,11 @@ def run(documents: int = DOCUMENTS, has_msrd: bool = True) -> Report:
                 "podium searches": "" if "podium" in tool else f"{result['search'] / podium['search']:.1f} × as fast",
             })  # fmt: skip
     notes = [
-        "One text field with English stems, text not stored. Memory is the peak while the index is built, above the "
-        "texts themselves. Podium in a folder reads JSONL and streams to disk, in the time of building; the others get "
-        "texts one by one, or a list of them. Queries have two to five words (msrd: its own); one thread, one query "
-        f"after another for tantivy, a batch for the others, the best of {RUNS} runs. On msrd all figures are the best "
-        f"of {RUNS} processes. bm25s adds documents by building again.",
+        "One text field with English stems; the text is not stored. Memory is the peak while the index is built, "
+        "above the texts themselves. Podium in a folder reads JSONL and streams to disk, and its build time includes "
+        "that; the other tools get texts one by one or as a list. Queries have two to five words (msrd: its own "
+        f"queries). tantivy answers one query after another, the others a batch, on one thread; best of {RUNS} runs. "
+        f"On msrd all figures are the best of {RUNS} processes. bm25s adds documents by building the index again.",
     ]
     return Report("text_index", "Index and search", table, notes)
 

@@ -113,10 +113,12 @@ def run() -> Report:
         print(rows[-1], flush=True)
     return Report(
         "time_to_accuracy", "Accuracy against training time", rows,
-        [f"{QUERIES} training queries and {TEST_QUERIES} test queries of web-shaped data, about 400,000 × 136. "
-         "Defaults of every tool; XGBoost's learning rate is 0.1 as LightGBM's. Stopped: after 100 rounds without a "
-         "gain of NDCG@10 on a fifth of the training queries, which every peer then lacks for training. One run "
-         "each; the interval of NDCG@10 is over test queries."],
+        [
+            f"{QUERIES} training queries and {TEST_QUERIES} test queries of web-shaped data, about 400,000 × 136. "
+            "Every tool has its defaults, except that XGBoost's learning rate is 0.1, as in LightGBM. Stopped: after "
+            "100 rounds without a better NDCG@10 on a fifth of the training queries, which is then not trained on. "
+            "One run each; the interval of NDCG@10 is over test queries.",
+        ],
     )  # fmt: skip
 
 

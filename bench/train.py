@@ -232,14 +232,16 @@ def run() -> Report:
     rows += rows_of(found, 31, SAMPLES[1], "3,000,000")
     return Report(
         "train", "Training LambdaMART on MSLR-shaped artificial data", rows,
-        [f"{QUERIES:,} or {MANY_QUERIES:,} queries × 120 documents × 136 features, {TREES} trees, rate {RATE}, "
-         f"truncation {TRUNCATION}, at least {FEWEST} documents a leaf, 2 threads; best of {RUNS} for the first rows, "
-         f"else one run. NDCG@10 on {TEST_QUERIES:,} queries a seed, compared with another tool's by a paired "
-         "t-test over queries and seeds. Ratios are to the faster of LightGBM's two float modes of the same rows.",
-         "Podium searches splits on a share of the documents (by default 30% of 718,000, 15% of 3,000,000), the heavy "
-         "ones and some others, except in rows named 'all documents'; GOSS is LightGBM's method for this, with 30% of "
-         "them after the first ten trees. Validated: NDCG@10 of a quarter as many other queries is measured after each "
-         "tree."],
+        [
+            f"{QUERIES:,} or {MANY_QUERIES:,} queries × 120 documents × 136 features, {TREES} trees, learning rate "
+            f"{RATE}, truncation {TRUNCATION}, at least {FEWEST} documents per leaf, 2 threads. Best of {RUNS} for the "
+            f"first rows, otherwise one run. NDCG@10 is on {TEST_QUERIES:,} queries per seed, compared by a paired "
+            "t-test over queries and seeds. Ratios are to the faster of LightGBM's two float modes on the same rows.",
+            "By default Podium searches splits on a sample of the documents (30% of 718,000, 15% of 3,000,000): those "
+            "with large gradients, and some of the others. Rows named 'all documents' use no sample. GOSS is "
+            "LightGBM's sampling method, here with 30% of the documents after the first ten trees. Validated: NDCG@10 "
+            "of a quarter as many other queries is measured after each tree.",
+        ],
     )  # fmt: skip
 
 

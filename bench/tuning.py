@@ -164,13 +164,12 @@ def run() -> Report:
                 **{title: f"{mean_of(of[part]):.4f}" + ahead_by(part, of, found) for title, part in TESTED.items()},
             })  # fmt: skip
     notes = [
-        f"{TRIALS} trials, {ROUNDS} trees at most, patience {PATIENCE}; folds {', '.join(map(str, FOLDS))}, seeds "
-        f"{', '.join(map(str, SEEDS))}; the final fit of Podium's counts in its time. In brackets the "
-        "difference from LightGBM on test queries, each the mean over the seeds, with its 95% interval and p by a "
-        "randomisation test. Trained again on both: the settings and number of trees that were found, on training and "
-        "validation data together."
+        f"{TRIALS} trials of at most {ROUNDS} trees, patience {PATIENCE}; folds {', '.join(map(str, FOLDS))}, seeds "
+        f"{', '.join(map(str, SEEDS))}. Podium's time includes its final fit. In brackets: the difference from "
+        "LightGBM on test queries, each a mean over the seeds, with its 95% interval and p by a randomisation test. "
+        "Trained again on both: the chosen settings and number of trees, on training and validation data together."
     ]
-    return Report("tuning", "A search of parameters", rows, notes)
+    return Report("tuning", "Parameter search", rows, notes)
 
 
 def ahead_by(part: str, ours: dict[str, list[Any]], found: dict[str, dict[str, list[Any]]]) -> str:

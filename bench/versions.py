@@ -181,7 +181,8 @@ def compare(other: Path, tasks: list[str], pairs: int = PAIRS) -> Report:
             })  # fmt: skip
             print(rows[-1], file=sys.stderr, flush=True)
     notes = [
-        f"Best times of {pairs} pairs of processes in turn; ratio: geometric mean over the pairs; 3 of compilation."
+        f"Best times of {pairs} pairs of processes, taking turns (3 pairs for compilation). Ratio: geometric mean over "
+        "the pairs."
     ]
     return Report("versions", "Two versions of Podium side by side", rows, notes)
 
