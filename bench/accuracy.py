@@ -1,9 +1,9 @@
 """Accuracy compared with LightGBM, XGBoost and CatBoost, each with its defaults.
 
-Every run is kept in `bench/.cache/accuracy`, so that a stopped benchmark continues where it was. A tool may use the
-training and validation part of a fold; its test part is scored once.
+Every run is cached in `bench/.cache/accuracy`, so that a stopped benchmark continues where it was. A tool may use the
+training and validation parts of a fold; its test part is scored once.
 
-`python -m bench.accuracy TOOL…` trains only these tools, and keeps the runs.
+`python -m bench.accuracy TOOL…` trains only these tools and caches the runs.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ Model = Callable[[Data], Any]
 
 
 def podium_model(train: Data, vali: Data, seed: int, **growth: Any) -> tuple[Model, int]:
-    """LambdaMART."""
+    """Train LambdaMART."""
     settings: dict[str, Any] = {"n_trees": TREES, "patience": PATIENCE, **growth}
     model = podium.LambdaMART(random_state=seed, n_threads=1, **settings).fit(train, valid=vali)
     return model.predict, model.n_trees_
 
 
 def symmetric_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
-    """LambdaMART with symmetric trees of CatBoost's default depth, 6."""
+    """Train LambdaMART with symmetric trees of depth 6, CatBoost's default."""
     return podium_model(train, vali, seed, symmetric=True, n_leaves=64)
 
 
 class AnnealedRanker(podium.Ranker):
-    """`Ranker` as it was in 0.2: one model, from query regression to λ over 100 trees."""
+    """Train `Ranker` as in version 0.2: one model, annealed from query regression to λ over 100 trees."""
 
     def _objective(self, train: Data) -> Objective:
         return Anneal(QueryRegression(), Lambda("ndcg"), LinearGrowth(0.0, 0.01))
 
 
 def all_data_model(tool: str, train: Data, vali: Data, seed: int) -> tuple[Model, int]:
-    """A tool that chooses the number of trees by cross-validation, and trains on all data."""
+    """Train a tool that chooses the number of trees by cross-validation and trains on all data."""
     whole = Data.concatenate([train, vali])
     if tool == LIGHTGBM_ALL:
         return lightgbm_by_folds(whole, seed)
@@ -74,7 +74,7 @@ def all_data_model(tool: str, train: Data, vali: Data, seed: int) -> tuple[Model
 
 
 def lightgbm_by_folds(whole: Data, seed: int) -> tuple[Model, int]:
-    """LightGBM's lambdarank, with the number of trees by five folds of the queries, trained on all data."""
+    """Train LightGBM's lambdarank on all data, with the number of trees chosen by five folds of the queries."""
     import lightgbm
 
     X, y, sizes = in_query_order(whole, seed)
@@ -92,7 +92,7 @@ def lightgbm_by_folds(whole: Data, seed: int) -> tuple[Model, int]:
 
 
 def lightgbm_settings(seed: int) -> dict[str, Any]:
-    """LightGBM's defaults for ranking."""
+    """Return LightGBM's defaults for ranking."""
     return {
         "objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "seed": seed, "num_threads": 1, "verbose": -1,
         "learning_rate": 0.1,
@@ -100,7 +100,7 @@ def lightgbm_settings(seed: int) -> dict[str, Any]:
 
 
 def lightgbm_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
-    """LightGBM's lambdarank."""
+    """Train LightGBM's lambdarank."""
     import lightgbm
 
     settings = lightgbm_settings(seed)
@@ -115,7 +115,7 @@ def lightgbm_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
 
 
 def xgboost_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
-    """XGBoost's rank:ndcg."""
+    """Train XGBoost's rank:ndcg."""
     import xgboost
 
     settings: dict[str, Any] = {
@@ -135,7 +135,7 @@ def xgboost_model(train: Data, vali: Data, seed: int) -> tuple[Model, int]:
 
 
 def catboost_model(loss: str, train: Data, vali: Data, seed: int) -> tuple[Model, int]:
-    """CatBoost with one of its losses."""
+    """Train CatBoost with one of its losses."""
     import catboost
 
     settings: dict[str, Any] = {
@@ -154,7 +154,7 @@ def catboost_model(loss: str, train: Data, vali: Data, seed: int) -> tuple[Model
 
 
 def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
-    """The model of a tool."""
+    """Return the model of a tool."""
     if tool in DEFAULTS:
         return all_data_model(tool, *arguments)
     if tool.startswith("catboost"):
@@ -166,7 +166,7 @@ def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
 
 
 def one_run(tool: str, name: str, number: int, seed: int) -> dict[str, Any]:
-    """Train on one fold, or take the result of an earlier run; the values of each test query."""
+    """Train on one fold, or read the result of an earlier run; return the values of each test query."""
     mark = f"-{podium_fingerprint()}" if tool.startswith("podium") else ""
     kept = CACHE / f"{tool}{mark}-{name}-{number}-seed{seed}-default.json"
     if kept.exists():
@@ -188,7 +188,7 @@ def one_run(tool: str, name: str, number: int, seed: int) -> dict[str, Any]:
 
 @cache
 def podium_fingerprint() -> str:
-    """What Podium's results depend on: its sources."""
+    """Return a digest of Podium's sources, on which its results depend."""
     digest = hashlib.sha256()
     for path in sorted(Path(podium.__file__).parent.rglob("*.py")):
         if path.parts[-2] in ("boosting", "estimators", "objectives", "trees", "measures", "data"):
@@ -197,7 +197,7 @@ def podium_fingerprint() -> str:
 
 
 def per_query(tool: str, name: str) -> dict[str, Any]:
-    """Each test query's values over all folds, averaged over the seeds; with the seconds of a run."""
+    """Return each test query's values over all folds, averaged over the seeds, and the seconds of a run."""
     values: dict[str, list[Any]] = {m: [] for m in (*MEASURES, "seconds")}
     for number in range(1, SETS[name] + 1):
         runs = [one_run(tool, name, number, seed) for seed in range(SEEDS)]
@@ -208,12 +208,12 @@ def per_query(tool: str, name: str) -> dict[str, Any]:
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The values of several sets as one."""
+    """Return the values of several sets as one set."""
     return {m: np.concatenate([part[m] for part in parts]) for m in parts[0]}
 
 
 def run() -> Report:
-    """Train everything that is not yet there, and compare."""
+    """Train everything that is not cached, and compare."""
     from podium.evaluation.significance import t_interval
 
     tools = (*DEFAULTS, *TOOLS)
@@ -250,7 +250,7 @@ def run() -> Report:
 
 
 def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, dict[str, Any]], own: str) -> None:
-    """Say of each other tool's row how far one of Podium's models is ahead, and whether that is significant."""
+    """Add to the row of each other tool how far one of Podium's models is ahead, and p."""
     from podium.evaluation.significance import holm, randomisation
 
     tests = []

@@ -1,9 +1,9 @@
-"""What the objective of `Ranker` rests on: candidates trained on training queries, measured on validation queries.
+"""Candidates for the objective of `Ranker`, trained on training queries and measured on validation queries.
 
 Folds rotate, so a validation query of one fold is a test query of another. Every candidate has the settings of
 `Ranker`, chooses its number of rounds by cross-validation on the training queries, and is measured on the validation
-queries of each fold. Besides the sets of `bench.ranking_sets` that are not held out, there is generated data with few,
-many, noisy, sparse and redundant features. Every result is kept in `bench/.cache/candidates`.
+queries of each fold. In addition to the sets of `bench.ranking_sets` that are not held out, there is generated data
+with few, many, noisy, sparse and redundant features. Every result is cached in `bench/.cache/candidates`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TASKS = {name: n for name, n in SETS.items() if name not in HELD_OUT} | dict.fro
 
 
 class RawAverage(Average):
-    """`Average` of scores as they are."""
+    """`Average` without standardised scores."""
 
     def bind(self, data: Data) -> Any:
         bound: Any = super().bind(data)
@@ -40,7 +40,7 @@ class RawAverage(Average):
 
 
 class BoundRawAverage(BoundAverage):
-    """Outputs that all weigh the same."""
+    """Outputs that all have the same weight."""
 
     def _set_deviations(self, deviations: Any) -> None:
         super()._set_deviations(np.ones(len(deviations)))
@@ -75,7 +75,7 @@ class Candidate(podium.Ranker):
 
 
 def generated(kind: str, queries: int, seed: int) -> Data:
-    """Data whose labels depend on eight hidden variables, seen through features of one kind."""
+    """Return data whose labels depend on eight hidden variables, seen through features of one kind."""
     rng = np.random.default_rng([seed, KINDS.index(kind), queries])
     sizes = rng.integers(10, 40, queries)
     n, qid = int(sizes.sum()), np.repeat(np.arange(queries), sizes)
@@ -103,7 +103,7 @@ def generated(kind: str, queries: int, seed: int) -> Data:
 
 
 def parts_of(task: str, number: int) -> tuple[Data, Data]:
-    """The queries to train on, and those to measure."""
+    """Return the queries to train on, and those to measure."""
     if task in GENERATED:
         kind, queries = GENERATED[task]
         whole = generated(kind, queries + 300, seed=number)
@@ -114,7 +114,7 @@ def parts_of(task: str, number: int) -> tuple[Data, Data]:
 
 
 def values_of(candidate: str, task: str, number: int) -> list[float]:
-    """The measure of each query, from an earlier run if there is one."""
+    """Return the measure of each query, from an earlier run if there is one."""
     kept = CACHE / f"{[*CANDIDATES, COMMITTEE, APART].index(candidate)}-{task}-{number}.json"
     if kept.exists():
         values: list[float] = json.loads(kept.read_text())
@@ -132,7 +132,7 @@ def values_of(candidate: str, task: str, number: int) -> list[float]:
 
 
 def scores_of(candidate: str, train: Data, measured: Data, seed: int, standardised: bool = True) -> Any:
-    """The scores of the measured documents."""
+    """Return the scores of the measured documents."""
     own = {"random_state": seed, "n_threads": 1}
     model: Any = podium.Committee(**own)
     if candidate != COMMITTEE:
@@ -143,7 +143,7 @@ def scores_of(candidate: str, train: Data, measured: Data, seed: int, standardis
 
 
 def run() -> Report:
-    """Train everything that is not yet there; a row for each candidate, a column for each set."""
+    """Train everything that is not cached; return a row for each candidate with a column for each set."""
     names = [*CANDIDATES, APART, COMMITTEE]
     means: dict[str, dict[str, float]] = {name: {} for name in names}
     for task, n in TASKS.items():

@@ -1,7 +1,7 @@
 """Click models: how well they predict real clicks, what their labels are worth, and how long they take.
 
 PyClick (Markov and others, github.com/markovi/PyClick) is timed as well if its folder is on PYTHONPATH. The package of
-that name on PyPI is another one.
+the same name on PyPI is a different project.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def prediction() -> dict[str, dict[str, Any]]:
 
 
 def _perplexity(chances: Any, log: Any) -> float:
-    """Return the mean over positions of 2^(−mean of log₂ P(what happened)), as click models do."""
+    """Return perplexity: the mean over positions of 2^(−mean of log₂ P(observed click or no click))."""
     of_positions = [2 ** -np.log2(chances[log.position == r]).mean() for r in np.unique(log.position)]
     return float(np.mean(of_positions))
 
 
 def _rate_of_document_and_position(train: Any, test: Any, rates: Any) -> Any:
-    """Return P(what happened) by the click rate of a document at a position, with ten impressions of the position."""
+    """Return P(click or no click) by the click rate of a document at a position, smoothed by ten impressions."""
     n_positions = len(rates)
     cells = train.pairs * n_positions + train.position - 1
     n_cells = len(train.documents) * n_positions
@@ -127,7 +127,7 @@ def _of_grades(documents: Any, values: Any) -> str:
 
 
 def agreement() -> dict[str, dict[str, Any]]:
-    """Return how labels of each model agree with human grades, where a query's result is known by its place alone."""
+    """Return how labels of each model agree with human grades; a result is known only by its query and position."""
     frame = yandex(("train", "test"))
     log = log_of(
         frame, frame["query"].astype(str), frame["snippet_type"] + " " + frame["position"].astype(str),
@@ -158,7 +158,7 @@ def agreement() -> dict[str, dict[str, Any]]:
 
 
 def _filled(labels: Any) -> Any:
-    """Return labels with the mean where nothing is known."""
+    """Return labels, with their mean in place of unknown ones."""
     return np.where(np.isnan(labels), np.nanmean(labels), labels)
 
 
@@ -182,8 +182,8 @@ def _agreement(label: Any, grade: Any, log: Any) -> dict[str, Any]:
 def session_rankers() -> dict[str, dict[str, Any]]:
     """Return NDCG by grades of rankers of real sessions, trained on each kind of label, and tested on other queries.
 
-    Features are the kind of the snippet and the past clicks of the query's result at the same place, without and with
-    the position, which is what the search engine thinks. No query is in two folds: half of the queries of the test file
+    Features are the snippet type and the past clicks on the query's result at the same position, without and with the
+    position, which is the search engine's own ranking. No query is in two folds: half of the queries of the test file
     are also in the training file, mostly with the same grades.
     """
     import pandas as pd
@@ -302,7 +302,7 @@ def simulated_users(train: Any, seed: int) -> tuple[Any, Any]:
 
 
 def dbn_clicks(attraction: Any, satisfaction: Any, rng: Any) -> Any:
-    """Return the clicks of DBN users on rankings, one a row."""
+    """Return the clicks of DBN users on rankings, one ranking per row."""
     clicked, examines = np.zeros(attraction.shape, np.bool_), np.ones(len(attraction), np.bool_)
     for place in range(attraction.shape[1]):
         clicked[:, place] = examines & (rng.random(len(attraction)) < attraction[:, place])
@@ -354,7 +354,7 @@ def speed() -> dict[str, dict[str, Any]]:
 
 
 def pyclick_models() -> dict[str, Any]:
-    """Return PyClick's models, with two EM steps; none where it is not installed."""
+    """Return PyClick's models, with two EM steps; none if PyClick is not installed."""
     kinds = {
         "Cascade": "CM", "DBN": "DBN", "DependentClicks": "DCM", "PositionBased": "PBM", "DBN, simplified": "SDBN",
         "UserBrowsing": "UBM",

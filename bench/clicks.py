@@ -41,7 +41,7 @@ LINKS, FEW_LINKS = 10_000_000, 100_000
 
 
 def ranklens() -> dict[str, dict[str, float]]:
-    """NDCG of the last rankings, by a single rate and by rankers that learn from the rankings before them."""
+    """Return NDCG of the last rankings, by a single rate and by rankers trained on the rankings before them."""
     import podium
     from podium.clicks import ClickLog
 
@@ -88,8 +88,8 @@ def ranklens() -> dict[str, dict[str, float]]:
 def metarank_features(log: Any) -> Any:
     """Return the features of Metarank's published configuration for RankLens, with reads before updates of a moment.
 
-    These are numbers of films, 15 genres, the click rate of the past (its windows of 7 and 30 days hold all of the
-    log's 20 minutes), and for genres, actors, tags and directors how much a film shares with the last ten films that
+    These are numbers of films, 15 genres, the past click rate (the log's 20 minutes fit into its windows of 7 and 30
+    days), and for genres, actors, tags and directors how much a film shares with the last ten films that
     the user clicked.
     """
     films = ranklens_films()
@@ -122,7 +122,7 @@ def _values(film: dict[str, Any], field: str) -> list[str]:
 
 
 def ranklens_films() -> dict[str, dict[str, Any]]:
-    """Return the fields of films by id; none for the few films without an event."""
+    """Return the fields of films by id; no fields for the few films without an event."""
     films: dict[str, dict[str, Any]] = defaultdict(dict)
     with lzma.open(RANKLENS, "rt") as file:
         for event in map(json.loads, file):
@@ -132,7 +132,7 @@ def ranklens_films() -> dict[str, dict[str, Any]]:
 
 
 def speed() -> dict[str, dict[str, float]]:
-    """Events a minute, in features of ten scopes, on one core, and of a loop over a pandas frame."""
+    """Return events per minute and core, for features of ten scopes and for a loop over a pandas frame."""
     from podium.clicks import ClickLog, Replay
     from podium.clicks.simulating import simulate_events
     from podium.core.threads import at_most_threads
@@ -172,7 +172,7 @@ def speed() -> dict[str, dict[str, float]]:
 
 
 def pandas_loop(log: Any) -> Any:
-    """The past click rate of documents as notebooks compute it: a row at a time, counts in dictionaries."""
+    """Return the past click rate of documents as a notebook would compute it: row by row, counts in dictionaries."""
     import pandas as pd
 
     frame = pd.DataFrame({
@@ -198,7 +198,7 @@ def pandas_loop(log: Any) -> Any:
 
 
 def links() -> dict[str, dict[str, float]]:
-    """Seconds of PageRank and HITS on random links, and how many times as long networkx takes on fewer of them."""
+    """Return seconds of PageRank and HITS on random links, and how many times as long networkx takes on fewer links."""
     import networkx
 
     from podium.features.links import Links

@@ -1,7 +1,7 @@
 """The cost model of training on a cluster, drawn for up to a thousand workers and a billion documents.
 
 `bench.distributed` fits the constants on two workers of one machine; here they are extrapolated. The figures are
-predictions: no cluster of this size was there to check them.
+predictions: we had no cluster of this size to check them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ BYTES_OF_DOCUMENT = 2 * N_FEATURES + 100  # of a worker's memory: bins, scores, 
 
 
 class Constants(NamedTuple):
-    """What the model is made of, in seconds and bytes.
+    """The constants of the model, in seconds and bytes.
 
     Attributes:
-        of_document: seconds of a worker for each of its documents and each tree.
+        of_document: seconds of a worker per document and tree.
         of_trip: seconds of a round trip to two workers, with its bytes.
         trips: round trips of a tree.
-        bytes_of_trip: that each worker sends in a round trip.
+        bytes_of_trip: bytes that each worker sends in a round trip.
         call: seconds of an empty call to two workers.
         of_worker: seconds that an empty call takes longer for each further worker.
         byte: seconds in which each of two workers sends a byte at the same time.
@@ -66,10 +66,10 @@ def predicted(row: dict[str, float], constants: Constants, delay: float) -> floa
 
 
 def extrapolated(constants: Constants, n_workers: int, n_documents: float = N_DOCUMENTS) -> dict[str, float]:
-    """Return what a tree takes on a cluster in seconds.
+    """Return the seconds of a tree on a cluster.
 
-    `documents` is the work of a worker. `client` is what all round trips take if the client asks all workers and adds
-    their answers, `reduction` what they would take if workers asked `FAN_IN` others each and added their answers.
+    `documents` is the work of a worker. `client` is the time of all round trips if the client asks all workers and adds
+    their answers, `reduction` their time if each worker asked `FAN_IN` others and added their answers.
     """
     of_byte = max(constants.byte / WORKERS, SECONDS_OF_BYTE)  # of a receiver; the network may be slower than loopback
     alone = constants.of_trip - WORKERS * (constants.of_worker + constants.bytes_of_trip * constants.byte / WORKERS)

@@ -20,7 +20,7 @@ SETS, SEEDS = ("mq2008", "ohsumed"), 3
 
 
 def plain_sweep(data: Any, scores: Any, slopes: Any, high: float, cutoff: int) -> float:
-    """NDCG@cutoff by sorting the lists of each query anew at a point of every interval between its crossings."""
+    """Return NDCG@cutoff along α by sorting each query again in every interval between crossings."""
     discounts = 1 / np.log2(2 + np.arange(cutoff))
     alphas, changes, start = [], [], 0.0
     for q in range(data.n_queries):
@@ -44,7 +44,7 @@ def plain_sweep(data: Any, scores: Any, slopes: Any, high: float, cutoff: int) -
 
 
 def sweeps() -> list[dict[str, Any]]:
-    """One tree's search, 31 leaves."""
+    """Measure the search of one tree with 31 leaves."""
     rows = []
     for queries, documents in ((10_000, 50), (6_000, 120)):
         data = podium.artificial(queries, documents=documents, features=2)
@@ -72,7 +72,7 @@ def sweeps() -> list[dict[str, Any]]:
 
 
 def expected_ties() -> list[dict[str, Any]]:
-    """Compare the cost of the mean over all orders of tied documents with that of their order in the rows, in turns."""
+    """Compare the cost of the mean over all orders of tied documents with that of the order of rows, in turns."""
     data = podium.artificial(2_000, documents=50, features=2)
     rng = np.random.default_rng(0)
     scores = rng.normal(size=len(data))
@@ -94,7 +94,7 @@ def expected_ties() -> list[dict[str, Any]]:
 
 
 def searches() -> list[dict[str, Any]]:
-    """Boosting with and without a line search."""
+    """Measure boosting with and without a line search."""
     data = podium.artificial(2_000, features=50)
     rows = []
     for name, step in (("newton", "newton"), ("line search", LineSearch("ndcg@10"))):
@@ -133,7 +133,7 @@ IN_FOLDS = ("Ranker, all data", "committee", "committee, equal weights", "commit
 
 
 def committees() -> list[dict[str, Any]]:
-    """NDCG@10 on the test queries of five folds of two sets, pooled: the committee, single models, peers' defaults."""
+    """Return NDCG@10 on the pooled test queries of five folds of two sets: committee, single models, other tools."""
     values: dict[str, list[Any]] = {}
     seconds: dict[str, float] = {}
     scoring: dict[str, float] = {}
@@ -172,7 +172,7 @@ def committees() -> list[dict[str, Any]]:
 
 
 def run() -> Report:
-    """All of them."""
+    """Run all parts."""
     rows = sweeps() + expected_ties() + searches() + (committees() if DATA.exists() else [])
     return Report(
         "combining", "The sweep, line search and the committee",

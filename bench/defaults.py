@@ -1,7 +1,7 @@
 """The choice of LambdaMART's defaults: one change at a time, judged without any test fold.
 
-In each fold of MQ2008 and OHSUMED, each third of the training queries in turn stops the training on the other two, and
-the validation part is measured. Both kinds of artificial data have separate parts.
+In each fold of MQ2008 and OHSUMED, each third of the training queries in turn stops training on the other two, and the
+validation part is measured. Both kinds of artificial data have separate parts.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ SETS = ("mq2008", "ohsumed", "cubic", "web")
 
 
 def settings() -> list[dict[str, Any]]:
-    """The base as no change, each change alone, and some together."""
+    """Return the base (no change), each change by itself, and some combinations."""
     return [{}, *({name: value} for name, values in CHANGES.items() for value in values), *TOGETHER]
 
 
 @cache
 def tasks(name: str) -> list[tuple[Any, Any, Any]]:
-    """Data to train on, to stop by and to measure on."""
+    """Return data for training, for stopping and for measuring."""
     if name == "cubic":
         return [tuple(podium.artificial(300, part=part) for part in ("train", "valid", "test"))]  # type: ignore[misc]
     if name == "web":
@@ -81,7 +81,7 @@ def tasks(name: str) -> list[tuple[Any, Any, Any]]:
 
 
 def judged(change: dict[str, Any], name: str) -> float:
-    """The mean NDCG@10 of a setting on one set."""
+    """Return the mean NDCG@10 of a setting on one set."""
     kept = CACHE / f"{'-'.join(f'{k}={v}' for k, v in change.items()) or 'base'}-{name}.json"
     if kept.exists():
         return float(json.loads(kept.read_text()))
@@ -98,7 +98,7 @@ def judged(change: dict[str, Any], name: str) -> float:
 
 
 def run() -> Report:
-    """Judge all settings on all sets."""
+    """Measure all settings on all sets."""
     rows = []
     for change in settings():
         row: dict[str, Any] = {"change": ", ".join(f"{k} = {v}" for k, v in change.items()) or "none"}

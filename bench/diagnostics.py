@@ -1,4 +1,4 @@
-"""What each observer of `podium.diagnostics` adds to the time of a training run."""
+"""The time that each observer of `podium.diagnostics` adds to a training run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OBSERVERS: dict[str, Callable[[], Any]] = {
 
 
 def seconds(fit: Callable[[list[Any]], Any], observers: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """The times without an observer and with each of them, all in turn."""
+    """Measure the times without an observer and with each observer, in turn."""
     found: dict[str, list[float]] = {name: [] for name in ("", *observers)}
     for repetition in range(REPETITIONS + 1):
         for name, observer in {"": None, **observers}.items():
@@ -41,7 +41,7 @@ def seconds(fit: Callable[[list[Any]], Any], observers: dict[str, Callable[[], A
 
 
 def run() -> Report:
-    """Trees, nets and linear rankers on 20,000 documents."""
+    """Measure trees, nets and linear rankers on 20,000 documents."""
     train = podium.data.datasets.simulate_clicks(podium.artificial_web(200, features=50, documents=100))
     runs: dict[str, Any] = {
         "LambdaMART, 300 trees": (podium.LambdaMART(300), OBSERVERS),

@@ -1,8 +1,8 @@
-"""Whether a change of the code changed a result: `python -m bench.digests > after.json`, and the same before it.
+"""Show whether a change of the code changes a result: run `python -m bench.digests` before and after it, and compare.
 
-Hashes of a model of each kind and of other results. A change that is to change no result leaves every one as it was.
-They depend on the kind of processor and the versions of NumPy and torch, so they are compared, never kept. A model
-counts by the arrays of its file, not by `digest()`, so that two versions compare even where that differs.
+The output is a hash of a model of each kind and of other results. The hashes depend on the kind of processor and the
+versions of NumPy and torch, so they are compared, never stored. The hash of a model covers the arrays of its file, not
+its `digest()`, so that versions with different digests can be compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from podium.measures import registered
 
 
 def _hash(*arrays: Any) -> str:
-    """A hash of the bits of some arrays."""
+    """Return a hash of the bits of some arrays."""
     found = hashlib.sha256()
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
@@ -34,7 +34,7 @@ def _hash(*arrays: Any) -> str:
 
 
 def _clicked(data: podium.RankingData) -> podium.RankingData:
-    """The data with clicks, positions and weights."""
+    """Return the data with clicks, positions and weights."""
     rng = np.random.default_rng(3)
     labels = {"relevance": data.relevance, "clicks": rng.random(len(data)).astype(np.float32)}
     return podium.RankingData(
@@ -44,7 +44,7 @@ def _clicked(data: podium.RankingData) -> podium.RankingData:
 
 
 def _preferring(data: podium.RankingData) -> podium.RankingData:
-    """Preferences of pairs, and no labels."""
+    """Return data with preferences and without labels."""
     rng = np.random.default_rng(4)
     rows = [rng.choice(data.rows(q), 2, replace=False) for q in range(data.n_queries) for _ in range(5)]
     first, second = np.array(rows).T
@@ -70,7 +70,7 @@ CLICK_OBJECTIVES = (
 
 
 def models(train: podium.RankingData, valid: podium.RankingData) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """A model of each kind by name, as functions that fit it."""
+    """Return a model of each kind by name, as functions that fit it."""
     few: dict[str, Any] = {"n_trees": 8, "n_leaves": 8, "min_documents_in_leaf": 5}
     mart = podium.LambdaMART
     for objective in OBJECTIVES:
@@ -142,7 +142,7 @@ def models(train: podium.RankingData, valid: podium.RankingData) -> Iterator[tup
 
 
 def _rounded(data: podium.RankingData) -> podium.RankingData:
-    """The third feature with few values."""
+    """Return the data with few distinct values in the third feature."""
     features = data.features.copy()
     features[:, 2] = np.floor(3 * features[:, 2])
     return podium.RankingData(features, data.relevance, qid=data.qid)
@@ -159,7 +159,7 @@ def _zeros(data: podium.RankingData) -> Any:
 
 
 def results(train: podium.RankingData, test: podium.RankingData) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Other results by name, as functions that give their hashes."""
+    """Return other results by name, as functions that return their hashes."""
     a, b = train.features[:, 0].astype(float), np.round(train.features[:, 1].astype(float), 1)
     clicked = _clicked(train)
     yield "artificial", lambda: _hash(train.features, train.relevance, test.features)

@@ -5,8 +5,8 @@ The time per tree comes from the difference between a fit with many trees and on
 is the time before the first tree. Bytes are those that pass the loopback device, so nothing else on the machine may use
 it.
 
-`PODIUM_BENCH_DOCUMENTS` sets another number of documents than two million; `PODIUM_BENCH_SECONDS` sets the time limit
-of the whole benchmark. Runs that do not fit into the limit have no figures in the table.
+`PODIUM_BENCH_DOCUMENTS` sets the number of documents (two million by default), `PODIUM_BENCH_SECONDS` the time limit of
+the whole benchmark. Runs that exceed the limit have no figures in the table.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def prepare(folder: Path) -> None:
 
 
 def n_parts(share: float) -> int:
-    """How many parts are a share of the documents."""
+    """Return how many parts make up a share of the documents."""
     return round(PARTS * share)
 
 
 def arrays(folder: Path, share: float) -> list[Any]:
-    """A share of the documents as Dask Arrays that workers read: features, labels and queries."""
+    """Return a share of the documents as Dask Arrays that workers read: features, labels and queries."""
     import dask.array as da
     from dask.delayed import delayed
 
@@ -79,7 +79,7 @@ def arrays(folder: Path, share: float) -> list[Any]:
 
 
 def beginning(folder: Path) -> list[Any]:
-    """A few whole queries as arrays of two blocks, to compile and connect on."""
+    """Return a few whole queries as arrays of two blocks, for compilation and connections."""
     import dask.array as da
 
     X, y, qid = (np.load(folder / f"{name}0.npy", mmap_mode="r")[:2000] for name in ("X", "y", "qid"))
@@ -91,8 +91,8 @@ def beginning(folder: Path) -> list[Any]:
 def per_tree(fit: Callable[[int], Any]) -> dict[str, float]:
     """Return the seconds and loopback bytes of a tree, and the seconds before the first tree.
 
-    They come from a fit with few trees and one with many, after another one that is not counted: the first fit on
-    all documents is slower on Ray and Spark, whose workers read them for the first time.
+    They come from a fit with few trees and a fit with many, after a first fit that is not counted: it is slower on Ray
+    and Spark, whose workers then read the documents for the first time.
     """
     fit(FEW)
     seconds, sent = [], []
@@ -113,7 +113,7 @@ def loopback_bytes() -> float:
 
 
 def here(folder: Path, threads: int, share: float) -> dict[str, float]:
-    """Podium in one process."""
+    """Measure Podium in one process."""
     import podium
 
     parts = range(n_parts(share))
@@ -131,7 +131,7 @@ def here(folder: Path, threads: int, share: float) -> dict[str, float]:
 def client_seconds() -> float:
     """Return the seconds in which a client finds out whether any of 8 million queries are equal.
 
-    That is the largest part of the client's work that grows with the documents.
+    This is the largest part of the client's work that grows with the documents.
     """
     from podium.distributed.sources import has_equal
 
@@ -142,7 +142,7 @@ def client_seconds() -> float:
 
 
 def on_cluster(folder: Path, who: str, share: float, delay: float) -> dict[str, float]:
-    """Podium or a peer on a cluster of processes with a thread each."""
+    """Measure Podium or another tool on a cluster of processes with one thread each."""
     import distributed
 
     with (
@@ -163,7 +163,7 @@ def on_cluster(folder: Path, who: str, share: float, delay: float) -> dict[str, 
 
 
 def fit_lightgbm(n_trees: int, X: Any, y: Any, qid: Any) -> None:
-    """`lightgbm.dask`, whose groups are sizes of queries, block by block."""
+    """Fit `lightgbm.dask`, whose groups are sizes of queries, block by block."""
     import dask.array as da
     import lightgbm
     from dask.delayed import delayed
@@ -175,10 +175,10 @@ def fit_lightgbm(n_trees: int, X: Any, y: Any, qid: Any) -> None:
 
 
 def fit_xgboost(n_trees: int, X: Any, y: Any, qid: Any) -> None:
-    """`xgboost.dask`.
+    """Fit `xgboost.dask`.
 
-    By default it sorts a frame into a partition for each query, tens of thousands of them, which does not end in
-    minutes. The blocks here hold whole queries, so that is left out, as its option says.
+    By default it sorts a frame into a partition for each query, tens of thousands of partitions, which takes longer
+    than minutes. The blocks here hold whole queries, so an option turns that off.
     """
     from xgboost import dask as xgb
 
@@ -190,7 +190,7 @@ def fit_xgboost(n_trees: int, X: Any, y: Any, qid: Any) -> None:
 
 
 class Podium:
-    """`DaskLambdaMART`, with a delay in each round trip; counts round trips and bytes."""
+    """`DaskLambdaMART` with a delay in each round trip, and counters of round trips and bytes."""
 
     def __init__(self, delay: float) -> None:
         from podium.distributed import dask_engine
@@ -212,14 +212,14 @@ class Podium:
         self.counts: dict[int, tuple[int, int]] = {}
 
     def __call__(self, n_trees: int, X: Any, y: Any, qid: Any, observers: Any = ()) -> None:
-        """Fit."""
+        """Fit on the cluster."""
         from podium.distributed import DaskLambdaMART
 
         DaskLambdaMART(n_trees, n_leaves=LEAVES, verbose=0).fit(X, y, qid=qid, observers=observers)
         self.counts[n_trees] = self.engines[-1].n_round_trips, self.engines[-1].n_bytes
 
     def costs(self, X: Any, y: Any, qid: Any) -> dict[str, float]:
-        """Round trips and bytes of a tree, and before the first; what an empty call and a byte take."""
+        """Return round trips and bytes per tree and before the first, and seconds of an empty call and of a byte."""
         of_tree = [(self.counts[MANY][k] - self.counts[FEW][k]) / (MANY - FEW) for k in range(2)]
         before = [self.counts[FEW][k] - FEW * of_tree[k] for k in range(2)]
         found = {"trips": of_tree[0], "bytes": of_tree[1], "first_trips": before[0], "first_bytes": before[1]}
@@ -252,7 +252,7 @@ class Podium:
 
 
 def on_ray(folder: Path, share: float) -> dict[str, float]:
-    """Podium on a local Ray with two workers; the blocks are in its object store when the clock starts."""
+    """Measure Podium on a local Ray with two workers; blocks are in its object store when the clock starts."""
     import ray
 
     import podium
@@ -277,7 +277,7 @@ def on_ray(folder: Path, share: float) -> dict[str, float]:
 
 
 def _table(folder: Path, k: int) -> Any:
-    """A part of the documents as an Arrow table with a column for each feature."""
+    """Return a part of the documents as an Arrow table with a column for each feature."""
     import pyarrow as pa
 
     X, y, qid = (np.load(folder / f"{name}{k}.npy") for name in ("X", "y", "qid"))
@@ -288,7 +288,7 @@ def _table(folder: Path, k: int) -> Any:
 
 
 def on_spark(folder: Path, who: str, share: float) -> dict[str, float]:
-    """Podium or XGBoost on a local Spark with two tasks; the rows are in Spark's cache when the clock starts."""
+    """Measure Podium or XGBoost on a local Spark with two tasks; rows are in Spark's cache when the clock starts."""
     from pyspark import StorageLevel
     from pyspark.sql import SparkSession
 
@@ -306,7 +306,7 @@ def on_spark(folder: Path, who: str, share: float) -> dict[str, float]:
 
 
 def _parquet_files(folder: Path) -> list[str]:
-    """The documents as Parquet files with a column of arrays, written once."""
+    """Write the documents once as Parquet files with a column of arrays; return their folder."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -321,7 +321,7 @@ def _parquet_files(folder: Path) -> list[str]:
 
 
 def _descendants(process: int) -> list[int]:
-    """The processes that a process has started, and theirs."""
+    """Return the descendants of a process."""
     children = Path(f"/proc/{process}/task").glob("*/children")
     found = [int(child) for path in children for child in path.read_text().split()]
     return found + [other for child in found for other in _descendants(child)]
@@ -333,14 +333,14 @@ def _peak_of(process: int) -> int:
 
 
 def fit_podium_on_spark(n_trees: int, rows: Any) -> None:
-    """`SparkLambdaMART`."""
+    """Fit `SparkLambdaMART`."""
     from podium.distributed import SparkLambdaMART
 
     SparkLambdaMART(n_trees=n_trees, n_leaves=LEAVES, numWorkers=WORKERS, verbose=0).fit(rows)
 
 
 def fit_xgboost_on_spark(n_trees: int, rows: Any) -> None:
-    """`xgboost.spark`."""
+    """Fit `xgboost.spark`."""
     from xgboost.spark import SparkXGBRanker
 
     SparkXGBRanker(
@@ -371,11 +371,11 @@ def row_of(
 
 
 class Runs:
-    """Runs children until the time is up.
+    """Runs child processes until the time is up.
 
     Attributes:
-        folder: of the documents.
-        deadline: when no child may run any more.
+        folder: the folder of the documents.
+        deadline: the time at which all children end.
 
     """
 
@@ -383,7 +383,7 @@ class Runs:
         self.folder, self.deadline = folder, time.monotonic() + SECONDS_OF_ALL
 
     def child(self, task: str, *arguments: object) -> dict[str, float] | None:
-        """Return what a child measured, or None if it failed or the time was not enough."""
+        """Return what a child measured, or None if it failed or ran out of time."""
         seconds = min(SECONDS, self.deadline - time.monotonic())
         if seconds <= 0:
             return None

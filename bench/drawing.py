@@ -16,9 +16,9 @@ Rows = list[dict[str, Any]]
 
 
 def lines(rows: Iterable[dict[str, Any]], x: str, y: str, family: str | None = None, **options: Any) -> Any:
-    """Points joined by lines, a line for each family, on axes that the options of their scales say."""
+    """Return points joined by lines, one line per family, on axes with these options of scales."""
     scales = {"x": alt.Scale(**options.get("x_scale", {})), "y": alt.Scale(**options.get("y_scale", {}))}
-    # Names hold dots and brackets, which mean something to Vega: the columns get plain ones.
+    # Vega interprets dots and brackets in names, so the columns get plain names.
     values = [{"x": row[x], "y": row[y], "family": row[family] if family else ""} for row in rows]
     chart = chart_of(values).mark_line(point={"size": 45}).encode(
         x=alt.X("x:Q", title=x, scale=scales["x"], axis=alt.Axis(**options.get("x_axis", {}))),
@@ -29,7 +29,7 @@ def lines(rows: Iterable[dict[str, Any]], x: str, y: str, family: str | None = N
 
 
 def logarithmic(values: Iterable[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Scale and axis for these values: a little beyond them, with ticks at 1, 2 and 5 times powers of ten."""
+    """Return scale and axis for these values: a little beyond them, with ticks at 1, 2 and 5 times powers of ten."""
     values = list(values)
     low, high = min(values) / 1.3, max(values) * 1.3
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
@@ -39,7 +39,7 @@ def logarithmic(values: Iterable[float]) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def scaling(rows: Rows) -> Any:
-    """Time of a tree and memory against rows, features and leaves."""
+    """Draw time per tree and memory against rows, features and leaves."""
     columns = ("rows", "features", "leaves")
 
     def panel(name: str, y: str) -> Any:
@@ -53,7 +53,7 @@ def scaling(rows: Rows) -> Any:
 
 
 def neural(rows: Rows) -> Any:
-    """Seconds for an epoch, factored and pair by pair, against documents per query."""
+    """Draw seconds per epoch, factored and pair by pair, against documents per query."""
     points, slopes = [], {"factored": "", "pair by pair": ""}
     for row in rows:
         size = re.fullmatch(r"epoch of RankNet, 100 queries × (\d+) documents", row["what"])
@@ -76,7 +76,7 @@ def neural(rows: Rows) -> Any:
 
 
 def early_exit(rows: Rows) -> Any:
-    """NDCG@10 against microseconds, a line for each family of ways."""
+    """Draw NDCG@10 against microseconds, with a line for each family of methods."""
     x, y = "µs a document, one thread", "NDCG@10"
     points = [{x: float(row["µs a document"]), y: float(row[y]), "family": _family(row["way"])} for row in rows]
     x_scale, x_axis = logarithmic(point[x] for point in points)
@@ -90,7 +90,7 @@ def _family(way: str) -> str:
 
 
 def time_to_accuracy(rows: Rows) -> Any:
-    """NDCG@10 against seconds, a line for each tool."""
+    """Draw NDCG@10 against seconds, with a line for each tool."""
     x, y = "seconds of training, 2 cores", "NDCG@10"
     points = [{x: float(row["seconds"]), y: float(row[y].split()[0]), "tool": row["tool"]} for row in rows]
     x_scale, x_axis = logarithmic(point[x] for point in points)
@@ -98,7 +98,7 @@ def time_to_accuracy(rows: Rows) -> Any:
 
 
 def cluster_model(rows: Rows) -> Any:
-    """Seconds of a tree against workers, for each way to add histograms, and without any."""
+    """Draw seconds per tree against workers, for each way to add histograms and for the work on documents alone."""
     x, y = "workers", "seconds for a tree"
     ways = {
         "the client adds histograms": "a tree, the client adds histograms, ms",

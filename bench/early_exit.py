@@ -1,8 +1,8 @@
-"""What it costs to know the top ten: all trees, fewer trees, the exact top ten, and documents that exit early.
+"""The cost of finding the top ten: with all trees, fewer trees, the exact top ten, and early exit of documents.
 
-[W] fig. 2 has speed against accuracy for fewer trees. Here all ways score the same test queries with the same trees on
-one thread, taking turns. `python -m bench.early_exit tiny` shows in a minute that everything works; its figures mean
-nothing, and it keeps none.
+[W] fig. 2 shows speed against accuracy for fewer trees. Here all ways score the same test queries with the same trees
+on one thread, taking turns. `python -m bench.early_exit tiny` checks in a minute that everything works; its figures
+mean nothing and are not stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ K = 10
 
 @dataclass(frozen=True)
 class Sizes:
-    """The size of the benchmark; `thresholds` of early exit are measured in addition to the chosen one."""
+    """The size of the benchmark. `thresholds` of early exit are measured in addition to the chosen one."""
 
     train_queries: int = 6_000
     valid_queries: int = 2_000
@@ -48,7 +48,7 @@ TINY = Sizes(60, 60, 30, 40, 8, (10, 20), (10,), (0.5,), 2)
 
 @dataclass
 class Way:
-    """A way to rank the test queries: what to call it, what to time, and the scores of what that returns."""
+    """A way to rank the test queries: its name, the function to time, and the scores from what that returns."""
 
     family: str
     name: str
@@ -60,7 +60,7 @@ class Way:
 
 
 def lightgbm_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way:
-    """The same trees in LightGBM."""
+    """Return the same trees in LightGBM."""
     import lightgbm
 
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def lightgbm_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way
 
 
 def top_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way:
-    """Rank the exact top ten; all other documents follow."""
+    """Rank the exact top ten, then all other documents."""
 
     def scores(found: TopDocuments) -> NDArray[np.float64]:
         ranked = np.full(len(test), found.scores.min() - 1)
@@ -84,7 +84,7 @@ def top_way(model: podium.models.Ensemble, test: podium.RankingData) -> Way:
 
 
 def exit_ways(model: podium.models.Ensemble, sizes: Sizes, *data: podium.RankingData) -> list[Way]:
-    """Early exits after several numbers of trees, with several thresholds."""
+    """Return early exits after several numbers of trees, with several thresholds."""
     train, valid, test = data
     ways = []
     for sentinel in sizes.sentinels:
@@ -95,7 +95,7 @@ def exit_ways(model: podium.models.Ensemble, sizes: Sizes, *data: podium.Ranking
 
 
 def exit_way(model: EarlyExit, threshold: str, test: podium.RankingData) -> Way:
-    """One of them."""
+    """Return one early exit."""
     first = model.sentinel / model.n_trees
     share = first + (1 - first) * float(model.continues(test).mean())
     name = f"early exit after {model.sentinel}, threshold {threshold}"
@@ -103,7 +103,7 @@ def exit_way(model: EarlyExit, threshold: str, test: podium.RankingData) -> Way:
 
 
 def all_ways(sizes: Sizes) -> tuple[list[Way], podium.RankingData]:
-    """All ways to rank the test queries, and these."""
+    """Return all ways to rank the test queries, including these."""
     counts = {"train": sizes.train_queries, "valid": sizes.valid_queries, "test": sizes.test_queries}
     train, valid, test = (podium.artificial_web(n, part=part) for part, n in counts.items())  # type: ignore[arg-type]
     trained = podium.LambdaMART(n_trees=sizes.trees, n_leaves=sizes.leaves, truncation=30, verbose=0).fit(train)
@@ -120,7 +120,7 @@ def all_ways(sizes: Sizes) -> tuple[list[Way], podium.RankingData]:
 
 
 def run(sizes: Sizes | None = None) -> Report:
-    """Time and NDCG@10 of every way."""
+    """Measure time and NDCG@10 of every way."""
     sizes = sizes or Sizes()
     ways, test = all_ways(sizes)
     for _ in range(sizes.runs + 1):  # the first compiles

@@ -1,6 +1,6 @@
-"""Shapley values against LightGBM's `pred_contrib` and shap: the same trees, one thread, taking turns.
+"""Shapley values compared with LightGBM's `pred_contrib` and shap: the same trees, one thread, taking turns.
 
-`python -m bench.explain tiny` shows in a minute that everything works; its figures mean nothing, and it keeps none.
+`python -m bench.explain tiny` checks in a minute that everything works; its figures mean nothing and are not stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def run(shapes: tuple[tuple[int, int], ...] = SHAPES, documents: int = DOCUMENTS, rounds: int = ROUNDS) -> Report:
-    """Processor time for each document, and the largest difference between contributions."""
+    """Measure processor time per document, and the largest difference between contributions."""
     data = podium.artificial_web(400, seed=1)
     rows, background = data.features[:documents], data.features[-BACKGROUND:]
     table = []
@@ -80,7 +80,7 @@ def _ways(
 
 
 def _measured(ways: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, float], dict[str, Floats]]:
-    """The least processor time of each way, and what it found; the first run compiles, and does not count."""
+    """Return the least processor time of each way, and its result; the first run compiles and does not count."""
     found = {"podium": np.asarray(ways["podium"]())}
     seconds = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):

@@ -1,9 +1,9 @@
-"""Features of (query, document) pairs: pairs a second of one core, against what people use instead.
+"""Features of (query, document) pairs: pairs per second and core, compared with other tools.
 
-The text features of `mslr()` for judged films of MSRD: 25 for each of four fields and all fields as one. The NumPy
-version takes term frequencies from a sparse matrix per field, query by query; searcharray gives term frequencies of one
-term at a time. Both then compute the same formulas with NumPy. tantivy's `explain` gives frequencies and lengths of
-one document at a time, as text, so only the calls are timed: one for each pair and stream.
+The features are the text features of `mslr()` for judged films of MSRD: 25 for each of four fields and all fields as
+one. The NumPy version takes term frequencies from a sparse matrix per field, query by query; searcharray gives term
+frequencies of one term at a time. Both then compute the same formulas with NumPy. tantivy's `explain` gives frequencies
+and lengths of one document at a time, as text, so only the calls are timed: one for each pair and stream.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES = {
 
 
 def films(n_queries: int) -> tuple[Any, dict[str, str], dict[str, dict[str, float]]]:
-    """The index, some queries, and their judgements."""
+    """Return the index, some queries, and their judgements."""
     from podium.features import Index, read_judgements, read_queries
 
     index = Index.build(FOLDER / "documents.jsonl.xz", fields=dict.fromkeys(STREAMS.values(), "english"))
@@ -43,7 +43,7 @@ def films(n_queries: int) -> tuple[Any, dict[str, str], dict[str, dict[str, floa
 
 
 def features() -> Any:
-    """The features of text among MSLR-WEB's."""
+    """Return the text features of MSLR-WEB."""
     from podium.features import FeatureSet, mslr
 
     chosen = mslr(**STREAMS)
@@ -51,7 +51,7 @@ def features() -> Any:
 
 
 def formulas(tf: Any, n: Any, share: Any, lengths: Any, distinct: Any, mean: float, n_documents: int) -> list[Any]:
-    """The 25 features of a stream for one query, from frequencies by document and term."""
+    """Return the 25 features of a stream for one query, from frequencies by document and term."""
     columns = []
     n_terms, covered, idf = len(n), (tf > 0).sum(1), np.log((n_documents - n + 0.5) / (n + 0.5))
     long = np.where(lengths > 0, lengths, np.nan)[:, None]
@@ -78,7 +78,7 @@ def formulas(tf: Any, n: Any, share: Any, lengths: Any, distinct: Any, mean: flo
 
 
 def by_stream(blocks: list[list[Any]]) -> Any:
-    """Columns of the five streams in MSLR's order: a block of five for each formula."""
+    """Reorder columns of the five streams as in MSLR: a block of five for each formula."""
     return np.column_stack([column for formula in zip(*blocks, strict=True) for column in formula])
 
 
@@ -104,7 +104,7 @@ class Prototype:
         self.distinct = [np.asarray((one > 0).sum(1)).ravel() for one in self.streams]
 
     def frequencies(self, stream: int, rows: Any, terms: list[str]) -> tuple[Any, Any, Any]:
-        """Term frequencies by document, documents and occurrences by term."""
+        """Return term frequencies by document, and documents and occurrences by term."""
         numbers = [self.words.get(term, -1) for term in terms]
         known = np.array([number for number in numbers if number >= 0], np.int64)
         places = [k for k, number in enumerate(numbers) if number >= 0]
@@ -114,7 +114,7 @@ class Prototype:
         return tf, n, totals
 
     def rows(self, text: str, documents: Iterable[str]) -> Any:
-        """The features of one query."""
+        """Return the features of one query."""
         terms = list(dict.fromkeys(self.analyzer.terms(text)))
         rows = self.index.rows(documents)
         blocks = []
@@ -141,7 +141,7 @@ class SearchArrays(Prototype):
         self.arrays = [SearchArray.index(one, tokenizer=self.analyzer.terms) for one in (*per_field, whole)]
 
     def frequencies(self, stream: int, rows: Any, terms: list[str]) -> tuple[Any, Any, Any]:
-        """Take the frequencies of all documents, and those of the candidates from them."""
+        """Compute the frequencies of all documents, and select those of the candidates."""
         array = self.arrays[stream]
         all_of_them = [array.termfreqs(term) for term in terms]
         n = np.array([array.docfreq(term) for term in terms], np.float64)
@@ -149,7 +149,7 @@ class SearchArrays(Prototype):
 
 
 def time_queries(compute: Callable[[str, Any], Any], queries: Any, grades: Any) -> float:
-    """Pairs a second of processor time, query by query."""
+    """Return pairs per second of processor time, query by query."""
     n_pairs = sum(len(grades[query]) for query in queries)
     with np.errstate(all="ignore"):
         started = time.process_time()
@@ -160,7 +160,7 @@ def time_queries(compute: Callable[[str, Any], Any], queries: Any, grades: Any) 
 
 
 def time_tantivy(index: Any, queries: Any, grades: Any) -> float:
-    """Explain calls: one for each pair and stream."""
+    """Return `explain` calls per second: one call for each pair and stream."""
     import tantivy
 
     builder = tantivy.SchemaBuilder()
@@ -196,7 +196,7 @@ def time_tantivy(index: Any, queries: Any, grades: Any) -> float:
 
 
 def child(tool: str, n_queries: int) -> dict[str, Any]:
-    """Pairs a second of one tool."""
+    """Return pairs per second of one tool."""
     index, queries, grades = films(n_queries)
     if tool == "tantivy":
         return {"pairs": time_tantivy(index, queries, grades)}
@@ -216,7 +216,7 @@ def child(tool: str, n_queries: int) -> dict[str, Any]:
 
 
 def check(index: Any, queries: Any, grades: Any, compute: Any) -> None:
-    """Raise if the values of the first queries are not those of Podium; searcharray's lengths of lists may differ."""
+    """Raise if the values of the first queries differ from Podium's; searcharray's lengths of lists may differ."""
     chosen = features()
     for query, text in list(queries.items())[:5]:
         with np.errstate(all="ignore"):
@@ -228,7 +228,7 @@ def check(index: Any, queries: Any, grades: Any, compute: Any) -> None:
 
 
 def run(queries: dict[str, int] = QUERIES) -> Report:
-    """Measure all tools, each in a process."""
+    """Measure all tools, each in a separate process."""
     rates = {tool: in_child("bench.feature_pairs", tool, n)["pairs"] for tool, n in queries.items()}
     rows = [
         {

@@ -1,4 +1,4 @@
-"""Making artificial data, and writing it."""
+"""Generating artificial data, and writing it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUNS = 3
 
 
 def child() -> dict[str, float]:
-    """The papers' three parts, web-like data, and LETOR text of it."""
+    """Measure the papers' three parts, web-like data, and its LETOR text."""
     import podium
 
     def timed(work):  # type: ignore[no-untyped-def]
@@ -42,7 +42,7 @@ def child() -> dict[str, float]:
 
 
 def run() -> Report:
-    """Best of three processes."""
+    """Return the best of three processes."""
     in_child("bench.generation")
     runs = [in_child("bench.generation") for _ in range(RUNS)]
     lowest = {key: best(runs, key)[key] for key in runs[0]}

@@ -1,4 +1,4 @@
-"""What all benchmarks share: children to measure in, the machine's description, tables."""
+"""What all benchmarks share: child processes to measure in, the machine's description, tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = (
 
 @dataclass
 class Report:
-    """A benchmark's outcome: rows of a table, with what must be known to read it."""
+    """The result of a benchmark: rows of a table, and the notes that explain them."""
 
     name: str
     title: str
@@ -37,8 +37,8 @@ class Report:
 def in_child(module: str, *arguments: object, timeout: float | None = None) -> dict[str, Any]:
     """Run `python -m module arguments…` and return the JSON that it prints last.
 
-    Heavy work belongs into children: a child's `ru_maxrss` starts at what its parent holds. One that takes more than
-    `timeout` seconds is ended, with all that it started, and `subprocess.TimeoutExpired` raised.
+    Do heavy work in children, since a child's `ru_maxrss` starts at the memory of its parent. A child that takes more
+    than `timeout` seconds is ended, with all processes that it started, and `subprocess.TimeoutExpired` is raised.
     """
     command = [sys.executable, "-m", module, *map(str, arguments)]
     with subprocess.Popen(
@@ -56,26 +56,26 @@ def in_child(module: str, *arguments: object, timeout: float | None = None) -> d
 
 
 def best(runs: list[dict[str, Any]], key: str = "seconds") -> dict[str, Any]:
-    """The run with the smallest value."""
+    """Return the run with the smallest value."""
     return min(runs, key=lambda run: run[key])
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held so far."""
+    """Return the peak memory of this process so far, in bytes."""
     import resource
 
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 class Memory:
-    """The most memory above what was held at first, in bytes."""
+    """The peak memory above the initial memory, in bytes."""
 
     peak = 0
 
 
 @contextmanager
 def measured_memory() -> Iterator[Memory]:
-    """Measure the peak of the process's memory within a block; Linux only, elsewhere what `ru_maxrss` says."""
+    """Measure the peak memory of the process within a block; on systems other than Linux by `ru_maxrss`."""
     status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
     def held(what: str) -> int:
@@ -94,7 +94,7 @@ def measured_memory() -> Iterator[Memory]:
 
 
 def _version(package: str) -> str:
-    """The version of an installed package; nothing for one that is not."""
+    """Return the version of a package, or an empty text if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -102,7 +102,7 @@ def _version(package: str) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return what the figures depend on: processor, cores, Python and packages."""
     cpu = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -116,7 +116,7 @@ def machine() -> dict[str, Any]:
 
 
 def write(report: Report) -> str:
-    """Keep a report as JSON and as a Markdown table, with its picture if it has one; the table."""
+    """Write a report as JSON and Markdown, draw its picture if it has one, and return the Markdown."""
     from bench.drawing import draw
 
     RESULTS.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
-"""λ of lists of other lengths than the usual ones: what a pair and a document cost, against lists of 120.
+"""The cost of λ per pair and per document for lists of unusual lengths, compared with lists of 120.
 
-All of whole lists, with the order of documents warm, on 2 threads.
+All measurements are of whole lists, with ranks kept from the round before, on 2 threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_RUNS, LEAST_SECONDS = 5, 2.0
 
 
 def shapes() -> dict[str, Any]:
-    """Data by name: the lists of `bench.train`, others with labels drawn from theirs, and MQ2008's first fold."""
+    """Return data by name: the lists of `bench.train`, others with labels drawn from these, and MQ2008's fold 1."""
     import podium
 
     _, y, sizes = load(0, "train", QUERIES)
@@ -39,7 +39,7 @@ def shapes() -> dict[str, Any]:
 
 
 def seconds(bound: Any, scores: Any) -> float:
-    """The best of several rounds."""
+    """Return the best time of several rounds."""
     lambdas, hessians = bound.gradients(scores)
     times: list[float] = []
     while len(times) < LEAST_RUNS or sum(times) < LEAST_SECONDS:
@@ -50,7 +50,7 @@ def seconds(bound: Any, scores: Any) -> float:
 
 
 def measured() -> dict[str, dict[str, list[float]]]:
-    """For each shape and objective the nanoseconds of a pair and of a document."""
+    """Return nanoseconds per pair and per document for each shape and objective."""
     from podium.core.team import Team
     from podium.objectives import Lambda, Pairwise
 
@@ -75,7 +75,7 @@ def measured() -> dict[str, dict[str, list[float]]]:
 
 
 def rows_of(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
-    """The table; in brackets how many times the cost of the standard lists it is."""
+    """Return the table, with the ratio to the standard lists in brackets."""
     rows = []
     for shape, objectives in found.items():
         row: dict[str, Any] = {"lists": shape}
@@ -88,7 +88,7 @@ def rows_of(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
 
 
 def run() -> Report:
-    """All shapes."""
+    """Measure all shapes."""
     return Report(
         "lambdas", "λ of long, short and ordinary lists", rows_of(in_child("bench.lambdas")),
         [

@@ -1,8 +1,8 @@
-"""Fits per minute: seeds and settings on the folds of MQ2008 and OHSUMED, against LightGBM under joblib.
+"""Fits per minute of settings on the folds of MQ2008 and OHSUMED, compared with LightGBM under joblib.
 
-Both have all cores, one fit on each: Podium in threads of one process (`fit_many`), LightGBM in processes of joblib
-with one thread each. Every fit has its own settings; training data is in memory, binning counts. Workers and kernels
-are started before the clock.
+Both tools run one fit on each core: Podium in threads of one process (`fit_many`), LightGBM in processes of joblib with
+one thread each. Every fit has its own settings. Training data is in memory, and binning counts. Workers are started and
+kernels are loaded before the clock starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RATES = (0.03, 0.05, 0.08, 0.1)  # settings of each fold
 
 
 def fit_podium(sets: list[Any], with_valid: bool, trees: int = TREES) -> None:
-    """All fits by `fit_many`."""
+    """Run all fits by `fit_many`."""
     fits = [(rate, train, valid) for train, valid, _ in sets for rate in RATES]
     estimators = [podium.LambdaMART(trees, LEAVES, learning_rate=rate, truncation=30) for rate, _, _ in fits]
     podium.fit_many(
@@ -33,14 +33,14 @@ def fit_podium(sets: list[Any], with_valid: bool, trees: int = TREES) -> None:
 
 
 def fit_lightgbm(sets: list[Any], with_valid: bool, trees: int = TREES) -> None:
-    """All fits by LightGBM in joblib's processes."""
+    """Run all fits by LightGBM in joblib's processes."""
     arrays = [(in_order(train), in_order(valid) if with_valid else None) for train, valid, _ in sets]
     tasks = (delayed(_fit_one)(train, valid, rate, trees) for train, valid in arrays for rate in RATES)
     Parallel(n_jobs=thread_count())(tasks)
 
 
 def in_order(data: podium.RankingData) -> tuple[Any, Any, Any]:
-    """Features, labels and query sizes, query after query."""
+    """Return features, labels and query sizes, query after query."""
     return data.features[data.order], data.relevance[data.order], data.query_sizes
 
 
@@ -57,7 +57,7 @@ def _fit_one(train: Any, valid: Any, rate: float, trees: int) -> int:
 
 
 def _per_minute(sets: list[Any], with_valid: bool) -> list[float]:
-    """Fits a minute of each tool, the best of some repetitions in turn: a shared machine has slow seconds."""
+    """Return fits per minute of each tool, the best of several repetitions in turn."""
     tools: list[Callable[..., None]] = [fit_podium, fit_lightgbm]
     seconds: list[list[float]] = [[] for _ in tools]
     for _ in range(REPETITIONS):

@@ -20,7 +20,7 @@ MEASURES = {
 
 
 def timed(work: Callable[[], object], runs: int = RUNS) -> float:
-    """The best of several, after one that warms up."""
+    """Return the best time of several runs, after a warm-up."""
     work()
     found = []
     for _ in range(runs):
@@ -31,7 +31,7 @@ def timed(work: Callable[[], object], runs: int = RUNS) -> float:
 
 
 def evaluator(tool: str) -> tuple[Callable[[str], object], int]:
-    """A function that measures in-memory input, and the memory that held before it is called."""
+    """Return a function that evaluates in-memory input, and the peak memory before its first call."""
     import numpy as np
 
     import podium
@@ -56,14 +56,14 @@ def evaluator(tool: str) -> tuple[Callable[[str], object], int]:
 
 
 def child(tool: str) -> dict[str, Any]:
-    """Seconds for each measure."""
+    """Return seconds for each measure."""
     work, before = evaluator(tool)
     found = {title: timed(lambda n=names[tool]: work(n)) for title, names in MEASURES.items()}
     return found | {"memory": peak_bytes() - before}
 
 
 def extras() -> dict[str, float]:
-    """Pairs a second of swap deltas, and the seconds of a randomisation test."""
+    """Return pairs per second of swap deltas, and the seconds of a randomisation test."""
     import numpy as np
 
     from podium.evaluation.significance import randomisation
@@ -84,7 +84,7 @@ def extras() -> dict[str, float]:
 
 
 def run() -> Report:
-    """Interleave the tools, each in a separate process."""
+    """Measure the tools in turn, each in a separate process."""
     runs: dict[str, list[dict[str, Any]]] = {tool: [] for tool in TOOLS}
     for _ in range(RUNS):
         for tool in TOOLS:

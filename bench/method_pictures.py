@@ -12,7 +12,7 @@ from podium.reports.charts import alt, chart_of, themed
 
 
 def softrank() -> Any:
-    """NDCG and SoftNDCG of one list, as the score of its best document moves."""
+    """Draw NDCG and SoftNDCG of one list as the score of its best document moves."""
     labels, others = np.array([3.0, 2, 1, 0, 0, 1, 0]), np.array([1.5, 0.9, 0.3, -0.4, -1.0, -1.4])
     places = np.linspace(-2.5, 2.5, 201)
     data = podium.RankingData(
@@ -25,7 +25,7 @@ def softrank() -> Any:
 
 
 def prank() -> Any:
-    """PRank by pass over the data: the last weights, and their means."""
+    """Draw PRank by pass over the data: the last weights, and their means."""
     train, valid = (podium.artificial(100, features=10, part=part, label_noise=1.0) for part in ("train", "valid"))
     models = {
         "last": podium.PRank(averaged=False, epochs=30).fit(train, valid=valid),
@@ -36,7 +36,7 @@ def prank() -> Any:
 
 
 def groves() -> Any:
-    """Additive Groves: NDCG@10 by the number of trees of a grove, for each size of trees."""
+    """Draw NDCG@10 of Additive Groves by the number of trees of a grove, for each size of trees."""
     train, valid = (podium.artificial(100, features=8, part=part) for part in ("train", "valid"))
     model = podium.AdditiveGroves(n_groves=8, n_trees_in_grove=8, alpha=0.02).fit(train, valid=valid)
     rows = [
@@ -54,7 +54,7 @@ def groves() -> Any:
 
 
 def ordinal() -> Any:
-    """The probability of each label by the score, as OrdinalMART learnt it."""
+    """Draw the probability of each label by the score, as learnt by OrdinalMART."""
     model = podium.OrdinalMART(n_trees=40).fit(podium.artificial(150, features=10))
     scores = np.linspace(-4, 10, 300)
     below = 1 / (1 + np.exp(scores[:, None] - np.asarray(model.thresholds_)))
@@ -65,7 +65,7 @@ def ordinal() -> Any:
 
 
 def list_losses() -> Any:
-    """λ of several objectives on one list."""
+    """Draw λ of several objectives on one list."""
     labels, scores = np.array([0.0, 2, 0, 1, 3, 0, 1, 0]), np.linspace(1.5, -1.5, 8)
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
     objectives = {
@@ -86,7 +86,7 @@ def list_losses() -> Any:
 
 
 def _curves(x: Any, curves: dict[str, Any], x_title: str, y_title: str) -> Any:
-    """A line for each name."""
+    """Return a chart with a line for each name."""
     rows = [
         {"x": float(a), "y": float(b), "line": name}
         for name, values in curves.items()

@@ -25,7 +25,7 @@ MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
 
 
 def pair_matrix_loss(scores: Tensor, labels: Tensor, present: Tensor, measured: bool) -> Tensor:
-    """LambdaRank's or RankNet's cost of padded lists: a matrix of pairs for each query, left to autograd."""
+    """Return LambdaRank's or RankNet's cost of padded lists: a matrix of pairs for each query, left to autograd."""
     low = torch.finfo(scores.dtype).min
     held = scores.masked_fill(~present, low)
     order = held.argsort(dim=1, descending=True)
@@ -45,7 +45,7 @@ def pair_matrix_loss(scores: Tensor, labels: Tensor, present: Tensor, measured: 
 def padded_epochs(
     train: podium.RankingData, valid: podium.RankingData, epochs: int, batch: int, measured: bool
 ) -> tuple[list[float], float]:
-    """Seconds of each epoch, and the best NDCG@10 on validation data."""
+    """Return seconds of each epoch, and the best NDCG@10 on validation data."""
     torch.manual_seed(0)
     net = Layers(train.n_features)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
@@ -73,7 +73,7 @@ def padded_epochs(
 def our_epochs(
     train: podium.RankingData, valid: podium.RankingData, epochs: int, batch: int, objective: Objective
 ) -> tuple[list[float], float]:
-    """The same by Podium."""
+    """Return the same for Podium."""
     marks: list[float] = []
     found = NetTraining(objective=objective, epochs=epochs, batch_queries=batch, halve_after=epochs).fit(
         train, valid={"valid": valid}, observers=[lambda _: marks.append(time.perf_counter())]
@@ -82,7 +82,7 @@ def our_epochs(
 
 
 def epochs_rows() -> list[dict[str, Any]]:
-    """10,000 queries × 50 documents × 50 features, the default net, 32 (the default) and 64 queries a step."""
+    """Measure 10,000 queries × 50 documents × 50 features, the default net, 32 (default) and 64 queries per step."""
     train, valid, few = podium.artificial(10_000), *(podium.artificial(n, part="valid") for n in (2_000, 20))
     rows = []
     for name, objective in (("RankNet", Pairwise()), ("LambdaRank", Lambda("ndcg", normalize=False))):
@@ -104,7 +104,7 @@ def epochs_rows() -> list[dict[str, Any]]:
 
 
 def pairwise_epoch(train: podium.RankingData, net: Layers) -> None:
-    """One pass with a forward and backward pass for each document of each pair; a step for each query."""
+    """Train one epoch with a forward and backward pass for each document of each pair, and one step per query."""
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-5)
     documents = torch.from_numpy(np.array(train.features))
     for q in range(train.n_queries):
@@ -120,7 +120,7 @@ def pairwise_epoch(train: podium.RankingData, net: Layers) -> None:
 
 
 def factored_rows() -> list[dict[str, Any]]:
-    """Time of an epoch against documents per query."""
+    """Measure the time of an epoch against documents per query."""
     sizes = (25, 50, 100, 200, 400, 800)
     times: dict[str, list[float]] = {"factored": [], "pair by pair": []}
     for size in sizes:
@@ -157,7 +157,7 @@ def factored_rows() -> list[dict[str, Any]]:
 
 
 def models(real: bool) -> dict[str, Any]:
-    """The papers' systems; on small real data with less to learn by heart."""
+    """Return the papers' systems, with less capacity on small real data."""
     net: dict[str, Any] = {"epochs": 100, "hidden": 10, "patience": 20}
     if real:
         net |= {"l2": 1e-3, "learning_rate": 3e-3, "batch_queries": 8}
@@ -173,14 +173,14 @@ def models(real: bool) -> dict[str, Any]:
 
 
 def measured(model: Any, data: podium.RankingData) -> dict[str, Any]:
-    """Values of each query."""
+    """Return the values of each query."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", podium.PodiumWarning)  # of ties
         return podium.evaluate(data, model.predict(data), MEASURES).values
 
 
 def table(what: str, values: dict[str, dict[str, Any]], seconds: dict[str, float]) -> list[dict[str, Any]]:
-    """Means with 95% intervals, and LambdaRank against each."""
+    """Return means with 95% intervals, and the difference of each from LambdaRank."""
     base = values["LambdaRank, NDCG"]["ndcg@10"]
     rows = []
     for name, mine in values.items():
@@ -199,7 +199,7 @@ def table(what: str, values: dict[str, dict[str, Any]], seconds: dict[str, float
 
 
 def artificial_rows() -> list[dict[str, Any]]:
-    """[W]'s artificial data: 10,000 training, 5,000 validation and 10,000 test queries."""
+    """Measure on [W]'s artificial data: 10,000 training, 5,000 validation and 10,000 test queries."""
     train, valid, test = (
         podium.artificial(n, part=part) for part, n in (("train", 10_000), ("valid", 5_000), ("test", 10_000))
     )
@@ -213,7 +213,7 @@ def artificial_rows() -> list[dict[str, Any]]:
 
 
 def fold_rows() -> list[dict[str, Any]]:
-    """Five folds of MQ2008 and of OHSUMED, their test queries together."""
+    """Measure on five folds of MQ2008 and of OHSUMED, with their test queries pooled."""
     rows = []
     for data_set in ("mq2008", "ohsumed"):
         values: dict[str, dict[str, list[Any]]] = {}
@@ -232,7 +232,7 @@ def fold_rows() -> list[dict[str, Any]]:
 
 
 def run() -> Report:
-    """All of them."""
+    """Run all parts."""
     rows = epochs_rows() + factored_rows() + artificial_rows() + (fold_rows() if DATA.exists() else [])
     return Report(
         "neural", "Nets: speed and accuracy",

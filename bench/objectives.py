@@ -61,7 +61,7 @@ GROVES = 10
 
 
 def costs() -> dict[str, float]:
-    """Seconds for λ of 2,000 queries × 120 documents, all objectives in turn, best of several, warm."""
+    """Return seconds for λ of 2,000 queries × 120 documents, best of several after a warm-up, objectives in turn."""
     data = podium.data.datasets.simulate_clicks(podium.artificial_web(2_000, features=2))
     scores = np.random.default_rng(0).normal(size=len(data))
     objectives = ALL | {"Tiers(ndcg, cndcg)": Tiers(PAPERS, Lambda("cndcg", normalize=False))}
@@ -78,7 +78,7 @@ def costs() -> dict[str, float]:
 
 
 def ranker(name: str, seed: int) -> Any:
-    """LambdaMART's trees on an objective; McRank's for classes; the other models as they are."""
+    """Return a model: LambdaMART's trees on an objective, McRank's trees for classes, or another model as it is."""
     if name == "PRank":
         return podium.PRank(random_state=seed)
     if name == "AdditiveGroves":
@@ -95,7 +95,7 @@ def ranker(name: str, seed: int) -> Any:
 
 
 def accuracies(say: Callable[[str], None]) -> dict[str, dict[str, str]]:
-    """NDCG@10 over the test queries of five folds, the mean of some seeds for each query, with 95% intervals."""
+    """Return NDCG@10 over the test queries of five folds, averaged over seeds per query, with 95% intervals."""
     found: dict[str, dict[str, str]] = {name: {} for name in (*ALL, *OTHERS)}
     folds = {data_set: [fold(data_set, number) for number in range(1, 6)] for data_set in SETS}
     for name in (*ALL, *OTHERS):
@@ -118,7 +118,7 @@ def accuracies(say: Callable[[str], None]) -> dict[str, dict[str, str]]:
 
 
 def run() -> Report:
-    """Both tables as one."""
+    """Measure cost and accuracy, and return them as one table."""
     seconds = costs()
     ndcg = accuracies(lambda line: print(f"  {line}", flush=True)) if DATA.exists() else {}
     shown = {name: f"{spent / seconds['Lambda(ndcg)']:.2f}" for name, spent in seconds.items()}

@@ -31,7 +31,7 @@ WAYS = {  # and whether they run within the limit
 
 
 def make_files(folder: Path, size: int) -> dict[str, Any]:
-    """Web-like data as CSV: `together.csv` query by query, and in `apart.csv` each query in several places."""
+    """Write web-like data as CSV: `together.csv` query by query, `apart.csv` with each query in several places."""
     n_parts = n_documents = 0
     with (folder / "together.csv").open("wb") as file:
         while file.tell() < size:
@@ -45,7 +45,7 @@ def make_files(folder: Path, size: int) -> dict[str, Any]:
 
 
 def _append(part: int, file: Any, rows: slice) -> int:
-    """Write some rows of one part of the data; how many."""
+    """Write some rows of one part of the data; return their number."""
     import numpy as np
     import pyarrow
     import pyarrow.csv
@@ -118,7 +118,7 @@ def measured(way: str, folder: Path, is_limited: bool) -> dict[str, Any]:
 
 
 def has_groups() -> bool:
-    """Whether systemd can give a process a control group with a limit."""
+    """Return whether systemd can give a process a control group with a limit."""
     if shutil.which("systemd-run") is None:
         return False
     done = subprocess.run(["systemd-run", "--scope", "--quiet", "true"], capture_output=True, check=False)
@@ -126,7 +126,7 @@ def has_groups() -> bool:
 
 
 class _Peak:
-    """The largest anonymous memory of a process while it runs, looked at again and again."""
+    """Polls a running process for its peak anonymous memory."""
 
     def __init__(self, pid: int) -> None:
         self.bytes, self._status, self._is_over = 0, Path(f"/proc/{pid}/status"), threading.Event()
@@ -142,13 +142,13 @@ class _Peak:
             self.bytes = max([self.bytes, *(1024 * int(x.split()[1]) for x in lines if x.startswith("RssAnon"))])
 
     def stop(self) -> None:
-        """End."""
+        """Stop polling."""
         self._is_over.set()
         self._thread.join()
 
 
 def run(size: int = SOURCE_BYTES) -> Report:
-    """Every way once, one after the other: a run takes minutes."""
+    """Measure every way once, one after the other: a run takes minutes."""
     rows = []
     kept = os.environ.get("PODIUM_BENCH_FOLDER")  # its files are made once, and stay
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as name:
@@ -179,7 +179,7 @@ def run(size: int = SOURCE_BYTES) -> Report:
 
 
 def _made(folder: Path, size: int) -> dict[str, Any]:
-    """Make the files, if they are not there; what is in them."""
+    """Create the files if they do not exist; return what is in them."""
     facts = folder / "facts.json"
     if not facts.exists():
         command = [sys.executable, "-m", "bench.out_of_core", "make", str(folder), str(size)]

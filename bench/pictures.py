@@ -1,4 +1,4 @@
-"""The pictures of the documentation, drawn by Podium itself: `python -m bench.pictures`, or with names of some."""
+"""Draw the pictures of the documentation with Podium: `python -m bench.pictures [NAME …]`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def path() -> Any:
-    """NDCG@10 along all combinations of two rankers."""
+    """Draw NDCG@10 along all combinations of two rankers."""
     train, valid = (podium.artificial(150, features=10, part=p) for p in ("train", "valid"))
     trees, linear = podium.LambdaMART(n_trees=6).fit(train), podium.LinearRanker().fit(train)
     found = podium.combine(trees, linear, valid)
@@ -29,7 +29,7 @@ def path() -> Any:
 
 
 def forces() -> Any:
-    """The λ of a query's documents as arrows, with RankNet's pairs and with NDCG's."""
+    """Draw λ of a query's documents as arrows, for RankNet's pairs and for NDCG's."""
     scores = np.array([2.0, 1.4, 1.1, 0.7, 0.2, -0.1, -0.6, -1.2])
     labels = np.array([0.0, 1, 0, 0, 3, 0, 0, 1])
     data = podium.RankingData(np.arange(8.0)[:, None], labels, qid=np.zeros(8))
@@ -61,7 +61,7 @@ def forces() -> Any:
 
 
 def optimality() -> Any:
-    """Random steps away from a LambdaRank net, and single weights moved."""
+    """Draw random steps away from a LambdaRank net, and single weights moved."""
     train = podium.artificial(150, documents=15, features=6, seed=1)
     settings = {"hidden": 5, "epochs": 400, "batch_queries": None, "learning_rate": 0.03, "halve_after": 15}
     model = podium.LambdaRank("ndcg", n_threads=1, **settings).fit(train)
@@ -70,14 +70,14 @@ def optimality() -> Any:
 
 
 def history() -> Any:
-    """The learning curves of docs/plots.md."""
+    """Draw the learning curves of docs/plots.md."""
     train, valid = (podium.artificial(100, features=10, part=part, label_noise=1.0) for part in ("train", "valid"))
     model = podium.LambdaMART(n_trees=150).fit(train, valid={"valid": valid, "train": train})
     return model.plot_history()
 
 
 def comparison() -> Any:
-    """The comparison of docs/plots.md."""
+    """Draw the comparison of docs/plots.md."""
     train, test = (podium.artificial(100, features=10, part=part) for part in ("train", "test"))
     few, many = (podium.LambdaMART(n_trees=n).fit(train) for n in (5, 50))
     systems = {"linear": podium.LinearRanker().fit(train), "5 trees": few, "50 trees": many}
@@ -85,7 +85,7 @@ def comparison() -> Any:
 
 
 def arrows() -> Any:
-    """λ on the list of [B] fig. 1: relevant documents at ranks 4 and 10 of 16."""
+    """Draw λ on the list of [B] fig. 1: relevant documents at ranks 4 and 10 of 16."""
     labels = np.isin(np.arange(1, 17), (4, 10)).astype(float)
     data = podium.RankingData(np.arange(16.0)[:, None], labels, qid=["[B] fig. 1"] * 16)
     return lambda_arrows(-0.02 * np.arange(16), data, "[B] fig. 1").plot()
@@ -100,7 +100,7 @@ def pair() -> Any:
 
 
 def moved() -> Any:
-    """What moved between two models, of docs/explaining.md."""
+    """Draw what moved between two models, for docs/explaining.md."""
     train, test = (podium.artificial(60, features=8, part=part) for part in ("train", "test"))
     trees, linear = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train), podium.LinearRanker().fit(train)
     query = test.query_ids[0]
@@ -108,7 +108,7 @@ def moved() -> Any:
 
 
 def speed() -> Any:
-    """Four ratios to LightGBM of README, from the results of the benchmarks."""
+    """Draw the four speeds relative to LightGBM of README, from the results of the benchmarks."""
     wanted = {
         "train: 718,000 × 136, 31 leaves": ("train", {"documents": "718,000", "leaves": 31, "tool": "podium newton"},
                                             "with binning"),

@@ -1,7 +1,7 @@
 """The data sets on which accuracy is measured, each as folds of training, validation and test queries.
 
-Text collections become feature vectors through `podium.features`, RankLens through `podium.clicks`; both are computed
-once and kept in `bench/.cache`.
+`podium.features` computes the features of text collections, `podium.clicks` those of RankLens. Both are computed once
+and cached in `bench/.cache`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Data = podium.RankingData
 
 @cache
 def fold(name: str, number: int) -> tuple[Data, Data, Data]:
-    """Train, validation and test data of a fold, numbered from 1."""
+    """Return training, validation and test data of a fold, numbered from 1."""
     if name in WEB:
         queries, seed = WEB[name], 200 + number
         vali = podium.artificial_web(queries // 3, seed=seed, part="valid")
@@ -46,7 +46,7 @@ def fold(name: str, number: int) -> tuple[Data, Data, Data]:
         return whole.select(~(test | vali)), whole.select(vali), whole.select(test)
     if name in ("msrd", "ranklens"):
         whole, n = computed(name), 2000
-        order = np.arange(whole.n_queries)  # RankLens is in the order of time
+        order = np.arange(whole.n_queries)  # RankLens is in time order
         if name == "msrd":
             order = np.random.default_rng(0).permutation(whole.n_queries)
         parts = order[-4000:-2000], order[-2000:-1500], order[-1500:]
@@ -59,7 +59,7 @@ def fold(name: str, number: int) -> tuple[Data, Data, Data]:
 
 @cache
 def computed(name: str) -> Data:
-    """The features of a text collection or of RankLens."""
+    """Return the features of a text collection or of RankLens."""
     path = CACHE / "features" / f"{name}.npz"
     if not path.exists():
         data = ranklens() if name == "ranklens" else text_collection(name)
@@ -70,7 +70,7 @@ def computed(name: str) -> Data:
 
 
 def text_collection(name: str) -> Data:
-    """The default features of the candidates of all queries."""
+    """Return the default features of the candidates of all queries."""
     from bench.text_accuracy import read
     from podium.features import default
 
@@ -80,7 +80,7 @@ def text_collection(name: str) -> Data:
 
 
 def ranklens() -> Data:
-    """Click features by replay, and the attributes of films."""
+    """Return click features by replay, and the attributes of films."""
     from bench.clicks import PAST, RANKLENS, metarank_features
     from podium.clicks import ClickLog
 
@@ -91,12 +91,12 @@ def ranklens() -> Data:
 
 
 def in_query_order(data: Data, seed: int) -> tuple[Any, Any, Any]:
-    """Features, labels and query sizes with queries together and their rows shuffled."""
+    """Return features, labels and query sizes, with adjacent queries and shuffled rows within each."""
     rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.permutation(data.rows(q)) for q in range(data.n_queries)])
     return dense(data)[rows], data.relevance[rows], data.query_sizes
 
 
 def dense(data: Data) -> Any:
-    """The features as an array."""
+    """Return the features as an array."""
     return data.features.toarray() if hasattr(data.features, "toarray") else data.features

@@ -1,4 +1,4 @@
-"""Reading LETOR text: Podium against scikit-learn, time and memory, on 200 MB in the shape of MSLR-WEB."""
+"""Reading LETOR text: time and memory of Podium and scikit-learn, on 200 MB in the shape of MSLR-WEB."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def child(tool: str, path: str) -> dict[str, Any]:
 
 
 def run() -> Report:
-    """Interleave the tools, each in a separate process; keep the best of three runs."""
+    """Measure the tools in turn, each in a separate process; keep the best of three runs."""
     tools = ("scikit-learn", "podium, 1 thread", "podium")
     runs: dict[str, list[dict[str, Any]]] = {tool: [] for tool in tools}
     with tempfile.TemporaryDirectory() as folder:

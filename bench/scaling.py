@@ -22,7 +22,7 @@ LADDERS = {
 
 
 def child(rows: int, features: int, leaves: int, threads: int) -> dict[str, float]:
-    """Seconds of binning and for each tree, and bytes above the data."""
+    """Return seconds of binning and per tree, and bytes above the data."""
     import podium
     from bench.train import Clock, logging
 
@@ -45,7 +45,7 @@ def child(rows: int, features: int, leaves: int, threads: int) -> dict[str, floa
 
 
 def sparse_child() -> dict[str, float]:
-    """A million documents × 700 features at 10% density, kept sparse."""
+    """Measure a million documents × 700 features at 10% density, kept sparse."""
     from scipy import sparse
 
     import podium
@@ -70,7 +70,7 @@ def sparse_child() -> dict[str, float]:
 
 
 def run() -> Report:
-    """Climb each ladder from the base; a table and exponents."""
+    """Vary each size from the base; return a table and exponents."""
     rows: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, float]]] = {}
     for name, steps in LADDERS.items():

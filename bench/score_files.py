@@ -1,4 +1,4 @@
-"""`podium score` on a file: rows per second and peak memory, in blocks and as before, the whole file at once."""
+"""`podium score` on a file: rows per second and peak memory, in blocks and for the whole file at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = ("txt", "parquet")
 
 
 def prepare(folder: Path) -> dict[str, Any]:
-    """Web-like data as LETOR text and as Parquet, a little of both to load the kernels, and a model."""
+    """Write web-like data as LETOR text and Parquet, small files to load the kernels, and a model."""
     import podium
 
     small, data = podium.artificial_web(20), podium.artificial_web(N_QUERIES)
@@ -56,7 +56,7 @@ def _score(way: str, folder: Path, name: str) -> None:
 
 
 def run() -> Report:
-    """Interleave the ways, each in a separate process; keep the best of three runs."""
+    """Measure the ways in turn, each in a separate process; keep the best of three runs."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Scoring against other tools: time for each document in a batch and for one query, and agreement with LightGBM.
+"""Scoring compared with other tools: time per document in a batch and per query, and agreement with LightGBM.
 
 All tools that can read LightGBM's models score the same ones; XGBoost, CatBoost and YDF score their own models of the
 same shape. Every run is a separate process with one thread, on one core; the tools take turns. lleaves needs an older
@@ -33,7 +33,7 @@ LLEAVES = ("lleaves>=1.3", "llvmlite==0.44.*", "lightgbm", "pandas", "scipy")
 
 
 def make_data() -> None:
-    """The documents to score, and LightGBM's models, made once and kept."""
+    """Create the documents to score and LightGBM's models, once."""
     import lightgbm
 
     import podium
@@ -66,14 +66,14 @@ Scores = Callable[[Any], Any]
 
 
 def podium_scores(path: Path, *_: int) -> Scores:
-    """LightGBM's model in Podium."""
+    """Return the scorer of LightGBM's model in Podium."""
     import podium
 
     return podium.import_model(path).scorer(n_threads=1)
 
 
 def lightgbm_scores(path: Path, *_: int) -> Scores:
-    """The model itself."""
+    """Return LightGBM's own scorer."""
     import lightgbm
 
     booster = lightgbm.Booster(model_file=str(path))
@@ -81,7 +81,7 @@ def lightgbm_scores(path: Path, *_: int) -> Scores:
 
 
 def lleaves_scores(path: Path, _: int, leaves: int) -> Scores:
-    """Compiled by lleaves; large trees without inlining, which would take more than ten minutes."""
+    """Return the model compiled by lleaves; large trees without inlining, which would take more than ten minutes."""
     import lleaves
 
     model = lleaves.Model(model_file=str(path))
@@ -90,7 +90,7 @@ def lleaves_scores(path: Path, _: int, leaves: int) -> Scores:
 
 
 def onnx_scores(path: Path, *_: int) -> Scores:
-    """Exported to ONNX by Podium: tree ensembles of version 3, float32, which runtimes know best."""
+    """Return the model exported to ONNX by Podium: float32 tree ensembles (version 3), which runtimes support best."""
     import onnxruntime
 
     import podium
@@ -105,7 +105,7 @@ def onnx_scores(path: Path, *_: int) -> Scores:
 
 
 def treelite_scores(path: Path, *_: int) -> Scores:
-    """Treelite's interpreter."""
+    """Return Treelite's interpreter of the model."""
     import treelite
 
     model = treelite.frontend.load_lightgbm_model(path)
@@ -113,7 +113,7 @@ def treelite_scores(path: Path, *_: int) -> Scores:
 
 
 def tl2cgen_scores(path: Path, *_: int) -> Scores:
-    """Compiled by way of C."""
+    """Return the model compiled through C."""
     import tl2cgen
     import treelite
 
@@ -126,12 +126,12 @@ def tl2cgen_scores(path: Path, *_: int) -> Scores:
 
 
 def training_rows() -> tuple[Any, Any]:
-    """Some documents for models whose shape alone matters, with the scores of LightGBM's first model as labels."""
+    """Return documents for models of which only the shape matters, with scores of LightGBM's first model as labels."""
     return np.load(CACHE / "X.npy")[:5_000], np.load(model_path(*SHAPES[0]).with_suffix(".npy"))[:5_000]
 
 
 def xgboost_scores(_: Path, trees: int, leaves: int) -> Scores:
-    """XGBoost's own model."""
+    """Return XGBoost's own model."""
     import xgboost
 
     X, y = training_rows()
@@ -142,7 +142,7 @@ def xgboost_scores(_: Path, trees: int, leaves: int) -> Scores:
 
 
 def catboost_scores(_: Path, trees: int, leaves: int) -> Scores:
-    """CatBoost's own model: symmetric trees, of the next power of two."""
+    """Return CatBoost's own model: symmetric trees, with leaves rounded up to a power of two."""
     import catboost
 
     X, y = training_rows()
@@ -152,7 +152,7 @@ def catboost_scores(_: Path, trees: int, leaves: int) -> Scores:
 
 
 def ydf_scores(_: Path, trees: int, leaves: int) -> Scores:
-    """YDF's own model."""
+    """Return YDF's own model."""
     import pandas
     import ydf
 
@@ -197,14 +197,14 @@ def child(tool: str, trees: int, leaves: int) -> dict[str, Any]:
 
 
 def timed(work: Callable[[], Any]) -> float:
-    """Seconds of one call."""
+    """Return the seconds of one call."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def python_of(tool: str) -> str:
-    """The interpreter that has a tool."""
+    """Return the Python interpreter of a tool's environment."""
     if tool != "lleaves":
         return sys.executable
     folder = CACHE / "lleaves"
@@ -228,7 +228,7 @@ def measure(tool: str, trees: int, leaves: int) -> dict[str, Any]:
 
 
 def without_avx512() -> dict[str, str]:
-    """Settings for Numba as on a Haswell."""
+    """Return settings that make Numba compile as for a Haswell."""
     import llvmlite.binding
 
     names = [f"-{name}" for name in llvmlite.binding.get_host_cpu_features() if name.startswith("avx512")]
@@ -237,7 +237,7 @@ def without_avx512() -> dict[str, str]:
 
 
 def run() -> Report:
-    """All tools and shapes."""
+    """Measure all tools and shapes."""
     make_data()
     rows = []
     for trees, leaves in SHAPES:
@@ -266,7 +266,7 @@ def run() -> Report:
 
 
 def row(tool: str, trees: int, leaves: int, result: dict[str, Any], best: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A line of the table."""
+    """Return a row of the table."""
     difference = result["difference"]
     return {
         "trees × leaves": f"{trees} × {leaves}", "tool": tool,

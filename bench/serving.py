@@ -1,8 +1,8 @@
-"""The service against a typical one: FastAPI around LightGBM, with the same model and requests, in turns.
+"""The service compared with FastAPI around LightGBM, with the same model and requests, in turn.
 
 A request has 100 documents with 136 features; the model has 500 trees. Each service has one worker with one thread on
 one core. The client runs on another core and keeps a number of connections busy. Then the model is changed 100 times
-under load, and memory is read while 100,000 requests are answered.
+under load, and memory is measured while 100,000 requests are answered.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CHANGES, MANY = 100, 100_000
 FASTAPI, PODIUM = "FastAPI, LightGBM", "podium serve"
 
 
-# ---- what is served, and asked ----
+# ---- models and requests ----
 
 
 def make_files(folder: Path) -> None:
-    """LightGBM's model, the same in Podium, and bodies of requests."""
+    """Write LightGBM's model, the same model in Podium, and bodies of requests."""
     import lightgbm
 
     import podium
@@ -56,7 +56,7 @@ def make_files(folder: Path) -> None:
 
 
 def fastapi_service(folder: Path, port: int) -> None:
-    """What one writes in an afternoon: checked bodies, an array, `predict`, a sorted answer."""
+    """Return a typical service: validated bodies, an array, `predict`, a sorted answer."""
     import lightgbm
     import uvicorn
     from fastapi import FastAPI
@@ -79,7 +79,7 @@ def fastapi_service(folder: Path, port: int) -> None:
         model: str
         ranking: list[Ranked]
 
-    # FastAPI reads the annotations when the path is declared; names inside a function must be given as they are.
+    # FastAPI evaluates the annotations when the path is declared, so names inside a function must be real objects.
     def rank(query: Any) -> Any:
         scores = booster.predict(np.array(query.documents, dtype=np.float64), num_threads=1)
         order = np.argsort(-scores, kind="stable")[: query.k]
@@ -98,7 +98,7 @@ def fastapi_service(folder: Path, port: int) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """Sends a request as soon as the last one is answered, and takes the time of each."""
+    """Sends a request as soon as the last one is answered, and records the time of each."""
 
     def __init__(self, load: Load, first: int) -> None:
         self.load, self.number = load, first
@@ -107,12 +107,12 @@ class Connection(asyncio.Protocol):
         self.transport: Any = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin."""
+        """Begin to send requests."""
         self.transport = transport
         self.send()
 
     def send(self) -> None:
-        """Send the next request, unless the time is over."""
+        """Send the next request, unless the time is up."""
         if self.load.is_over():
             self.transport.close()
             return
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
         self.transport.write(self.load.requests[self.number % len(self.load.requests)])
 
     def data_received(self, data: bytes) -> None:
-        """Read on until the answer is whole."""
+        """Read until the answer is complete."""
         self.received += data
         head, found, body = self.received.partition(b"\r\n\r\n")
         if not found:
@@ -136,12 +136,12 @@ class Connection(asyncio.Protocol):
         self.send()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """A connection that the service closes is opened again; what was under way counts as lost."""
+        """Reopen a connection that the service closed; count the open request as lost."""
         self.load.ended(self.number)
 
 
 class Load:
-    """Keeps connections busy until a time or a number of requests is reached."""
+    """Keeps connections busy for some seconds or for a number of requests."""
 
     def __init__(self, folder: Path, port: int, seconds: float, most: int) -> None:
         head = f"POST /rank HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\n"
@@ -155,11 +155,11 @@ class Load:
         self.over = asyncio.Event()
 
     def is_over(self) -> bool:
-        """Whether no more requests are to be sent."""
+        """Whether to stop sending requests."""
         return time.perf_counter() >= self.end or self.begun >= self.most
 
     def ended(self, number: int) -> None:
-        """A connection has ended."""
+        """Record that a connection has ended."""
         self.open -= 1
         if not self.is_over():
             self.connect(number)
@@ -174,7 +174,7 @@ class Load:
         task.add_done_callback(lambda done: done.exception() and self.ended(first))
 
     async def run(self) -> dict[str, Any]:
-        """The times of all requests."""
+        """Send requests until the end; return the times of all requests."""
         started = time.perf_counter()
         for k in range(CONNECTIONS):
             self.connect(k * BODIES // CONNECTIONS)
@@ -189,7 +189,7 @@ class Load:
 
 
 def keep_on(core: int, pid: int = 0) -> None:
-    """Keep a process, and those that it starts, on one core, where there are several."""
+    """Pin a process and those that it starts to one core, if there are several."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(pid, {cores[core % len(cores)]})
 
@@ -199,7 +199,7 @@ def keep_on(core: int, pid: int = 0) -> None:
 
 @contextmanager
 def service(name: str, folder: Path) -> Iterator[tuple[int, int]]:
-    """A running service: its port, and the number of the process that answers."""
+    """Run a service; yield its port and the id of the process that answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -228,14 +228,14 @@ def service(name: str, folder: Path) -> Iterator[tuple[int, int]]:
 
 
 def get(port: int, path: str) -> str:
-    """What a path answers."""
+    """Return the answer of a path."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
         text: str = answer.read().decode()
         return text
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """The first true value of a condition."""
+    """Wait for a condition and return its first true value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -248,29 +248,29 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The time that a process has worked."""
+    """Return the processor time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> int:
-    """The memory that a process holds, in bytes."""
+    """Return the memory of a process, in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def metric(port: int, name: str) -> float:
-    """A number of /metrics, summed over its labels."""
+    """Return a number of /metrics, summed over its labels."""
     found = re.findall(rf"^{name}(?:{{.*}})? (\S+)$", get(port, "/metrics"), re.MULTILINE)
     return sum(map(float, found))
 
 
 def loaded(folder: Path, port: int, seconds: float = SECONDS, most: int = 1 << 40) -> dict[str, Any]:
-    """What a client in a process of its own measures."""
+    """Return what a client measures in a separate process."""
     return in_child("bench.serving", "load", folder, port, seconds, most)
 
 
 def measured(name: str, folder: Path) -> dict[str, Any]:
-    """Throughput and times of one service; the first answers warm it up."""
+    """Return throughput and times of one service, after a warm-up."""
     with service(name, folder) as (port, pid):
         loaded(folder, port, most=200)
         scoring, worked = (metric(port, "podium_scoring_seconds_sum") if name == PODIUM else 0.0), cpu_seconds(pid)
@@ -283,7 +283,7 @@ def measured(name: str, folder: Path) -> dict[str, Any]:
 
 
 def changed(folder: Path) -> dict[str, Any]:
-    """Requests lost while the model is changed again and again under load."""
+    """Return the requests lost while the model changes repeatedly under load."""
     served = folder / "served" / "model.podium"
     with service(PODIUM, folder) as (port, _):
         command = [sys.executable, "-m", "bench.serving", "load", str(folder), str(port), "600", str(1 << 40)]
@@ -298,7 +298,7 @@ def changed(folder: Path) -> dict[str, Any]:
 
 
 def remembered(folder: Path) -> tuple[dict[str, Any], int, int]:
-    """Memory after a tenth of many requests, and after all of them."""
+    """Return memory after a tenth of many requests, and after all of them."""
     with service(PODIUM, folder) as (port, pid):
         loaded(folder, port, 3600, MANY // 10)
         before = memory(pid)
@@ -307,7 +307,7 @@ def remembered(folder: Path) -> tuple[dict[str, Any], int, int]:
 
 
 def run() -> Report:
-    """Measure in turns, and check that both services give the same rankings."""
+    """Measure both services in turn, and check that they give the same rankings."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         in_child("bench.serving", "files", folder)
@@ -349,7 +349,7 @@ def run() -> Report:
 
 
 def require_same_rankings(folder: Path) -> None:
-    """Both services must give the same ranking, or there is nothing to compare."""
+    """Raise if the services give different rankings."""
     body = (folder / "0.json").read_bytes()
     answers = []
     for name in (PODIUM, FASTAPI):
@@ -375,7 +375,7 @@ def main(what: str, folder: Path, *arguments: str) -> None:
 
 
 async def _load(folder: Path, port: int, seconds: float, most: int, stop: Path | None = None) -> dict[str, Any]:
-    """Load until the time, the number of requests, or a file says that it is enough."""
+    """Send requests until the time is up, the number of requests is reached, or a file appears."""
     load = Load(folder, port, seconds, most)
 
     async def watch(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Training on small and on zero-heavy data against LightGBM, with and without validation data: the most common case.
+"""Training on small and zero-heavy data compared with LightGBM, with and without validation data.
 
 Both tools have the same documents, trees, leaves, truncation and threads, and grow all trees. They take turns in one
 process per row; binning counts. `python -m bench.small haswell` measures without AVX-512.
@@ -51,7 +51,7 @@ def _web() -> tuple[Any, Any]:
 
 
 def _sparse(n: int, n_features: int, density: float) -> tuple[Any, Any]:
-    """Documents of which most values are 0, kept sparse; every tenth feature matters."""
+    """Return documents with mostly zeros, kept sparse; every tenth feature matters."""
     from scipy import sparse
 
     import podium
@@ -79,7 +79,7 @@ DATA: dict[str, tuple[Callable[[], tuple[Any, Any]], int, int]] = {  # with tree
 
 
 def fit_podium(train: Any, valid: Any, trees: int, leaves: int, _: str = "") -> None:
-    """All trees, measured after each if there is validation data."""
+    """Train all trees, and measure after each if there is validation data."""
     import podium
 
     model = podium.LambdaMART(trees, leaves, truncation=30, min_documents_in_leaf=20, n_threads=2)
@@ -87,7 +87,7 @@ def fit_podium(train: Any, valid: Any, trees: int, leaves: int, _: str = "") -> 
 
 
 def fit_lightgbm(train: Any, valid: Any, trees: int, leaves: int, mode: str) -> None:
-    """The same for LightGBM, binning included."""
+    """Do the same with LightGBM, including binning."""
     import lightgbm
 
     settings = {
@@ -102,7 +102,7 @@ def fit_lightgbm(train: Any, valid: Any, trees: int, leaves: int, mode: str) -> 
 
 
 def child(name: str) -> dict[str, Any]:
-    """The best seconds of each tool, in turn; LightGBM in the faster of its two modes. Memory of the first fit."""
+    """Return the best seconds of each tool, in turn (LightGBM in its faster mode), and the memory of the first fit."""
     warnings.simplefilter("ignore")
     load, trees, leaves = DATA[name]
     train, valid = load()
@@ -129,7 +129,7 @@ def child(name: str) -> dict[str, Any]:
 
 
 def measured(names: list[str]) -> list[dict[str, Any]]:
-    """The table."""
+    """Return the table."""
     rows = []
     for name in names:
         found = in_child("bench.small", name)
@@ -150,7 +150,7 @@ def measured(names: list[str]) -> list[dict[str, Any]]:
 
 
 def run() -> Report:
-    """All data sets."""
+    """Measure all data sets."""
     return Report(
         "small", "Training on small and zero-heavy data", measured(list(DATA)),
         [

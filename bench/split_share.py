@@ -1,7 +1,7 @@
-"""How many of 3 million documents a search of splits needs: NDCG@10 by `split_fraction`.
+"""The share of 3 million documents that a search for splits needs: NDCG@10 by `split_fraction`.
 
-Every run is a separate process whose result is kept in `bench/.cache/split_share`, so that a stopped benchmark resumes.
-A model of 300 trees also gives the figures of its first 50.
+Every run is a separate process whose result is cached in `bench/.cache/split_share`, so that a stopped benchmark
+resumes. A model of 300 trees also gives the figures of its first 50.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEEDS, TREES, FIRST_TREES, LEAVES, TEST_QUERIES = 3, 300, 50, 31, 3_000
 
 
 def child(share: str, seed: int, queries: int) -> dict[str, Any]:
-    """NDCG@10 of every test query by 50 and by 300 trees."""
+    """Return NDCG@10 of every test query by 50 and by 300 trees."""
     import podium
 
     X, y, sizes = load(seed, "train", queries)
@@ -40,7 +40,7 @@ def child(share: str, seed: int, queries: int) -> dict[str, Any]:
 
 
 def kept(share: str, seed: int) -> dict[int, Any]:
-    """Train with a share once, or return the run that is kept."""
+    """Train with a share, or return the cached run."""
     path = CACHE / f"{share}-{seed}.json"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How long a person waits before anything happens."""
+"""How long a user waits for the first result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUNS = 7
 COLD_RUNS = 3
 COMMAND = Path(sys.executable).parent / "podium"
 READ = "import podium; podium.read('{}')"
-# A script of one tree on arrays, by the last line.
+# A script that trains one tree on arrays; its last line is filled in.
 TREE = """
 import numpy as np
 X = np.random.default_rng(0).random((2500, 20), dtype=np.float32)
@@ -29,7 +29,7 @@ TREES = {
         "import lightgbm; lightgbm.LGBMRanker(n_estimators=1, verbose=-1).fit(X, y, group=[50] * 50)"
     ),
 }
-# Seconds from an imported library to the scores of the first query: the model file is loaded and made ready in them.
+# Seconds from imports to the scores of the first query, including the time to load and prepare the model file.
 FIRST_QUERY = """
 import sys, time, numpy as np, podium, podium.models
 from podium.core.compiling import start_numba
@@ -46,7 +46,7 @@ print(time.perf_counter() - started)
 
 
 def seconds(command: list[str], runs: int = RUNS, **environment: str) -> float:
-    """The best wall time of a command."""
+    """Return the best wall time of a command."""
     found = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def seconds(command: list[str], runs: int = RUNS, **environment: str) -> float:
 
 
 def first_trees(folder: Path) -> Iterator[tuple[str, float]]:
-    """Scripts of one tree: with an empty cache, and with all kernels compiled. Python keeps its own bytecode."""
+    """Measure scripts of one tree: with an empty cache of kernels, and with all kernels compiled."""
     keeps = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     for name, line in TREES.items():
         script = [sys.executable, "-c", TREE + line]
@@ -71,14 +71,14 @@ def first_trees(folder: Path) -> Iterator[tuple[str, float]]:
 
 
 def first_query(model: Path, imported: str) -> float:
-    """The best of new processes that score their first query with 500 trees."""
+    """Return the best time of new processes that score their first query with 500 trees."""
     command = [sys.executable, "-c", FIRST_QUERY, str(model), imported]
     runs = (subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(RUNS + 1))
     return min(float(text) for text in runs)
 
 
 def made(folder: Path) -> Path:
-    """A model of 500 trees of 31 leaves on 136 features."""
+    """Write a model of 500 trees of 31 leaves on 136 features; return its path."""
     import podium
 
     path = folder / "model.podium"
@@ -87,7 +87,7 @@ def made(folder: Path) -> Path:
 
 
 def run() -> Report:
-    """Whole processes, from start to end."""
+    """Measure whole processes, from start to end."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "a.txt"
         text.write_text("0 qid:1 1:0.5\n1 qid:1 1:0.7\n")

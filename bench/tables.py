@@ -1,7 +1,7 @@
-"""The generated tables of README and docs: `python -m bench.tables` rewrites them in place.
+"""Generate the tables of README and docs: `python -m bench.tables` rewrites them in place.
 
-A table is between `<!-- table: NAME -->` and `<!-- end of table -->`; `TABLES` says how each follows from
-`bench/results` or from the declarations of parameters.
+A table is between `<!-- table: NAME -->` and `<!-- end of table -->`; `TABLES` has a function for each, which
+builds it from `bench/results` or from the declarations of parameters.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ SHOWN_TOOLS = {
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    """The rows of a result file."""
+    """Return the rows of a result file."""
     rows: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
     return rows
 
 
 def markdown(columns: list[str], lines: list[list[str]]) -> str:
-    """A table; its first column holds names."""
+    """Return a Markdown table."""
     rows = [columns, ["---"] * len(columns), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
 
 def short(number: str) -> str:
-    """`0.4971 ± 0.012` as `.497`."""
+    """Shorten `0.4971 ± 0.012` to `.497`."""
     return f"{float(number.split(maxsplit=1)[0]):.3f}".removeprefix("0")
 
 
 def accuracy(tools: tuple[str, ...] = tuple(SHOWN_TOOLS)) -> str:
-    """NDCG@10 of every tool's defaults, a row for each set; the best in bold."""
+    """Return NDCG@10 of every tool's defaults, a row for each set, with the best in bold."""
     values = {(row["tool"], row["set"]): short(row["ndcg@10"]) for row in rows_of("accuracy")}
     queries = {row["set"]: row["queries"] for row in rows_of("accuracy")}
     lines = []
@@ -63,7 +63,7 @@ def accuracy(tools: tuple[str, ...] = tuple(SHOWN_TOOLS)) -> str:
 
 
 def accuracy_gains() -> str:
-    """How far Ranker and Committee are ahead of each tool, over all test queries and over the held-out sets."""
+    """Return how far Ranker and Committee are ahead of each tool, over all test queries and over the held-out sets."""
     rows = {(row["tool"], row["set"]): row for row in rows_of("accuracy")}
     shown = SHOWN_TOOLS | {"podium-ranker-0.2": "Podium 0.2, `Ranker()`"}
     lines = []
@@ -80,7 +80,7 @@ def accuracy_gains() -> str:
 
 
 def time_to_accuracy() -> str:
-    """Seconds and NDCG@10 of each run."""
+    """Return seconds and NDCG@10 of each run."""
     lines = []
     for row in rows_of("time_to_accuracy"):
         stopped = ", stopped by a held-out fifth" if row["stopped"] else ""
@@ -89,7 +89,7 @@ def time_to_accuracy() -> str:
 
 
 def text_accuracy() -> str:
-    """NDCG@10 of each system, a row for each collection; the best in bold."""
+    """Return NDCG@10 of each system, a row for each collection, with the best in bold."""
     values = {(row["collection"], row["system"]): short(row["NDCG@10"]) for row in rows_of("text_accuracy")}
     collections, systems = (list(dict.fromkeys(names)) for names in zip(*values, strict=True))
     lines = []
@@ -101,7 +101,7 @@ def text_accuracy() -> str:
 
 
 def scoring() -> str:
-    """Microseconds of each tool for a document of each shape of model, and for a query of the first shape."""
+    """Return microseconds of each tool per document for each shape of model, and per query for the first shape."""
     shown = {
         "podium": "Podium", "podium, no AVX-512": "Podium, without AVX-512", "lleaves": "lleaves",
         "onnxruntime": "ONNX Runtime", "lightgbm": "LightGBM", "tl2cgen": "tl2cgen", "treelite gtil": "Treelite GTIL",
@@ -121,7 +121,7 @@ def scoring() -> str:
 
 
 def explain() -> str:
-    """Microseconds of Shapley values of a document, a row for each shape of model and kind of values."""
+    """Return microseconds per document of Shapley values, a row for each shape of model and kind of values."""
     tools = {"podium": "Podium", "LightGBM pred_contrib": "LightGBM", "shap": "shap"}
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows_of("explain"):
@@ -133,14 +133,14 @@ def explain() -> str:
 
 
 def columns(name: str, shown: dict[str, str], keep: Callable[[dict[str, Any]], bool] = lambda row: True) -> str:
-    """Columns of a result file under other names; rows that `keep` refuses are left out."""
+    """Return columns of a result file under other names, without the rows for which `keep` is false."""
     return markdown(
         list(shown.values()), [[str(row.get(key, "")) for key in shown] for row in rows_of(name) if keep(row)]
     )
 
 
 def cluster_model() -> str:
-    """Seconds of a tree for each number of workers."""
+    """Return seconds of a tree for each number of workers."""
     rows = rows_of("cluster_model")
     return columns("cluster_model", {name: name for name in rows[0]})
 
@@ -149,12 +149,12 @@ FEW_TOOLS = ("podium-ranker", "lightgbm", "xgboost", "catboost-yetirank", "catbo
 
 
 def parameters_of(estimator: str) -> str:
-    """The parameters of an estimator."""
+    """Return the parameters of an estimator."""
     return table(getattr(estimators, estimator))
 
 
 def names_in_other_tools() -> str:
-    """The names of LambdaMART's parameters in other tools, and their defaults there."""
+    """Return the names of LambdaMART's parameters in other tools, and their defaults there."""
     defaults = {name: one.default for name, one in parameters(estimators.LambdaMART).items()}
     lines = ["| Podium | " + " | ".join(TOOLS.values()) + " |", "|---" * (len(TOOLS) + 1) + "|"]
     for one in WITH_OTHER_NAMES:
@@ -228,7 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def with_tables(text: str) -> str:
-    """A page with its tables made anew."""
+    """Return a page with regenerated tables."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], text)
 
 

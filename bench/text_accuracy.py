@@ -1,10 +1,10 @@
-"""From text to rankings: BM25, BM25F and learnt models on real collections, five folds by query.
+"""From text to rankings: BM25, BM25F and learnt models on real collections, with five folds of queries.
 
-Every query is scored by models and weights that were chosen without it. BM25F's weights come from the training
-queries of each fold, by coordinate ascent. Models take the features of `podium.features.default`. Candidates are the
-judged films of MSRD, and the first 100 documents by BM25 elsewhere.
+Every query is scored by models and weights that were chosen without it. Coordinate ascent on the training queries of
+each fold chooses BM25F's weights. Models use the features of `podium.features.default`. Candidates are the judged films
+of MSRD, and the first 100 documents by BM25 elsewhere.
 
-`python -m bench.text_accuracy cacm cranfield` measures some of the collections.
+`python -m bench.text_accuracy cacm cranfield` measures only these collections.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Collection:
     candidates: dict[str, list[str]]
 
     def data(self, features: Any, queries: Any = None) -> Any:
-        """The features of all candidates."""
+        """Return the features of all candidates."""
         chosen = self.queries if queries is None else {query: self.queries[query] for query in queries}
         return features.compute(self.index, chosen, self.grades, self.candidates)
 
 
 def read(name: str, n_queries: int | None = None) -> Collection:
-    """A collection; of Cranfield without the papers that the questions were made from."""
+    """Return a collection; Cranfield without the papers from which its questions were written."""
     from podium.features import Index, read_judgements, read_queries
 
     folder = FOLDER / name
@@ -75,7 +75,7 @@ def read(name: str, n_queries: int | None = None) -> Collection:
 
 
 def tuned_weights(collection: Collection, queries: list[str]) -> str:
-    """The text of BM25F with the best weights for some queries: one weight after the other, twice."""
+    """Return BM25F as text with the best weights for some queries: one weight after the other, twice."""
     import podium
     from podium.features import FeatureSet
 
@@ -102,7 +102,7 @@ def tuned_weights(collection: Collection, queries: list[str]) -> str:
 
 
 def bm25f_scores(collection: Collection, data: Any, fold_of_query: Any) -> tuple[Any, list[str]]:
-    """Scores of all candidates, with the weights of the other folds' queries; and the weights."""
+    """Return scores of all candidates, with weights chosen on the other folds' queries, and the weights."""
     from podium.features import FeatureSet
 
     rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def bm25f_scores(collection: Collection, data: Any, fold_of_query: Any) -> tuple
 
 
 def measure(name: str, n_queries: int | None = None) -> dict[str, Any]:
-    """All systems on a collection."""
+    """Measure all systems on a collection."""
     import podium
     from podium.features import FeatureSet, default
 
@@ -167,7 +167,7 @@ def judged(collection: Collection, data: Any, scores: Any) -> float:
 
 
 def run(names: tuple[str, ...] = tuple(FIELDS)) -> Report:
-    """Measure collections, each in a process."""
+    """Measure collections, each in a separate process."""
     parts = {name: in_child("bench.text_accuracy", name) for name in names}
     rows = [row for part in parts.values() for row in part["rows"]]
     weights = "; ".join(f"{name}: {part['weights'][0]}" for name, part in parts.items())

@@ -1,7 +1,8 @@
-"""Building an index, searching its top 10 and adding documents, against bm25s and tantivy; each in its own process.
+"""Building an index, searching its top 10 and adding documents, compared with bm25s and tantivy.
 
-`python -m bench.text_index tiny` shows in a minute that everything works; its figures mean nothing, and it keeps none.
-`python -m bench.text_index SIZE` measures the generated collection with that many documents, and keeps nothing either.
+Each tool runs in a separate process. `python -m bench.text_index tiny` checks in a minute that everything works; its
+figures mean nothing. `python -m bench.text_index SIZE` measures the generated collection with that number of documents.
+Neither stores its figures.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOOLS = ("podium", "podium in a folder", "bm25s", "bm25s with Numba", "tantivy")
 
 
 def run(documents: int = DOCUMENTS, has_msrd: bool = True) -> Report:
-    """Seconds to build, memory, milliseconds for the top 10 of a query on one thread, and seconds to add 1%."""
+    """Measure seconds to build, memory, milliseconds for the top 10 of a query on one thread, and seconds to add 1%."""
     table = []
     collections = ["msrd"] if has_msrd and DATA.is_dir() else []
     for collection in [*collections, str(documents)]:

@@ -24,7 +24,7 @@ RUNS = (
 
 
 def child(tool: str, trees: int) -> dict[str, Any]:
-    """Seconds of training, NDCG@10 on the test queries, and trees."""
+    """Return seconds of training, NDCG@10 on the test queries, and trees."""
     import numpy as np
 
     import podium
@@ -59,12 +59,12 @@ def child(tool: str, trees: int) -> dict[str, Any]:
 
 
 def arrays_of(data: Any) -> tuple[Any, Any, Any]:
-    """Features, labels and query sizes; rows are in the order of queries."""
+    """Return features, labels and query sizes, with rows in the order of queries."""
     return data.features, data.relevance, data.query_sizes
 
 
 def fit_lightgbm(arrays: list[Any], trees: int, _: str) -> tuple[Any, int]:
-    """LightGBM's lambdarank."""
+    """Train LightGBM's lambdarank."""
     import lightgbm
 
     settings = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "num_threads": 2, "verbose": -1}
@@ -75,7 +75,7 @@ def fit_lightgbm(arrays: list[Any], trees: int, _: str) -> tuple[Any, int]:
 
 
 def fit_xgboost(arrays: list[Any], trees: int, _: str) -> tuple[Any, int]:
-    """XGBoost's rank:ndcg, with LightGBM's learning rate."""
+    """Train XGBoost's rank:ndcg with LightGBM's learning rate."""
     import xgboost
 
     settings = {"objective": "rank:ndcg", "eval_metric": "ndcg@10", "nthread": 2, "eta": 0.1, "tree_method": "hist"}
@@ -89,7 +89,7 @@ def fit_xgboost(arrays: list[Any], trees: int, _: str) -> tuple[Any, int]:
 
 
 def fit_catboost(arrays: list[Any], trees: int, loss: str) -> tuple[Any, int]:
-    """CatBoost with its own learning rate."""
+    """Train CatBoost with its own learning rate."""
     import catboost
     import numpy as np
 
@@ -101,7 +101,7 @@ def fit_catboost(arrays: list[Any], trees: int, loss: str) -> tuple[Any, int]:
 
 
 def run() -> Report:
-    """Every tool at several settings."""
+    """Measure every tool at several settings."""
     rows = []
     for tool, trees in RUNS:
         result = in_child("bench.time_to_accuracy", tool, trees, timeout=1800)

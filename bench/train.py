@@ -1,4 +1,4 @@
-"""Training against LightGBM, XGBoost and CatBoost: time, memory, NDCG@10, all on the same data in the same run.
+"""Training compared with LightGBM, XGBoost and CatBoost: time, memory and NDCG@10 on the same data in the same run.
 
 Every run is a separate process; the tools take turns. Binning is timed separately. Memory is the peak above the state
 with the data and the library loaded; the memory of the library, including compiled kernels, has a separate column.
@@ -31,7 +31,7 @@ SAMPLES = ("podium newton", "podium newton, 30%", "podium newton, all documents"
 
 
 def load(seed: int, part: str, queries: int) -> tuple[Any, Any, Any]:
-    """Features, labels and query sizes, made once and kept."""
+    """Return features, labels and query sizes, generated once and cached."""
     names = [CACHE / f"{part}-{queries}-{seed}-{k}.npy" for k in ("X", "y", "sizes")]
     if not all(name.exists() for name in names):
         import podium
@@ -45,25 +45,25 @@ def load(seed: int, part: str, queries: int) -> tuple[Any, Any, Any]:
 
 
 def ranking_data(X: Any, y: Any, sizes: Any) -> Any:
-    """The same for Podium."""
+    """Return the same as Podium's data."""
     import podium
 
     return podium.RankingData(X, y, qid=np.repeat(np.arange(len(sizes)), sizes))
 
 
 class Clock(logging.Handler):
-    """Takes the time of binning from Podium's log."""
+    """Reads the time of binning from Podium's log."""
 
     binning = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Listen."""
+        """Keep the seconds of a record about binning."""
         if record.msg.startswith("binned"):
             self.binning = float(record.args[-1])  # type: ignore[index,arg-type]
 
 
 def podium_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[float, float, Any]:
-    """Seconds of binning and of training, and a function that scores."""
+    """Return seconds of binning and of training, and a function that scores."""
     import podium
 
     split, _, which = mode.partition(", ")
@@ -83,7 +83,7 @@ def podium_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[floa
 
 
 def lightgbm_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[float, float, Any]:
-    """The same for LightGBM."""
+    """Return the same for LightGBM."""
     import lightgbm
 
     settings: dict[str, Any] = {
@@ -112,7 +112,7 @@ def lightgbm_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[fl
 
 
 def xgboost_run(_: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[float, float, Any]:
-    """The same for XGBoost."""
+    """Return the same for XGBoost."""
     import xgboost
 
     started = time.perf_counter()
@@ -130,7 +130,7 @@ def xgboost_run(_: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[float,
 
 
 def catboost_run(_: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[float, float, Any]:
-    """The same for CatBoost; it bins while it trains."""
+    """Return the same for CatBoost, which bins while it trains."""
     import catboost
 
     settings = {
@@ -144,7 +144,7 @@ def catboost_run(_: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[float
 
 
 def child(tool: str, leaves: int, seed: int, queries: int) -> dict[str, Any]:
-    """One run: seconds, bytes, and NDCG@10 of every test query."""
+    """Return seconds, bytes, and NDCG@10 of every test query of one run."""
     X, y, sizes = load(seed, "train", queries)
     name, _, mode = tool.partition(" ")
     with measured_memory() as library:
@@ -172,7 +172,7 @@ def child(tool: str, leaves: int, seed: int, queries: int) -> dict[str, Any]:
 def measured(
     tools: tuple[str, ...], leaves: int, seeds: int, runs: int, queries: int = QUERIES, repeated: tuple[str, ...] = ()
 ) -> dict[str, list[list[dict[str, Any]]]]:
-    """For each tool and seed its runs; the first seed is run several times, all tools taking turns."""
+    """Return the runs of each tool and seed; the first seed is run several times, with the tools taking turns."""
     found: dict[str, list[list[dict[str, Any]]]] = {tool: [[] for _ in range(seeds)] for tool in tools}
     repeated = repeated or (*PODIUM, LIGHTGBM[0])
     for seed in range(seeds):
@@ -194,7 +194,7 @@ def measured(
 def rows_of(
     found: dict[str, list[list[dict[str, Any]]]], leaves: int, baseline: str = LIGHTGBM[0], documents: str = "718,000"
 ) -> list[dict[str, Any]]:
-    """The table: best times, ratios to LightGBM's better float mode, and NDCG@10 against one tool's, paired."""
+    """Return the table: best times, ratios to LightGBM's faster float mode, and paired differences in NDCG@10."""
     from scipy.stats import ttest_rel
 
     best = {tool: {key: min(run[key] for run in runs[0]) for key in ("binning", "training", "memory", "library")}
@@ -223,7 +223,7 @@ def rows_of(
 
 
 def run() -> Report:
-    """All tools at 31 leaves, the float ones at 255, with validation data, and on four times as many documents."""
+    """Measure all tools at 31 leaves, some at 255, with validation data, and on four times as many documents."""
     rows = rows_of(measured((*PODIUM, *LIGHTGBM, *ONCE), 31, SEEDS, RUNS), 31)
     rows += rows_of(measured((*PODIUM[:2], *LIGHTGBM), 255, 2, 1), 255)
     rows += rows_of(measured(VALIDATED, 31, 1, RUNS), 31, VALIDATED[1])
@@ -246,7 +246,7 @@ def run() -> Report:
 
 
 def as_haswell() -> None:
-    """Let Podium's kernels be compiled as for a Haswell, without AVX-512, in this process and its children."""
+    """Make this process and its children compile Podium's kernels as for a Haswell, without AVX-512."""
     import llvmlite.binding
 
     names = [f"-{name}" for name in llvmlite.binding.get_host_cpu_features() if name.startswith("avx512")]

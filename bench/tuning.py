@@ -1,8 +1,8 @@
-"""A search of parameters against the same search over LightGBM: accuracy, and trials per minute.
+"""A parameter search compared with the same search over LightGBM: accuracy, and trials per minute.
 
-Both searches are Optuna's, with the same sampler, ranges, batches, rule of pruning and number of trials, on validation
-data; both have all cores, one fit on each: Podium's in threads, LightGBM's in processes of joblib, which are started
-before the clock. Podium also searches its default objectives.
+Both searches use Optuna with the same sampler, ranges, batches, pruning rule and number of trials, on validation data.
+Both run one fit on each core: Podium in threads, LightGBM in processes of joblib, which are started before the clock
+starts. Podium also searches its default objectives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TESTED = {"test": "test", "test, trained again on both": "all data"}  # columns 
 
 
 def search_podium(train: Any, valid: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
-    """The model of the best settings, kept to its best round on the validation data; how to train it on other data."""
+    """Return the best settings' model at its best round, and a function that trains it on other data."""
     tuning = podium.tune(
         podium.LambdaMART(ROUNDS, measure=MEASURE), train, valid=valid, n_trials=TRIALS, seed=seed, verbose=0
     )
@@ -46,7 +46,7 @@ def search_podium(train: Any, valid: Any, seed: int) -> tuple[Any, Callable[[Any
 
 
 def search_lightgbm(train: Any, valid: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
-    """The same over LightGBM."""
+    """Do the same over LightGBM."""
     import lightgbm
     import optuna
 
@@ -80,13 +80,13 @@ def _dataset(arrays: tuple[Any, Any, Any], params: dict[str, Any]) -> Any:
 
 
 def _params(chosen: dict[str, Any], seed: int) -> dict[str, Any]:
-    """All parameters of a trial."""
+    """Return all parameters of a trial."""
     quiet = {"verbose": -1, "num_threads": 1, "feature_pre_filter": False}
     return quiet | chosen | {"objective": "lambdarank", "eval_at": [10], "bagging_freq": 1, "seed": seed}
 
 
 def _chosen(trial: Any) -> dict[str, Any]:
-    """The settings of a trial, as LightGBM calls them."""
+    """Return the settings of a trial by LightGBM's names."""
     chosen = {}
     for name, over in SPACE.items():
         assert isinstance(over, Between)
@@ -96,7 +96,7 @@ def _chosen(trial: Any) -> dict[str, Any]:
 
 
 def _limits(curves: list[dict[int, float]]) -> dict[int, float]:
-    """For each step the value below which a trial is pruned."""
+    """Return for each step the value below which a trial is pruned."""
     if len(curves) < BATCH:
         return {}
     steps = {step for curve in curves for step in curve}
@@ -132,11 +132,11 @@ def _fit_lightgbm(
 
 
 class _Pruned(Exception):  # noqa: N818
-    """Most other trials were better so far."""
+    """Prunes a trial that is worse so far than most others."""
 
 
 def run() -> Report:
-    """Both searches in turn, on some folds, for some seeds."""
+    """Run both searches in turn, on some folds, for some seeds."""
     warnings.simplefilter("ignore")
     Parallel(n_jobs=thread_count())(delayed(time.sleep)(0.5) for _ in range(thread_count()))
     rows = []
@@ -173,7 +173,7 @@ def run() -> Report:
 
 
 def ahead_by(part: str, ours: dict[str, list[Any]], found: dict[str, dict[str, list[Any]]]) -> str:
-    """How far a tool is ahead of LightGBM; nothing for LightGBM itself."""
+    """Return how far a tool is ahead of LightGBM; an empty text for LightGBM itself."""
     if ours is found["LightGBM"]:
         return ""
     ahead, half, p = difference(ours[part], found["LightGBM"][part])
@@ -181,12 +181,12 @@ def ahead_by(part: str, ours: dict[str, list[Any]], found: dict[str, dict[str, l
 
 
 def mean_of(values: list[Any]) -> float:
-    """The mean over the runs of the means over their queries."""
+    """Return the mean over the runs of the means over their queries."""
     return mean(np.array([mean(of_queries) for of_queries in values]))
 
 
 def difference(ours: list[Any], theirs: list[Any]) -> tuple[float, float, float]:
-    """The mean difference over the queries of all folds, half of its interval, and p; runs are by fold, then seed."""
+    """Return the mean difference over all queries, half of its interval, and p; runs are by fold, then seed."""
     apart = [a - b for a, b in zip(ours, theirs, strict=True)]
     folds = [apart[k : k + len(SEEDS)] for k in range(0, len(apart), len(SEEDS))]
     of_queries = np.concatenate([np.mean(fold_, axis=0) for fold_ in folds])

@@ -1,8 +1,8 @@
 """Two checkouts of Podium side by side: did a change make anything slower?
 
-`python -m bench.versions OTHER` measures this checkout against the one in the folder OTHER. Each task is a separate
-process. The two take turns, and alternate in going first. The ratio is OTHER's time to this one's (above 1: this one
-is faster), the geometric mean over the pairs, with a 95% interval by Student's t on the logarithms.
+`python -m bench.versions OTHER` compares this checkout with the one in the folder OTHER. Each task is a separate
+process. The checkouts take turns, and alternate in going first. The ratio is OTHER's time divided by this one's (above
+1: this one is faster): the geometric mean over the pairs, with a 95% interval by Student's t on the logarithms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAIRS = 8
 
 
 def train(leaves: int, queries: int, trees: int) -> Callable[[Path], float]:
-    """Seconds to train on web-shaped data, without the compilation."""
+    """Return seconds to train on web-shaped data, without the compilation."""
 
     def seconds(_: Path) -> float:
         import podium
@@ -39,7 +39,7 @@ def train(leaves: int, queries: int, trees: int) -> Callable[[Path], float]:
 
 
 def train_small(_: Path) -> float:
-    """Seconds to train on a small set with validation data."""
+    """Return seconds to train on a small set with validation data."""
     import podium
 
     data, valid = (podium.artificial(200, documents=40, part=part) for part in ("train", "valid"))
@@ -48,7 +48,7 @@ def train_small(_: Path) -> float:
 
 
 def measures(_: Path) -> float:
-    """Seconds for the usual measures of two million documents."""
+    """Return seconds for the usual measures of two million documents."""
     import numpy as np
 
     import podium
@@ -62,7 +62,7 @@ def measures(_: Path) -> float:
 
 
 def sweep(_: Path) -> float:
-    """Seconds to combine two rankers exactly."""
+    """Return seconds to combine two rankers exactly."""
     import podium
 
     data = podium.artificial(1000)
@@ -72,7 +72,7 @@ def sweep(_: Path) -> float:
 
 
 def reader(folder: Path) -> float:
-    """Seconds to read LETOR text."""
+    """Return seconds to read LETOR text."""
     import podium
 
     podium.read(folder / "data.txt")
@@ -80,7 +80,7 @@ def reader(folder: Path) -> float:
 
 
 def predict(_: Path) -> float:
-    """Seconds to score documents by 100 trees."""
+    """Return seconds to score documents by 100 trees."""
     import podium
 
     data = podium.artificial_web(300)
@@ -90,7 +90,7 @@ def predict(_: Path) -> float:
 
 
 def explain(_: Path) -> float:
-    """Seconds to explain documents by 100 trees."""
+    """Return seconds to explain documents by 100 trees."""
     import podium
     from podium.explain import explain as explain_scores
 
@@ -101,7 +101,7 @@ def explain(_: Path) -> float:
 
 
 def process(*command: str) -> Callable[[Path], float]:
-    """Seconds of a whole process."""
+    """Return the seconds of a whole process."""
 
     def seconds(_: Path) -> float:
         return min(_seconds(lambda: subprocess.run([sys.executable, *command], check=True, capture_output=True))
@@ -111,7 +111,7 @@ def process(*command: str) -> Callable[[Path], float]:
 
 
 def command(*arguments: str) -> Callable[[Path], float]:
-    """Seconds of a command of Podium's."""
+    """Return the seconds of a `podium` command."""
     return process("-c", f"import sys; from podium.cli import main; sys.argv[1:] = {list(arguments)}; main()")
 
 
@@ -139,7 +139,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def _child(checkout: Path, task: str, folder: Path, cache: Path) -> float:
-    """One measurement in a process that sees one checkout."""
+    """Return one measurement in a process that uses one checkout."""
     environment = os.environ | {"PYTHONPATH": f"{checkout / 'src'}:{ROOT}", "NUMBA_CACHE_DIR": str(cache)}
     if task == COMPILING:
         with tempfile.TemporaryDirectory() as empty:
@@ -154,7 +154,7 @@ def _child(checkout: Path, task: str, folder: Path, cache: Path) -> float:
 
 
 def compare(other: Path, tasks: list[str], pairs: int = PAIRS) -> Report:
-    """All tasks on both checkouts."""
+    """Measure all tasks on both checkouts."""
     from scipy import stats
 
     rows = []
@@ -194,7 +194,7 @@ def _write_text(path: Path) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """A task in a child, or the comparison."""
+    """Run a task in a child process, or the comparison."""
     if arguments[0] == "--task":
         print(json.dumps(TASKS[arguments[1]](Path(arguments[2]))))
         return

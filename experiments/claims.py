@@ -2,9 +2,9 @@
 
 A seed draws training, validation and test data and trains every model anew, so the numbers of seeds are independent
 repetitions of the whole experiment. Tests are t-tests over them: the exact test of a mixed model with random seeds and
-random queries, where every seed has as many queries. Where seeds share their test queries (real data has one set), the
-variance of the mean over queries is added to that over seeds, with Satterthwaite's degrees of freedom; that variance is
-taken as known, since there are many queries.
+random queries, if every seed has the same number of queries. If seeds share their test queries (real data has one set),
+the variance of the mean over queries is added to that over seeds, with Satterthwaite's degrees of freedom. That
+variance is treated as known, since there are many queries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podium.errors import DataError
 from podium.evaluation.significance import holm
 
 HOLDS, DOES_NOT_HOLD, NOT_DECIDED = "holds", "does not hold", "not decided"
-LEVEL = 0.025  # for each direction: 5% two-sided, as in both papers with tests
+LEVEL = 0.025  # in each direction: 5% two-sided, as in both papers with tests
 QUERY = "query"  # the column of the queries' names
 BEYOND = "beyond"
 PAPERS = {
@@ -34,7 +34,7 @@ Kind = Literal["above", "below", "within", "always"]
 
 
 class Arm:
-    """One setting of an experiment: by seed, the value of each measure on each test query.
+    """One setting of an experiment: for each seed, the value of each measure on each test query.
 
     Example:
         >>> from experiments.claims import Arm
@@ -48,15 +48,15 @@ class Arm:
         self.name, self.of_seeds = name, list(of_seeds)
 
     def by_seed(self, measure: str) -> list[float]:
-        """The mean over queries for each seed."""
+        """Return the mean over queries for each seed."""
         return [float(np.mean(list(values.values()))) for values in self.of_queries(measure)]
 
     def mean(self, measure: str) -> float:
-        """The mean over seeds."""
+        """Return the mean over seeds."""
         return float(np.mean(self.by_seed(measure)))
 
     def of_queries(self, measure: str) -> list[dict[str, float]]:
-        """For each seed the value of each query that has one."""
+        """Return by seed the value of each query that has one."""
         for values in self.of_seeds:
             if measure not in values:
                 raise DataError(f"{self.name!r} was not measured by {measure}, but by {', '.join(sorted(values))}")
@@ -68,12 +68,12 @@ class Arm:
 
 @dataclass(frozen=True)
 class Part:
-    """What a test is about.
+    """The numbers of one test.
 
     Attributes:
-        name: of the number.
+        name: what the number is.
         by_seed: the number of each seed.
-        query_error: the standard error of its mean over queries, where seeds share them; otherwise 0.
+        query_error: the standard error of its mean over queries if seeds share their queries, otherwise 0.
 
     """
 
@@ -83,7 +83,7 @@ class Part:
 
     @property
     def estimate(self) -> float:
-        """The mean over seeds."""
+        """Return the mean over seeds."""
         return float(np.mean(self.by_seed))
 
     @property
@@ -103,7 +103,7 @@ class Part:
         return self.estimate - half, self.estimate + half
 
     def tests(self, bound: float) -> tuple[float, float]:
-        """P of "the mean is above the bound" and of "the mean is below it" (small where that is so)."""
+        """Return p of the tests for "the mean is above the bound" and "the mean is below the bound"."""
         (error, freedom), apart = self.error, self.estimate - bound
         if error == 0:
             return float(apart <= 0), float(apart >= 0)
@@ -116,12 +116,12 @@ class Claim:
 
     Attributes:
         text: what is claimed.
-        place: where, such as `[W] table 1`, whose letter names the paper, or `beyond the papers …`.
-        kind: what must be so of the mean of each part: `above` or `below` the bound, or `within` ± the bound of 0.
-            `always`: numbers of seeds count exceptions, and there is none.
+        place: the place in the papers, such as `[W] table 1`, whose letter names the paper, or `beyond the papers …`.
+        kind: where the mean of each part must be: `above` or `below` the bound, or `within` ± the bound. For `always`
+            the numbers of the seeds count exceptions, and there must be none.
         bound: a margin, a lead or a share; for `always` the number of cases.
-        parts: the numbers; the claim holds where all parts do.
-        why: a sentence made from what was measured, shown where the claim does not hold or is not decided.
+        parts: the numbers; the claim holds if all parts do.
+        why: a sentence built from what was measured, shown if the claim does not hold or is not decided.
 
     """
 
@@ -147,11 +147,11 @@ class Claim:
 
     @property
     def exceptions(self) -> int:
-        """How often that which is always so was not."""
+        """The number of exceptions of an `always` claim."""
         return int(sum(sum(part.by_seed) for part in self.parts))
 
     def tests(self) -> list[tuple[float, float]]:
-        """For each part p of the claim and of its opposite; NaN where nothing is tested."""
+        """Return p of the claim and of its opposite for each part; NaN if nothing is tested."""
         return [self._test(part) for part in self.parts]
 
     def _test(self, part: Part) -> tuple[float, float]:
@@ -165,7 +165,7 @@ class Claim:
 
     @property
     def weakest(self) -> Part:
-        """The part that is the furthest from holding."""
+        """The part that is furthest from holding."""
         return max(zip(self.parts, self.tests(), strict=True), key=lambda one: one[1][0])[0]
 
     @property
@@ -184,7 +184,7 @@ class Claim:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Claim:
-        """Back from JSON."""
+        """Return the claim of such a dictionary."""
         parts = tuple(Part(one["name"], tuple(one["by_seed"]), one["query_error"]) for one in values["parts"])
         return cls(**{**values, "parts": parts})
 
@@ -201,34 +201,34 @@ class Decided:
 
 
 def better(text: str, place: str, first: Arm, second: Arm, measure: str, *, lead: float = 0.0, why: str = "") -> Claim:
-    """The first arm is better than the second, by more than a lead."""
+    """Return the claim that the first arm is better than the second, by more than a lead."""
     return Claim(text, place, "above", lead, (_difference(first, second, measure),), why)
 
 
 def no_worse(text: str, place: str, first: Arm, second: Arm, measure: str, margin: float, *, why: str = "") -> Claim:
-    """The first arm is not worse than the second by the margin."""
+    """Return the claim that the first arm is not worse than the second by more than a margin."""
     return Claim(text, place, "above", -margin, (_difference(first, second, measure),), why)
 
 
 def equal(text: str, place: str, first: Arm, second: Arm, measure: str, margin: float, *, why: str = "") -> Claim:
-    """Both arms are equally good, within the margin: two one-sided tests (TOST)."""
+    """Return the claim that both arms are equally good, within a margin (two one-sided tests, TOST)."""
     return Claim(text, place, "within", margin, (_difference(first, second, measure),), why)
 
 
 def compared(
     text: str, place: str, kind: Kind, what: str, by_seed: Sequence[float], bound: float, *, why: str = ""
 ) -> Claim:
-    """The mean of a number of each seed is `above`, `below` or `within` a bound."""
+    """Return the claim that the mean of one number per seed is `above`, `below` or `within` a bound."""
     return Claim(text, place, kind, bound, (Part(what, tuple(map(float, by_seed))),), why)
 
 
 def always(text: str, place: str, what: str, exceptions: Sequence[int], cases: int, *, why: str = "") -> Claim:
-    """Something is so without an exception; exceptions are counted by seed, `cases` are those of all seeds."""
+    """Return the claim that something has no exception, from the exceptions by seed and the number of all cases."""
     return Claim(text, place, "always", cases, (Part(what, tuple(map(int, exceptions))),), why)
 
 
 def all_of(text: str, place: str, claims: Sequence[Claim], *, why: str = "") -> Claim:
-    """All of several claims of one kind and bound hold."""
+    """Return the claim that several claims of one kind and bound all hold."""
     first = claims[0]
     if any((claim.kind, claim.bound) != (first.kind, first.bound) for claim in claims):
         raise DataError(f"claims of different kinds or bounds cannot be taken together: {text}")
@@ -236,7 +236,7 @@ def all_of(text: str, place: str, claims: Sequence[Claim], *, why: str = "") -> 
 
 
 def _difference(first: Arm, second: Arm, measure: str) -> Part:
-    """First minus second by seed; both were measured on the same queries."""
+    """Return first minus second by seed; raise if they were measured on different queries."""
     name = f"{measure} of {first.name} − {second.name}"
     firsts, seconds = first.of_queries(measure), second.of_queries(measure)
     if [set(one) for one in firsts] != [set(one) for one in seconds]:
@@ -256,10 +256,11 @@ def _difference(first: Arm, second: Arm, measure: str) -> Part:
 
 
 def decide(claims: Sequence[Claim]) -> list[Decided]:
-    """The claims with their verdicts, p corrected by Holm for all claims of the same paper.
+    """Return the claims with their verdicts, with p corrected by Holm for all claims of the same paper.
 
-    Each direction is corrected by itself: the chance that any false claim is said to hold is at most the level, and so
-    is the chance that any true one is said not to. What is claimed to be always so is counted, not tested.
+    Each direction is corrected separately: the probability that any false claim gets the verdict "holds" is at most
+    the level, and so is the probability that any true claim gets "does not hold". `always` claims are counted, not
+    tested.
     """
     decided: dict[int, Decided] = {}
     for paper in PAPERS:
@@ -276,7 +277,7 @@ def decide(claims: Sequence[Claim]) -> list[Decided]:
 
 
 def _reason(claim: Claim, verdict: str, n_claims: int) -> str:
-    """Why a claim does not hold or is not decided, in sentences made from its numbers."""
+    """Return why a claim does not hold or is not decided, in sentences built from its numbers."""
     if verdict == HOLDS:
         return ""
     if claim.kind == "always":
@@ -299,7 +300,7 @@ def _reason(claim: Claim, verdict: str, n_claims: int) -> str:
 
 
 def _seeds_needed(part: Part, edge: float, level: float, most: int = 100) -> int | None:
-    """How many seeds of the same mean and spread would decide the side of the edge; None for more than 100."""
+    """Return how many seeds with this mean and spread would decide the claim, or None for more than `most`."""
     spread, apart = float(np.std(part.by_seed, ddof=1)), abs(part.estimate - edge)
     for k in range(len(part.by_seed) + 1, most + 1):
         if spread and stats.t.sf(apart / math.hypot(spread / math.sqrt(k), part.query_error), k - 1) < level:

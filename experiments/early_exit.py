@@ -40,17 +40,17 @@ N_ADDED = 3  # inputs of a classifier in addition to the features: partial score
 
 @dataclass(frozen=True)
 class EarlyExit(OverTrees):
-    """Trees of which a document sees the first ones; a classifier then decides whether it sees the others.
+    """An ensemble with early exit: after its first trees, a classifier decides which documents see the others.
 
-    Busolin, Lucchese, Nardini, Orlando, Perego and Trani (SIGIR 2021) call it LEAR. Documents that continue have the
-    score of all trees, the same bits as the ensemble's. Those that exit rank below all of their query that continue, in
-    the order of their partial scores: they keep these scores, lowered by one number for the whole query where that is
-    needed. Scores of different queries cannot be compared. `learn_exit` trains the classifier.
+    This is LEAR of Busolin, Lucchese, Nardini, Orlando, Perego and Trani (SIGIR 2021). Documents that continue have the
+    score of all trees, with the same bits as in the ensemble. Those that exit rank below all of their query that
+    continue, in the order of their partial scores: they keep these scores, lowered by one number for the whole query if
+    necessary. Scores of different queries cannot be compared. `learn_exit` trains the classifier.
 
     Attributes:
-        trees: all of them.
-        classifier: trees on the features, the partial score, its rank within the query (from 1, equal scores share the
-            lowest) and the partial score as a share of the query's range; above 0 is to continue.
+        trees: the whole ensemble.
+        classifier: trees on the features, the partial score, its rank within the query (from 1; equal scores share the
+            lowest) and the partial score as a share of the query's range. A score above 0 means to continue.
         sentinel: the number of trees after which documents may exit.
         threshold: the probability from which a document continues: 0 for all, 1 for none.
 
@@ -95,12 +95,12 @@ class EarlyExit(OverTrees):
         return self.trees.cut(self.sentinel)
 
     def prepare(self) -> None:
-        """Make the first trees, the others and the classifier ready to score."""
+        """Prepare the first trees, the others and the classifier for scoring."""
         for trees in (*self._halves, self.classifier):
             trees.prepare()
 
     def continues(self, data: Any, n_threads: int | None = None) -> Bools:
-        """Which rows see all trees."""
+        """Return which rows see all trees."""
         data = as_data(data)
         self._require_same_reading(data)
         result = np.empty(len(data), bool)
@@ -109,19 +109,19 @@ class EarlyExit(OverTrees):
         return result
 
     def at_sentinel(self, features: Features, offsets: Ints, n_threads: int | None = None) -> AtSentinel:
-        """What is known of each row after the first trees; query q has the rows offsets[q] to offsets[q + 1]."""
+        """Return what is known after the first trees; query q has the rows offsets[q] to offsets[q + 1]."""
         seen = partial_scores(self._halves[0], features, offsets, n_threads)
         rows = with_added(features, seen)
         return seen._replace(confidence=self.classifier._predict_rows(rows, n_threads=n_threads))
 
     def _is_likely(self, seen: AtSentinel) -> Bools:
-        """Which rows the classifier lets continue: 1 / (1 + e^{−2F}) reaches the threshold."""
+        """Return which rows continue: those whose probability 1 / (1 + e^{−2F}) reaches the threshold."""
         if self.threshold in (0, 1):
             return np.full(len(seen.scores), self.threshold == 0)
         return seen.confidence >= (math.log(self.threshold) - math.log1p(-self.threshold)) / 2
 
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
-        """The score of each row; `offsets` of the queries are needed."""
+        """Return the score of each row; `offsets` of the queries are required."""
         self._checked_rows(features)
         if offsets is None:
             raise DataError(
@@ -138,7 +138,7 @@ class EarlyExit(OverTrees):
         return scores
 
     def ranked_with(self, seen: AtSentinel, ends: Floats, offsets: Ints) -> Floats:
-        """The scores that `predict` would give, from the scores of all trees: for trying thresholds."""
+        """Return the scores of `predict` from the scores of all trees, to try thresholds."""
         continues = self._is_likely(seen)
         scores = np.where(continues, ends, seen.scores)
         put_behind(scores, continues, seen.ranked, offsets)
@@ -157,14 +157,14 @@ def _of_early_exit(model: EarlyExit, task: Any) -> Contributions:
 
 
 class AtSentinel(NamedTuple):
-    """Documents after the first trees, query by query.
+    """What is known of documents after the first trees, query by query.
 
     Attributes:
-        scores: partial ones.
+        scores: the partial scores.
         ranked: the places of each query's documents by descending partial score.
-        rank: of each, from 1; documents of equal scores share the lowest.
-        normalized: (score − lowest) / (highest − lowest) of the query; 0 where all are equal.
-        confidence: what the classifier says, above 0 to continue.
+        rank: the rank of each document, from 1; documents of equal scores share the lowest.
+        normalized: (score − lowest) / (highest − lowest) of the query; 0 if all are equal.
+        confidence: the score of the classifier, above 0 to continue.
 
     """
 
@@ -176,12 +176,12 @@ class AtSentinel(NamedTuple):
 
 
 def partial_scores(head: Ensemble, features: Features, offsets: Ints, n_threads: int | None = None) -> AtSentinel:
-    """The documents after the first trees; nothing of it depends on the order of a query's rows but `ranked`."""
+    """Score the documents by the first trees; only `ranked` depends on the order of a query's rows."""
     scores = head._predict_rows(features, n_threads=n_threads)
     ranked, query = descending_order(scores, offsets, n_threads), query_in_order(offsets)
     descending, first = scores[ranked], offsets[:-1][query]
     place = np.arange(len(scores))
-    is_next = place == first  # or lower than the one above
+    is_next = place == first  # or lower than the document above
     is_next[1:] |= descending[1:] < descending[:-1]
     rank = np.empty(len(scores))
     rank[ranked] = np.maximum.accumulate(np.where(is_next, place, 0)) - first + 1
@@ -191,7 +191,7 @@ def partial_scores(head: Ensemble, features: Features, offsets: Ints, n_threads:
 
 
 def with_added(features: Features, seen: AtSentinel) -> Features:
-    """What the classifier sees: the features, and what the first trees found."""
+    """Return the input of the classifier: the features, and what the first trees found."""
     with np.errstate(over="ignore"):  # a score too large for float32 is infinite there
         added = np.column_stack([seen.scores, seen.rank, seen.normalized]).astype(np.float32)
     if is_sparse(features):
@@ -203,10 +203,10 @@ def with_added(features: Features, seen: AtSentinel) -> Features:
 
 @kernel
 def put_behind(scores: Floats, continues: Bools, ranked: Ints, offsets: Ints) -> None:
-    """Bring the scores of documents that exit below those of their query that continue, in place.
+    """Lower the scores of documents that exit below those of their query that continue, in place.
 
-    `ranked` has them by descending partial score. All of a query are lowered by the same number, and by one step of
-    double precision more where rounding would make unequal scores equal: their order is that of the partial scores.
+    `ranked` lists them by descending partial score. All scores of a query are lowered by the same number, and by one
+    more step of double precision if rounding would make unequal scores equal, so that their order stays.
     """
     for q in range(len(offsets) - 1):
         floor, highest = np.inf, -np.inf
@@ -237,7 +237,7 @@ def learn_exit(
     tolerance: float = 0.001,
     **settings: Any,
 ) -> EarlyExit:
-    """Train a classifier that lets documents leave an ensemble early which will not matter to the top k.
+    """Train a classifier that lets documents exit early if they will not matter to the top k.
 
     After Busolin et al. (LEAR, SIGIR 2021). The classifier here sees the features, the partial score of the first
     trees, its rank within the query and the partial score as a share of the query's range. It learns which documents
@@ -246,20 +246,21 @@ def learn_exit(
 
     Args:
         model: an `Ensemble`, or an estimator that has trained one, such as `LambdaMART`.
-        train: queries with relevance labels, to train the classifier on. Those that the trees were trained on will do,
-            though partial scores are better there than elsewhere.
+        train: queries with relevance labels, to train the classifier on. You may use the training data of the trees,
+            though partial scores are better there than on other data.
         valid: queries on which the threshold is chosen; by default a fifth of `train`.
         sentinel: the number of trees after which documents may exit; by default 50, or half of the trees if that is
             fewer.
-        k: how many of each query matter.
-        threshold: the probability from which a document continues, both classes weighing the same; 0 for all documents,
-            1 for none. By default the highest for which the mean NDCG@k of `valid` stays within the tolerance.
+        k: the number of documents of each query that matter.
+        threshold: the probability from which a document continues, with the same weight for both classes; 0 for all
+            documents, 1 for none. By default the highest one for which the mean NDCG@k of `valid` stays within the
+            tolerance.
         tolerance: how far NDCG@k may fall below that of all trees.
-        **settings: parameters of `MARTClassifier`, but with `n_trees=10`, `n_leaves=31`, `learning_rate=0.3` and
+        **settings: parameters of `MARTClassifier`, with `n_trees=10`, `n_leaves=31`, `learning_rate=0.3` and
             `balanced=True` by default.
 
     Returns:
-        The model. `info["early_exit"]` says what was chosen: the threshold, the share of documents that continue, and
+        The model. `info["early_exit"]` holds what was chosen: the threshold, the share of documents that continue, and
         NDCG@k with all trees and with exits, on the validation queries.
 
     Example:
@@ -294,7 +295,7 @@ def learn_exit(
 def _checked(
     trees: Any, sentinel: int | None, k: int, threshold: float | None, tolerance: float, settings: dict[str, Any]
 ) -> int:
-    """The number of trees after which documents exit; parameters that make no sense are refused."""
+    """Return the number of trees after which documents exit; raise for invalid parameters."""
     if not isinstance(trees, Ensemble):
         raise DataError(
             f"documents exit early from an Ensemble, or an estimator that holds one (LambdaMART without a submodel), "
@@ -315,7 +316,7 @@ def _checked(
 def _trained_classifier(
     trees: Ensemble, train: RankingData, sentinel: int, k: int, settings: dict[str, Any]
 ) -> Ensemble:
-    """Trees that tell documents which matter from the others, by what is known of them at the sentinel."""
+    """Train a classifier of the documents that matter, on what is known after the first trees."""
     trees._require_same_reading(train)
     order, offsets, n_threads = train.canonical_order, train.offsets, settings.get("n_threads")
     features = trees.schema.rows(train)[order]
@@ -343,7 +344,7 @@ def _trained_classifier(
 def _with_threshold(
     model: EarlyExit, valid: RankingData, measure: NDCG, tolerance: float, n_threads: int | None
 ) -> tuple[EarlyExit, dict[str, float]]:
-    """The model with the highest threshold that keeps the measure within the tolerance, and what was found."""
+    """Return the model with the highest threshold that keeps the measure within the tolerance, and its figures."""
     model._require_same_reading(valid)
     warn_of_powers([measure], valid)
     order, offsets = valid.canonical_order, valid.offsets
@@ -361,7 +362,7 @@ def _with_threshold(
     for threshold in (1.0, *np.unique(1 / (1 + np.exp(-2 * quantiles)))[::-1].tolist(), 0.0):
         tried = replace(model, threshold=threshold)
         reached = value(tried.ranked_with(seen, ends, offsets))
-        if reached >= of_all_trees - tolerance:  # at the latest with 0: all documents continue
+        if reached >= of_all_trees - tolerance:  # true at the latest for 0, where all documents continue
             break
     found = {"threshold": threshold, "ndcg": reached, "ndcg_of_all_trees": of_all_trees}
     return tried, found | {"share_that_continues": float(tried.continues(valid, n_threads).mean())}

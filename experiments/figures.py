@@ -31,7 +31,7 @@ def chart_of(figure: Figure) -> Chart:
 
 
 def _arrows(figure: Figure) -> Chart:
-    """One ranked list, with RankNet's and LambdaRank's arrows."""
+    """Return one ranked list with RankNet's and LambdaRank's arrows."""
     ranks, labels, scores = (np.array([row[name] for row in figure.rows]) for name in ("rank", "label", "score"))
     data = RankingData(ranks[:, None], labels, qid=np.zeros(len(ranks), np.int64))
     chart: Chart = lambda_arrows(scores, data, data.query_ids[0]).plot(most=len(ranks))
@@ -39,12 +39,12 @@ def _arrows(figure: Figure) -> Chart:
 
 
 def _names(figure: Figure) -> list[str]:
-    """The series, in the order of the rows."""
+    """Return the series, in the order of the rows."""
     return list(dict.fromkeys(row["series"] for row in figure.rows))
 
 
 def _series(figure: Figure) -> dict[str, Any]:
-    """Colours by series, where there are several."""
+    """Return colours by series, if there are several."""
     names = _names(figure)
     return {"color": alt.Color("series:N", title=None, sort=names)} if len(names) > 1 else {}
 

@@ -46,7 +46,7 @@ missing.
 
 
 def write_page(folder: str | os.PathLike[str]) -> Path:
-    """Write `index.md` and its pictures from the results in a folder; the page's path."""
+    """Write `index.md` and its pictures from the results in a folder; return the path of the page."""
     root = to_path(folder)
     decided = decided_results(root)
     parts = [INTRODUCTION, _summary(decided)]
@@ -57,14 +57,14 @@ def write_page(folder: str | os.PathLike[str]) -> Path:
 
 
 def decided_results(folder: str | os.PathLike[str]) -> list[tuple[Result, list[Decided]]]:
-    """The results in a folder with their claims decided: all claims of a paper are corrected together."""
+    """Return the results in a folder with their claims decided; all claims of a paper are corrected together."""
     results = read_results(folder)
     claims = iter(decide([claim for result in results for claim in result.outcome.claims]))
     return [(result, [next(claims) for _ in result.outcome.claims]) for result in results]
 
 
 def _summary(decided: list[tuple[Result, list[Decided]]]) -> str:
-    """How many claims of each paper hold, and the claims themselves."""
+    """Return how many claims of each paper hold, and the claims themselves."""
     verdicts = (HOLDS, DOES_NOT_HOLD, NOT_DECIDED)
     found = [(one.claim.paper, one.verdict) for _, claims in decided for one in claims]
     counts = [[title, *(found.count((paper, verdict)) for verdict in verdicts)] for paper, title in PAPERS.items()]
@@ -78,7 +78,7 @@ def _summary(decided: list[tuple[Result, list[Decided]]]) -> str:
 
 
 def _section(root: Path, result: Result, claims: list[Decided]) -> str:
-    """One experiment."""
+    """Return the section of one experiment."""
     about, outcome = experiment(result.name), result.outcome
     lines = [f"## {result.name}", "", f"**{_sentence(about.title)}** *{about.place}.* {about.says}", ""]
     if outcome.nothing_because:
@@ -98,7 +98,7 @@ def _section(root: Path, result: Result, claims: list[Decided]) -> str:
 
 
 def _facts(result: Result, cuts: str) -> list[str]:
-    """What must be known to repeat it, and how long it took."""
+    """Return what is needed to repeat an experiment, and how long it took."""
     outcome, facts = result.outcome, result.facts
     parts = [
         f"Data: {'; '.join(outcome.data)}" if outcome.data else "", f"Seeds: {_listed(facts['seeds'])}",
@@ -113,12 +113,12 @@ def _facts(result: Result, cuts: str) -> list[str]:
 
 
 def _sentence(text: str) -> str:
-    """A text that ends as a sentence does."""
+    """Return a text with a full stop at its end."""
     return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _listed(value: Any) -> str:
-    """A setting in words: lists within lists, and values by name, in brackets."""
+    """Return a setting in words: lists within lists, and values by name, in brackets."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_bracketed(part)}" for name, part in value.items())
     return ", ".join(map(_bracketed, value)) if isinstance(value, list) else str(value)
@@ -141,7 +141,7 @@ def _claim(one: Decided) -> str:
 
 
 def _test(claim: Claim) -> str:
-    """What was asked of which numbers."""
+    """Return what was tested on which numbers."""
     part = claim.weakest
     if claim.kind == "always":
         return f"{_capital(part.name)}: {claim.exceptions:,} of {claim.bound:,.0f}"

@@ -1,4 +1,4 @@
-"""Run experiments, and keep what they measured."""
+"""Run experiments, and store what they measured."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from podium.core.validation import did_you_mean, require_whole, to_path
 from podium.errors import DataError, FileFormatError, MissingExtraError
 from podium.evaluation.tables import Table
 
-# In the order of the papers. A file of that name in `papers/` has the experiment, as `EXPERIMENT`.
+# In the order of the papers. The file of this name in `papers/` defines the experiment as `EXPERIMENT`.
 EXPERIMENTS = (
     "accuracy", "trees", "adaptation", "line_search",  # [W]
     "factored_ranknet", "arrows", "optimality", "sigma", "balanced", "combination",  # [B]
     "graded", "agreement", "annealing", "truncation",  # [S]
     "leaf_search", "unlabelled", "measures", "label_noise", "real_data", "clicks",  # beyond the papers
 )  # fmt: skip
-FIRST_SEED = 10  # settings were chosen with the seeds before it, whose data no result is measured on
+FIRST_SEED = 10  # settings were chosen with earlier seeds, on whose data no result is measured
 SEEDS, QUICK_SEEDS = 10, 3  # by default
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "torch")
 RESULTS, STEPS = "results", "steps"  # folders in the output folder
@@ -40,11 +40,11 @@ class Figure:
     """Data of a picture: `lines` or `points` over x, or the `arrows` of [B] fig. 1.
 
     Attributes:
-        name: of the file; each figure of an experiment has another.
-        title: above the picture, with the paper's figure where there is one.
+        name: the name of the file, unique within the experiment.
+        title: the title above the picture, with the paper's figure if there is one.
         x, y: titles of the axes.
-        rows: the data, long: of lines and points `series`, `x`, `y` and, if known, `low`, `high` and `panel`;
-            of arrows `rank`, `label` and `score` of one list.
+        rows: the data in long form: `series`, `x`, `y` and, if known, `low`, `high` and `panel` of lines and points;
+            `rank`, `label` and `score` of one list for arrows.
         kind: lines, points or arrows.
         log: which axes are logarithmic: `x`, `y`, `xy` or none.
 
@@ -64,12 +64,12 @@ class Outcome:
     """What an experiment measured.
 
     Attributes:
-        claims: with the numbers that decide them.
-        tables: by title.
-        figures: data of pictures.
-        settings: everything that must be known to repeat it, besides the code.
+        claims: the claims, with the numbers that decide them.
+        tables: the tables by title.
+        figures: the data of pictures.
+        settings: everything but the code that is needed to repeat it.
         data: what it was measured on.
-        nothing_because: why there is nothing, where the experiment could not be done; it is tried again next time.
+        nothing_because: why there is no result, if the experiment could not run; the next run tries it again.
 
     """
 
@@ -87,10 +87,10 @@ class Experiment:
 
     Attributes:
         title: what it is about.
-        place: where the papers have it, such as `[W] table 1`.
+        place: the place in the papers, such as `[W] table 1`.
         says: what the papers say, in one or two sentences.
-        cuts: how it is smaller than theirs, and what else differs.
-        run: does it.
+        cuts: how it is smaller than the papers' experiment, and what else differs.
+        run: runs it.
 
     """
 
@@ -103,10 +103,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Result:
-    """One experiment's outcome, with what must be known to repeat it.
+    """One experiment's outcome, with what is needed to repeat it.
 
     Attributes:
-        name: of the experiment.
+        name: the name of the experiment.
         outcome: what it measured.
         facts: seeds, size, versions, machine, seconds.
 
@@ -118,7 +118,7 @@ class Result:
 
 
 def experiment(name: str) -> Experiment:
-    """An experiment by its name."""
+    """Return an experiment by its name."""
     if name not in EXPERIMENTS:
         near = did_you_mean(name, EXPERIMENTS)
         raise DataError(f"there is no experiment {name!r}{near}; there are {', '.join(EXPERIMENTS)}")
@@ -135,16 +135,16 @@ def reproduce(
     data: Sequence[str | os.PathLike[str]] = (),
     report: Callable[[str], None] = lambda text: print(text, file=sys.stderr),
 ) -> list[Result]:
-    """Run experiments of the papers, all by default. A run that was stopped goes on where it was.
+    """Run experiments of the papers, all by default. A run that was stopped continues where it was.
 
     Args:
-        names: of experiments, see `EXPERIMENTS`.
-        folder: gets `results/NAME.json`, and `steps/` (what a run that is stopped goes on from).
-            `experiments.page.write_page` makes a page with pictures of them.
-        quick: smaller data and fewer trees.
+        names: names of experiments, see `EXPERIMENTS`.
+        folder: gets `results/NAME.json`, and `steps/`, from which a stopped run continues.
+            `experiments.page.write_page` writes a page with pictures of the results.
+        quick: use smaller data and fewer trees.
         seeds: the number of seeds, each with its own data and models. 10 by default, 3 in a quick run.
         data: folders of MSLR-WEB, Yahoo or Istella data, to use in place of artificial web data.
-        report: gets a line for each step.
+        report: receives a line for each step.
 
     Returns:
         The results, in the order of the names. One whose data or package is missing has no claims and says why.
@@ -153,7 +153,7 @@ def reproduce(
     n_seeds = (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds
     require_whole("seeds", n_seeds, least=3)
     chosen, root = list(dict.fromkeys(names)) or list(EXPERIMENTS), to_path(folder)
-    for name in chosen:  # what cannot work is refused before hours of it
+    for name in chosen:  # refuse invalid names and folders before hours of work
         experiment(name)
     folder_sources(data)
     if any(result.facts["quick"] != quick for result in read_results(root)):
@@ -167,7 +167,7 @@ def reproduce(
 def _run_one(
     name: str, root: Path, quick: bool, seeds: Sequence[int], data: Sequence[Any], report: Callable[[str], None]
 ) -> None:
-    """Run an experiment, unless it was run like this before."""
+    """Run an experiment, unless a result of the same run exists."""
     settings = {"quick": quick, "seeds": list(seeds)}
     code = short_hash(repr([quick, _sources(name)]))  # steps are kept by seed, so that more seeds may be added
     work = Work(
@@ -194,7 +194,7 @@ def _run_one(
 
 
 def _is_current(result: Result, work: Work) -> bool:
-    """Whether a run would give the same again: of this code, these seeds and these files, and not left out."""
+    """Return whether a result is complete and comes from this code, these seeds and these files."""
     facts, inputs = result.facts, result.facts["inputs"]
     same_files = inputs == {kind: work.state_of(kind) for kind in inputs}
     same_run = (facts["fingerprint"], facts["seeds"]) == (work.fingerprint, list(work.seeds))
@@ -203,7 +203,7 @@ def _is_current(result: Result, work: Work) -> bool:
 
 @cache
 def _sources(name: str) -> list[tuple[str, str]]:
-    """A hash of each file that a result may depend on, as it was when the run began."""
+    """Return a hash of each file that a result may depend on, as it was when the run began."""
     package, here = Path(podium.__file__).parent, Path(__file__).parent
     shared = [here / part for part in ("claims.py", "work.py", "papers/common.py", f"papers/{name}.py")]
     return [
@@ -212,7 +212,7 @@ def _sources(name: str) -> list[tuple[str, str]]:
 
 
 def _machine() -> dict[str, Any]:
-    """What times depend on."""
+    """Return the machine and the versions, on which times depend."""
     processor, info = platform.processor(), Path("/proc/cpuinfo")
     if info.exists():
         lines = info.read_text(encoding="utf-8").splitlines()
@@ -227,13 +227,13 @@ def _machine() -> dict[str, Any]:
 
 
 def read_results(folder: str | os.PathLike[str]) -> list[Result]:
-    """The results in a folder, in the order of the experiments."""
+    """Return the results in a folder, in the order of the experiments."""
     root = to_path(folder) / RESULTS
     return [read_result(root / f"{name}.json") for name in EXPERIMENTS if (root / f"{name}.json").exists()]
 
 
 def read_result(file: Path) -> Result:
-    """The result in a file."""
+    """Return the result in a file."""
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
         claims = [Claim.from_dict(claim) for claim in values["claims"]]

@@ -3,10 +3,10 @@
 Podium evaluates trees so fast that this takes five times as long as scoring all documents
 (`bench/results/early_exit.md`), so it is not part of the package.
 
-After some trees the rest of a document's score lies between two bounds: the sums of the lowest and of the highest leaf
-of each later tree. A document whose highest possible end is below the lowest possible ends of k others cannot be among
-the top k, and is dropped. The others go on; their sums are in the order of the trees, so they end as `predict` does, to
-the bit.
+After some trees the rest of a document's score is between two bounds: the sums of the lowest and of the highest leaf of
+each later tree. If the highest possible final score of a document is below the lowest possible ones of k others, it
+cannot be among the top k and is dropped. The others continue. Their sums are in the order of the trees, so their scores
+equal those of `predict`, to the bit.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class TopDocuments:
 
     Attributes:
         rows: rows of the data, query after query, each from the top.
-        scores: theirs, the same bits as `predict` gives.
-        offsets: those of query q are `rows[offsets[q]:offsets[q + 1]]`; there are k, or all of a smaller query.
-        n_evaluated: trees that were evaluated, summed over all documents.
+        scores: their scores, with the same bits as those of `predict`.
+        offsets: the rows of query q are `rows[offsets[q]:offsets[q + 1]]`; there are k, or all of a smaller query.
+        n_evaluated: the number of evaluated trees, summed over all documents.
         n_all: documents × trees.
 
     Example:
@@ -64,13 +64,13 @@ class TopDocuments:
         return f"TopDocuments({found}, {self.share_evaluated:.1%} of the trees evaluated)"
 
     def of_query(self, query: int) -> tuple[Ints, Floats]:
-        """The rows of one query's top k, from the top, and their scores."""
+        """Return the rows of one query's top k, from the top, and their scores."""
         entries = slice(self.offsets[query], self.offsets[query + 1])
         return self.rows[entries], self.scores[entries]
 
     @property
     def share_evaluated(self) -> float:
-        """The share of documents × trees that was evaluated; 1 where there is nothing to evaluate."""
+        """The share of documents × trees that was evaluated; 1 if there is nothing to evaluate."""
         return self.n_evaluated / self.n_all if self.n_all else 1.0
 
 
@@ -82,7 +82,7 @@ class Piece:
         trees: these trees, as an ensemble.
         lowest, highest: the sums of the lowest and of the highest leaf of each later tree.
         largest: the sum of the largest |leaf| of each.
-        slack: how far rounding may take a score out of these bounds, as a share of |score| + `largest`.
+        slack: how far rounding may move a score beyond these bounds, as a share of |score| + `largest`.
 
     """
 
@@ -93,26 +93,27 @@ class Piece:
     slack: float
 
     def bounds(self, scores: Floats) -> tuple[Floats, Floats]:
-        """The lowest and the highest possible end of documents whose trees so far add up to these scores.
+        """Return the lowest and the highest final score that documents with these scores so far can reach.
 
         Why they hold, with u = 2^-53 (a sum or product x is rounded by at most u |x|), m later trees of leaves v, and
         B = |score| + Σ max |v|. Adding the v one by one ends within m u B / (1 − m u) of score + Σ v (Higham, Accuracy
         and Stability, §4.2). `highest` and `largest` are sums rounded once: within u B of the true ones. score +
         highest is rounded by little more than u B at most, and so is adding the slack. So a slack of
         (m u / (1 − m u) + 3.01 u) B is enough. It is 2 (m + 4) u times |score| + `largest`, as rounded at least
-        1.9 (m + 4) u B, and m u is tiny. Where the product is so small that it is rounded by 2^-1075 instead, the
-        factor of 2 makes up for that, too: sums below 2^-1021 are exact, so a slack that is needed at all is above
-        4 u 2^-1021 = 2^-1072. The lowest end is the mirror image.
+        1.9 (m + 4) u B, and m u is tiny. If the product is so small that it is rounded by 2^-1075 instead, the factor
+        of 2 is also sufficient: sums below 2^-1021 are exact, so a slack that is needed at all is above
+        4 u 2^-1021 = 2^-1072. The lowest final score is the mirror image.
         """
         slack = (np.abs(scores) + self.largest) * self.slack
         return (scores + self.lowest) - slack, (scores + self.highest) + slack
 
 
 def pieces_of(ensemble: Ensemble) -> tuple[Piece, ...]:
-    """An ensemble in pieces that end where a look at the bounds may be worth it.
+    """Split an ensemble into pieces after which it may pay to check the bounds.
 
-    Documents drop out where what later trees can change is about as large as what tells scores apart. Trees that can
-    change little may come early or late: so pieces go by that, not by the number of trees.
+    Documents can be dropped when the possible change by later trees is about as large as the differences between
+    scores. Trees that change little may come early or late, so pieces depend on that change and not on the number of
+    trees.
     """
     n_trees, first_leaves = ensemble.n_trees, ensemble.arrays["leaf_offsets"][:-1]
     if not n_trees:
@@ -134,7 +135,7 @@ def pieces_of(ensemble: Ensemble) -> tuple[Piece, ...]:
 
 
 def _ends(changes: Floats) -> Iterator[int]:
-    """After how many trees to look, given by how much each tree can change a score; the end is left out."""
+    """Yield after how many trees to check the bounds, from how much each tree can change a score; without the end."""
     rest = np.cumsum(changes[::-1])[::-1]  # by tree t and those after it
     last, limit = 0, NEXT_LOOK * rest[0]
     for end in range(SMALLEST_PIECE, len(rest)):
@@ -178,7 +179,7 @@ def top_documents(
 
 
 def _blocks(offsets: Ints) -> Iterator[Ints]:
-    """The offsets of some queries after the other, of about `DOCUMENTS_AT_ONCE` documents."""
+    """Yield the offsets of consecutive queries, with about `DOCUMENTS_AT_ONCE` documents at a time."""
     first, n_queries = 0, len(offsets) - 1
     while first < n_queries:
         last = int(np.searchsorted(offsets, offsets[first] + DOCUMENTS_AT_ONCE, "right")) - 1
@@ -190,7 +191,7 @@ def _blocks(offsets: Ints) -> Iterator[Ints]:
 def _top_of_block(
     pieces: tuple[Piece, ...], features: Features, offsets: Ints, k: int, n_threads: int | None
 ) -> tuple[Ints, Floats, int]:
-    """Of some queries the places of the top k among the block's documents, their scores, and the trees evaluated."""
+    """Return the top k of some queries: places among the block's documents, scores, and the trees evaluated."""
     places, scores = np.arange(features.shape[0]), np.zeros(features.shape[0])
     n_evaluated = 0
     for number, piece in enumerate(pieces, 1):
@@ -210,7 +211,7 @@ def _top_of_block(
 
 
 def _kth_best(values: Floats, offsets: Ints, k: int, n_threads: int | None) -> Floats:
-    """Of each query the k-th highest value; −inf where it has fewer."""
+    """Return the k-th highest value of each query; −inf if it has fewer."""
     ranked = in_descending_order(values, offsets, n_threads)
     has_k = np.diff(offsets) >= k
     best = np.full(len(has_k), -np.inf)

@@ -1,4 +1,4 @@
-"""What an experiment works with: its size, seeds and data, and steps that are done once."""
+"""The context of an experiment: its size, seeds and data, and steps that are done once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOLDER_VARIABLE = "PODIUM_DATA"  # names the folder of mq2008 and ohsumed
 LAYOUTS: dict[str, Parts] = {"mq2008": "letor", "ohsumed": "ohsumed"}
 Triple = tuple[RankingData, RankingData, RankingData]
 Sizes = tuple[int, int, int]
-# Trees as the papers grow them: splits by least squares, sought on all documents; leaf values without L2.
+# Trees as in the papers: least-squares splits searched on all documents, leaf values without L2.
 PAPERS_TREES: dict[str, Any] = {"split": "least-squares", "split_fraction": 1.0, "l2": 0.0}
 
 
@@ -54,7 +54,7 @@ class Source:
     queries_of: Callable[[int], object] = int
 
     def prefix(self, seed: int) -> str:
-        """For `Work.values`: the same for seeds that measure the same queries."""
+        """Return the prefix for `Work.values`: the same for seeds that measure the same queries."""
         return f"{self.name} {self.queries_of(seed)}".strip()
 
     @property
@@ -64,12 +64,12 @@ class Source:
 
 
 def artificial_source(**shape: Any) -> Source:
-    """The papers' artificial data ([W] 5.1), other queries for each seed."""
+    """Return the papers' artificial data ([W] 5.1), with different queries for each seed."""
     return Source("artificial", lambda seed, sizes: [_made(artificial, seed, sizes, shape)])
 
 
 def web_source(**shape: Any) -> Source:
-    """Artificial data in the shape of web search, other queries for each seed."""
+    """Return artificial data in the shape of web search, with different queries for each seed."""
     return Source("artificial web", lambda seed, sizes: [_made(artificial_web, seed, sizes, shape)])
 
 
@@ -79,7 +79,7 @@ def _made(make: Callable[..., RankingData], seed: int, sizes: Sizes, shape: dict
 
 
 def folder_sources(folders: Sequence[str | os.PathLike[str]]) -> list[Source]:
-    """Folders of MSLR-WEB, Yahoo or Istella data."""
+    """Return folders of MSLR-WEB, Yahoo or Istella data as sources."""
     sources = [_folder_source(folder) for folder in folders]
     if len({source.name for source in sources}) < len(sources):
         raise DataError("folders of data must have different names, which tables and files use")
@@ -87,7 +87,7 @@ def folder_sources(folders: Sequence[str | os.PathLike[str]]) -> list[Source]:
 
 
 def _folder_source(folder: str | os.PathLike[str]) -> Source:
-    """Each seed takes a fold, and queries of it at random."""
+    """Return a folder as a source: each seed takes a fold, and random queries of it."""
     found, name = folds(folder), Path(folder).resolve().name
     for fold in found:
         if missing := [part for part in PARTS if part not in fold.files]:
@@ -103,7 +103,7 @@ def _folder_source(folder: str | os.PathLike[str]) -> Source:
 
 
 def _some(data: RankingData, queries: int, seed: int) -> RankingData:
-    """As many queries, drawn by their ids."""
+    """Return at most this number of queries, drawn by their ids."""
     if data.n_queries <= queries:
         return data
     drawn = np.argsort([int(seed_of("queries", seed, query)) for query in data.query_ids])
@@ -117,14 +117,14 @@ def _read(fold: Fold) -> Triple:
 
 
 def real_folders() -> tuple[Path, ...]:
-    """The folders of MQ2008 and OHSUMED that there are in the one that `PODIUM_DATA` names."""
+    """Return the folders of MQ2008 and OHSUMED that exist in the folder of `PODIUM_DATA`."""
     root = os.environ.get(FOLDER_VARIABLE)
     return tuple(Path(root, name) for name in LAYOUTS if Path(root, name).is_dir()) if root else ()
 
 
 @lru_cache
 def real_sources(folders: tuple[Path, ...]) -> tuple[Source, ...]:
-    """MQ2008 and OHSUMED with all their folds; every seed measures the same queries. Files are read once."""
+    """Return MQ2008 and OHSUMED with all folds; every seed measures the same queries. Files are read once."""
 
     def source(path: Path) -> Source:
         found = folds(path, parts=LAYOUTS[path.name])
@@ -134,7 +134,7 @@ def real_sources(folders: tuple[Path, ...]) -> tuple[Source, ...]:
 
 
 def files_state(folders: Sequence[str | os.PathLike[str]]) -> str:
-    """A hash of the names, sizes and times of all files; empty without folders."""
+    """Return a hash of the names, sizes and times of all files; an empty text without folders."""
     files = [
         (folder.name, path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
         for folder in (Path(f).resolve() for f in folders) for path in sorted(folder.rglob("*")) if path.is_file()
@@ -143,14 +143,14 @@ def files_state(folders: Sequence[str | os.PathLike[str]]) -> str:
 
 
 class Work:
-    """Given to an experiment's `run`.
+    """What an experiment's `run` works with.
 
     Attributes:
-        seeds: of data and models.
-        quick: whether a few minutes for all experiments must do.
+        seeds: the seeds of data and models.
+        quick: whether all experiments should take only a few minutes.
         data: folders of the user's own web data.
-        inputs: the state of the files of each kind of data that was asked for, `web` or `real`.
-        seconds_before: what the steps took that an earlier run did.
+        inputs: the state of the files of each kind of data that was requested, `web` or `real`.
+        seconds_before: the time of steps that an earlier run did.
 
     """
 
@@ -171,21 +171,21 @@ class Work:
         self._steps: set[str] = set()
 
     def pick(self, full: T, quick: T) -> T:
-        """A number or setting for the full run, or for the quick one."""
+        """Return a number or setting for the full run or for the quick run."""
         return quick if self.quick else full
 
     def web(self, **shape: Any) -> list[Source]:
-        """The user's web data, or artificial data of that shape where there is none."""
+        """Return the user's web data, or artificial data of that shape if there is none."""
         self.inputs["web"] = self.state_of("web")
         return folder_sources(self.data) or [web_source(**shape)]
 
     def real(self) -> list[Source]:
-        """MQ2008 and OHSUMED, where the folder named by `PODIUM_DATA` has them; not in the quick run."""
+        """Return MQ2008 and OHSUMED if the folder of `PODIUM_DATA` has them; nothing in the quick run."""
         self.inputs["real"] = self.state_of("real")
         return [] if self.quick else list(real_sources(real_folders()))
 
     def state_of(self, kind: str) -> str:
-        """A hash of the files of `web` or `real` data as they are now."""
+        """Return a hash of the files of `web` or `real` data as they are now."""
         return files_state(self.data if kind == "web" else () if self.quick else real_folders())
 
     def steps(self, name: str, do: Callable[[int], T]) -> list[T]:
@@ -193,9 +193,9 @@ class Work:
         return [self.step(f"{name}, seed {seed}", lambda seed=seed: do(seed)) for seed in self.seeds]  # type: ignore[misc]
 
     def step(self, name: str, do: Callable[[], T]) -> T:
-        """Do something once: its result, plain values and arrays as lists, is kept in the folder for the next run.
+        """Do something once, and keep its result in the folder for the next run: plain values, with arrays as lists.
 
-        A step of other code, settings or data than the present ones is done again. NaN comes back as None.
+        If the code, the settings or the data have changed, the step is done again. NaN comes back as None.
         """
         if name in self._steps:
             raise DataError(f"the step {name!r} was asked for twice: keep its result, or give the other a name")
@@ -206,7 +206,7 @@ class Work:
             kept = json.loads(file.read_text(encoding="utf-8"))
             if kept["state"] != state:
                 raise ValueError
-        except (OSError, ValueError, KeyError, TypeError):  # none, a broken one, or one of other code
+        except (OSError, ValueError, KeyError, TypeError):  # no file, a broken one, or one of other code
             self.report(name)
             started = time.perf_counter()
             found = plain(do())
@@ -220,10 +220,10 @@ class Work:
     def values(
         self, scores: Any, test: RankingData, measures: Sequence[str], prefix: object = ""
     ) -> dict[str, list[Any]]:
-        """The value of each measure for each test query, for an `Arm`.
+        """Return the value of each measure for each test query, for an `Arm`.
 
-        Queries whose labels are all equal have none: every ranking is as good there. A prefix tells queries of
-        different seeds apart, where each seed draws its own: `Source.prefix`.
+        Queries whose labels are all equal have no value, since all rankings of them are equally good. A prefix
+        distinguishes the queries of different seeds if each seed draws its own: see `Source.prefix`.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PodiumWarning)  # of ties
@@ -233,7 +233,7 @@ class Work:
 
 
 def best_of_each(groups: Mapping[str, Sequence[LambdaMART]], train: Any, valid: Any) -> dict[str, LambdaMART]:
-    """Fit all models together; of each group the one that is best on validation data, of equal ones the first.
+    """Fit all models together; return the best of each group on validation data, the first of equal ones.
 
     `train` is one data set, or one for each model.
     """
@@ -244,17 +244,17 @@ def best_of_each(groups: Mapping[str, Sequence[LambdaMART]], train: Any, valid: 
 
 
 def best_value(model: LambdaMART) -> float:
-    """The highest value of a model's measure on validation data."""
+    """Return the highest value of a model's measure on validation data."""
     return float(max(model.history_[f"valid/{model.measure}"]))
 
 
 def joined(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
-    """The values of several folds as those of one seed."""
+    """Return the values of several folds as those of one seed."""
     return {key: [value for part in parts for value in part[key]] for key in parts[0]}
 
 
 def plain(value: Any) -> Any:
-    """Lists, dictionaries, texts and numbers; NaN is None, for JSON has no NaN.
+    """Return a value as lists, dictionaries, texts and numbers; NaN becomes None, since JSON has no NaN.
 
     Example:
         >>> import numpy as np
@@ -273,7 +273,7 @@ def plain(value: Any) -> Any:
 
 
 def write_json(file: Path, content: Any, indent: int | None = None) -> None:
-    """Write a file whole, in a folder that is made for it."""
+    """Write a JSON file atomically, and create its folder."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -282,10 +282,10 @@ def write_json(file: Path, content: Any, indent: int | None = None) -> None:
 
 
 def short_hash(text: str) -> str:
-    """16 hexadecimal digits."""
+    """Return a hash of 16 hexadecimal digits."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def words_of(name: str) -> str:
-    """The letters and digits of a name, for files."""
+    """Return the letters and digits of a name, for files."""
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:60]
