@@ -13,20 +13,27 @@ from podium.errors import PodiumError
 
 
 def main(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments, all by default; --list names them.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments, all by default; --list shows their names.")
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of results, page and pictures; a stopped run goes on there.")
+        Path,
+        typer.Option("--output", "-o", help="Folder of results, page and pictures; a stopped run continues there."),
     ] = Path("reproduction"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller data, fewer trees and seeds: about 5 minutes on 2 cores.")
+        bool, typer.Option("--quick", help="Use smaller data, fewer trees and seeds: about 5 minutes on 2 cores.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(help="How many, at least 3; 10 by default, 3 with --quick.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds, at least 3; 10 by default, 3 with --quick.")
+    ] = None,
     data: Annotated[
         list[str] | None,
         typer.Option(help="A folder of MSLR-WEB10K/30K, Yahoo or Istella data, in place of artificial web data."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the experiments, and stop.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="Run nothing; write the page from the results there.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments, and stop.")] = False,
+    page: Annotated[
+        bool, typer.Option("--page", help="Run nothing; write the page from the results in the folder.")
+    ] = False,
 ) -> None:
     """Repeat the papers' experiments: what is claimed, what was measured, and whether it holds."""
     if list_:

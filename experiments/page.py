@@ -20,27 +20,29 @@ from podium.reports.charts import save_chart
 INTRODUCTION = f"""\
 # The papers, repeated
 
-`python -m experiments`, in a checkout of Podium, repeats the experiments of the papers and decides each claim: *holds*,
-*does not hold* or *not decided*.
+This page repeats the experiments of the papers and says of each claim whether it *holds*, *does not hold* or is *not
+decided*. `python -m experiments` runs them in a checkout of Podium.
 
-**Seeds are random.** Each seed draws training, validation and test data and trains every model anew. Tests are t-tests
-over the numbers of the seeds, so that they count the chance of training as well as that of queries. With random seeds
-and queries and as many queries in each seed, this is the exact test of the mixed model. MQ2008 and OHSUMED have one
-set of queries for all seeds; there the variance over queries is added. "Better" means a difference above 0 or above a
-stated lead, "no worse" one above a stated margin below 0, "equally good" one within a margin on both sides (TOST).
+**How claims are decided.** Each seed draws new training, validation and test data and trains every model again. Tests
+are t-tests over the numbers of the seeds, so they cover the randomness of training as well as that of queries. With
+random seeds and queries, and the same number of queries in each seed, this is the exact test of the mixed model. On
+MQ2008 and OHSUMED all seeds share one set of queries, so the variance over queries is added.
+
+- "Better" means a difference above 0, or above a stated lead.
+- "No worse" means a difference above −m, for a stated margin m.
+- "Equally good" means a difference between −m and m (TOST).
+
 Each direction is tested at {LEVEL:.1%}, with p-values corrected by Holm for all claims of the same paper on this page.
-A claim that something is *always* so is not tested: exceptions are counted, and one is enough to refute it.
+A claim that something is *always* so is not tested: one exception refutes it.
 
-Reasons are made from the numbers of the same run. Experiments were written, and their settings chosen, with other
-seeds than those of the results. The papers' web data is not public: artificial data replaces it, or your own
-(`--data`).
+The reasons are built from the numbers of the same run. Settings were chosen with other seeds than those of the
+results. The papers' web data is not public, so artificial data replaces it. Pass your own web data with `--data`.
 
-`make reproduce` runs everything with {SEEDS} seeds, in one to two hours on 2 cores, and writes this page from
-`results/`.
-`--quick` takes about five minutes for everything once kernels are compiled, with smaller data and {QUICK_SEEDS} seeds,
-which decide little. To repeat one experiment with its figures in less than a minute:
-`python -m experiments arrows --quick`. It writes a page like this one to the folder `reproduction`.
-`python -m experiments --list` names all experiments. Those with nets are left out if the extra `neural` (torch) is
+**How to run them.** `make reproduce` runs everything with {SEEDS} seeds in one to two hours on 2 cores, and writes this
+page from `results/`. With `--quick` everything takes about five minutes once kernels are compiled, on smaller data and
+with {QUICK_SEEDS} seeds, which decide little. `python -m experiments arrows --quick` repeats one experiment with its
+figures in less than a minute, and writes a page like this one to the folder `reproduction`.
+`python -m experiments --list` lists all experiments. Those with nets are left out if the extra `neural` (torch) is
 missing.
 """
 
