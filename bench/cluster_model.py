@@ -113,12 +113,12 @@ def run() -> Report:
             f"{N_DOCUMENTS:,} documents, {N_FEATURES} features, 31 leaves; a network of 10 Gbit/s that adds "
             f"{1e3 * LATENCY:g} ms to a call. Extrapolated from two workers of one machine (distributed.md), one "
             "thread each; the largest run had two million documents.",
-            f"The client is what breaks first. With {N_WORKERS} workers it receives {received / 1e6:,.0f} MB a tree; "
-            f"round trips take {1e3 * of['client']:.0f} ms, {of['client'] / (of['documents'] + of['client']):.0%} of "
-            f"the tree, instead of {1e3 * two['client']:.0f} ms with two. More than {best} workers make a tree slower. "
-            f"If workers added the histograms of {FAN_IN} others, round trips would take "
-            f"{1e3 * of['reduction']:.0f} ms.",
+            f"The client is the first bottleneck. With {N_WORKERS} workers it receives {received / 1e6:,.0f} MB per "
+            f"tree, and round trips take {1e3 * of['client']:.0f} ms, "
+            f"{of['client'] / (of['documents'] + of['client']):.0%} of the tree, instead of {1e3 * two['client']:.0f} "
+            f"ms with two workers. With more than {best} workers a tree takes longer. If each worker added the "
+            f"histograms of {FAN_IN} others, round trips would take {1e3 * of['reduction']:.0f} ms.",
             f"Before the first tree, the client compares a hash of each query: {constants.client:.1f} s for "
-            f"{N_DOCUMENTS // 120:,} queries, which no number of workers makes shorter.",
+            f"{N_DOCUMENTS // 120:,} queries, with any number of workers.",
         ],
     )  # fmt: skip

@@ -443,23 +443,24 @@ def _row_with_model(
 def _notes(largest: dict[str, float], constants: Constants, local: dict[str, float]) -> list[str]:
     explained = constants.call + constants.bytes_of_trip * constants.byte
     return [
-        f"{LEAVES} leaves, 136 features, two workers of one thread each, as processes of one machine that hold the "
-        f"documents when the clock starts; of a tree the difference of {FEW} and {MANY} trees, after another fit. MB: "
-        "all that passes the loopback device, divided by the trees and workers. Peak memory: of the workers together, "
-        "the arrays included. "
-        "xgboost.dask runs with `allow_group_split=True`: by default it makes a partition of each query. On Ray the "
-        "rows are Arrow blocks in its object store, and memory counts what each worker maps of it. On Spark the rows "
-        "are in its cache, and memory is that of the Java process and of the tasks. A run is ended after "
-        f"{SECONDS:g} s, and all runs after {SECONDS_OF_ALL:g} s; then it has no result.",
-        f"A tree on two workers of Dask takes {largest['tree'] / local['tree']:.2f} times that of one process with two "
-        f"threads. Before the first tree: {largest['first_trips']:.0f} round trips, "
+        f"{LEAVES} leaves, 136 features, two workers of one thread each: processes of one machine that hold the "
+        f"documents when the clock starts. The time of a tree is the difference between fits of {FEW} and {MANY} "
+        "trees, after another fit. MB: all bytes that pass the loopback device, divided by the trees and workers. "
+        "Peak memory: that of all workers, including the arrays. xgboost.dask runs with `allow_group_split=True`; by "
+        "default it makes a partition of each query. On Ray the rows are Arrow blocks in the object store, and memory "
+        "counts what each worker maps of it. On Spark the rows are in the cache, and memory is that of the Java "
+        f"process and of the tasks. No result: a run is ended after {SECONDS:g} s, and all runs after "
+        f"{SECONDS_OF_ALL:g} s.",
+        f"A tree on two workers of Dask takes {largest['tree'] / local['tree']:.2f} times as long as in one process "
+        f"with two threads. Before the first tree: {largest['first_trips']:.0f} round trips, "
         f"{largest['first_bytes'] / 1e6:.0f} MB.",
         f"The cost model: {1e6 * constants.of_document:.3f} µs of a worker for each of its documents, and "
-        f"{1e3 * constants.of_trip:.2f} ms for each round trip with its bytes, fitted to the sizes; the runs with "
-        f"longer calls are predicted. Measured alone: an empty call {1e3 * constants.call:.2f} ms, of which "
-        f"{1e3 * constants.of_worker:.2f} ms for each worker; a byte {1e9 * constants.byte:.2f} ns, which with "
-        f"{constants.bytes_of_trip / 1e6:.2f} MB of each worker make {1e3 * explained:.2f} ms (docs/scale.md). A "
-        f"client compares the hashes of {QUERIES_OF_MODEL:,} queries in {constants.client:.1f} s.",
+        f"{1e3 * constants.of_trip:.2f} ms for each round trip with its bytes. Both are fitted to the runs of "
+        "different sizes; the runs with longer calls are predicted. Measured separately: an empty call takes "
+        f"{1e3 * constants.call:.2f} ms, {1e3 * constants.of_worker:.2f} ms of it for each worker, and a byte takes "
+        f"{1e9 * constants.byte:.2f} ns. With {constants.bytes_of_trip / 1e6:.2f} MB from each worker that is "
+        f"{1e3 * explained:.2f} ms per round trip (docs/scale.md). The client compares the hashes of "
+        f"{QUERIES_OF_MODEL:,} queries in {constants.client:.1f} s.",
     ]
 
 
