@@ -118,8 +118,9 @@ def test_without_queries_the_error_names_the_remedy(tmp_path):
         podium.read(tmp_path / "a.train")
 
 
-def test_initial_scores_are_not_read(folder):
-    (folder / "rank.train.init").write_text("1\n")
+@pytest.mark.parametrize("suffix", ["init", "base_margin"])
+def test_initial_scores_are_not_read(folder, suffix):
+    (folder / f"rank.train.{suffix}").write_text("1\n")
     with pytest.warns(podium.errors.PodiumWarning, match="initial scores are ignored"):
         podium.read(folder / "rank.train")
 

@@ -178,6 +178,8 @@ def test_xgboost(params, expected):
         ({"loss_function": "QueryRMSE", "eval_metric": "NDCG:top=10;type=Exp"}, {"objective": "query_regression()"}),
         ({"objective": "PairLogit", "eval_metric": "NDCG:top=5", "custom_metric": ["MAP:top=3", "MRR"]},
          {"objective": "pairwise()", "measure": "ndcg(gain=linear)@5", "metrics": ["ap(norm=reachable)@3", "rr"]}),
+        ({"loss_function": "QuerySoftMax"}, {"objective": "querysoftmax()"}),
+        ({"loss_function": "QuerySoftMax:beta=2;lambda=0.1"}, {"objective": "querysoftmax(beta=2,l2=0.1)"}),
         ({"loss_function": "LambdaMart:metric=NDCG;top=10;type=Exp"}, {}),
         ({"loss_function": "LambdaMart:metric=MAP"}, {"measure": "ap"}),
         ({"loss_function": "LambdaMart:metric=MRR", "eval_metric": "PFound"},
@@ -212,8 +214,8 @@ def test_what_catboost_alone_has_is_listed():
     assert (model.document_fraction, model.max_bins, model.measure) == (1.0, 255, "ndcg@10")
     with pytest.warns(PodiumWarning, match="subsample"):
         LambdaMART.from_catboost({"subsample": 0.5})
-    with pytest.raises(DataError, match=r"'QuerySoftMax' has no counterpart in Podium.*coming-from"):
-        LambdaMART.from_catboost({"loss_function": "QuerySoftMax"})
+    with pytest.raises(DataError, match=r"'CrossEntropy' has no counterpart in Podium.*coming-from"):
+        LambdaMART.from_catboost({"loss_function": "CrossEntropy"})
 
 
 def test_the_parameters_of_their_own_estimators():

@@ -182,6 +182,7 @@ def test_catboost_grows_the_same_symmetric_trees(regression, l2):
     ("options", "words"),
     [
         ({"interaction_constraints": []}, r"interaction_constraints must be a list of groups, such as .*, but is \[\]"),
+        ({"interaction_constraints": [[]]}, r"must be a list of groups, such as .*, but is \[\[\]\]"),
         ({"interaction_constraints": [0, 1]}, "interaction_constraints must be a list of groups"),
         ({"interaction_constraints": "ab"}, "interaction_constraints must be a list of groups"),
         ({"interaction_constraints": [["x"]]}, "interaction_constraints: there is no feature named 'x'"),

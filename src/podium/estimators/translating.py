@@ -322,7 +322,10 @@ CATBOOST_MEASURES = {
     "NDCG": "ndcg", "DCG": "dcg", "MAP": "ap", "MRR": "rr", "PrecisionAt": "precision", "RecallAt": "recall",
     "PFound": "pfound",
 }  # fmt: skip
-CATBOOST_OBJECTIVES = {"QueryRMSE": "query_regression()", "PairLogit": "pairwise()", "RMSE": "regression()"}
+CATBOOST_OBJECTIVES = {
+    "QueryRMSE": "query_regression()", "PairLogit": "pairwise()", "RMSE": "regression()",
+    "QuerySoftMax": "querysoftmax()",
+}  # fmt: skip
 RANDOM = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # CatBoost's losses of a measure, apart from LambdaMart
 
 
@@ -386,7 +389,11 @@ def _translate_loss(translation: Translation, text: str, stopping: str) -> None:
     name, options = _options(text)
     if stopping:
         translation.settings["measure"] = stopping
-    if name in CATBOOST_OBJECTIVES:
+    if name == "QuerySoftMax" and options:
+        known = {"beta": "beta", "lambda": "l2"}
+        arguments = ",".join(f"{ours}={options.pop(theirs)}" for theirs, ours in known.items() if theirs in options)
+        translation.settings["objective"] = f"querysoftmax({arguments})"
+    elif name in CATBOOST_OBJECTIVES:
         translation.settings["objective"] = CATBOOST_OBJECTIVES[name]
     elif name not in ("", "LambdaMart", *RANDOM):
         near = did_you_mean(name, ("LambdaMart", *RANDOM, *CATBOOST_OBJECTIVES))

@@ -66,8 +66,8 @@ class TreeRanker(TreeParameters, BaseRanker):
         name, groups = "interaction_constraints", self.interaction_constraints
         if groups is None:
             return None
-        is_list = isinstance(groups, Sequence) and not isinstance(groups, str) and len(groups) > 0
-        if not is_list or any(isinstance(group, str) or not isinstance(group, Sequence) for group in groups):
+        lists = [groups, *groups] if isinstance(groups, Sequence) else [groups]
+        if any(isinstance(one, str) or not isinstance(one, Sequence) for one in lists) or not any(groups):
             raise DataError(f'{name} must be a list of groups, such as [["bm25", "age"], [2, 3]], but is {groups!r}')
         return tuple(tuple(_number(train, feature, name) for feature in group) for group in groups)
 

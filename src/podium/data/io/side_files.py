@@ -101,8 +101,9 @@ def _read_side(source: Source) -> _Side:
     query, weight, position = (
         side_file(source, *kinds) for kinds in ((".query", ".group"), (".weight",), (".position",))
     )
-    if initial := side_file(source, ".init"):
-        warn(f"{initial}: initial scores are ignored; to start from a model, pass submodel=… to the estimator")
+    for kind in (".init", ".base_margin"):  # LightGBM's, XGBoost's
+        if initial := side_file(source, kind):
+            warn(f"{initial}: initial scores are ignored; to start from a model, pass submodel=… to the estimator")
     sizes = weights = positions = None
     if query is not None and not _has_query_ids(source):
         sizes = _numbers(query, "the number of documents of a query", whole=True, least=1).astype(np.int64)
