@@ -9,7 +9,7 @@ import pytest
 from podium.core.compiling import kernel, uses_llvm
 from podium.core.intrinsics import add_atomically
 from podium.core.jobs import run_jobs
-from podium.core.team import LOOKS, Team, leave, set_event
+from podium.core.team import POLLS, Team, leave, set_event
 from podium.core.threads import map_threads
 from podium.errors import PodiumError
 
@@ -35,7 +35,7 @@ def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
             if k % 10 == 0:  # other work in between, and threads that have fallen asleep
                 assert team.run(lambda t: t) == list(range(n_threads))
             if k % 50 == 0:
-                time.sleep(3e-9 * LOOKS)
+                time.sleep(3e-9 * POLLS)
 
 
 def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
@@ -48,7 +48,7 @@ def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
 def test_a_team_that_sleeps_ends():
     before = threading.active_count()
     team = Team(3)
-    time.sleep(3e-9 * LOOKS)
+    time.sleep(3e-9 * POLLS)
     team.close()
     Team(2).close()
     assert threading.active_count() == before

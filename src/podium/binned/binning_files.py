@@ -230,7 +230,7 @@ class _Binning:
         rows = dense_block(block.features)
         spill.append(rows)
         if counts:
-            self.counter.hear(rows, block.labels)
+            self.counter.add(rows, block.labels)
         return hash_rows(rows)
 
     def _normalize(self, raw: Spill, documents: GroupedDocuments) -> Spill:

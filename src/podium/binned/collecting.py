@@ -18,7 +18,7 @@ from podium.core.bitwise import TILE
 from podium.core.mapping import map_rows
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.data.io.queries import QueryBlocks
+from podium.data.io.queries import block_bounds
 from podium.errors import DataError
 
 OPTIONAL = ("document_weights", "positions")
@@ -61,6 +61,7 @@ class GroupedDocuments:
         self.columns, self.query_ids = columns, query_ids
         query = columns["query"]
         self.sizes = np.bincount(query, minlength=len(query_ids))  # of queries
+        self.starts = np.cumsum(self.sizes) - self.sizes  # the first row of each query, in grouped order
         self.n_runs = 1 + int(np.count_nonzero(query[1:] != query[:-1]))
         # The rows of the source, query by query; None if they are grouped already.
         self.order = None if self.n_runs == len(query_ids) else np.argsort(query, kind="stable")
@@ -76,23 +77,19 @@ class GroupedDocuments:
         return places
 
     def blocks(self, most_rows: int) -> Iterator[tuple[int, int]]:
-        """Return the first and last row of blocks of whole queries, in grouped order."""
-        blocks, starts = QueryBlocks(most_rows), np.cumsum(self.sizes) - self.sizes
-        for query, row in enumerate(starts.tolist()):
-            blocks.begin(query, row)
-        return pairwise([0, *np.cumsum(blocks.sizes(int(self.sizes.sum()))).tolist()])
+        """Return where each block of whole queries begins and ends, in grouped order."""
+        return pairwise(block_bounds(self.starts, int(self.sizes.sum()), most_rows))
 
     def query_weights(self) -> Float32s | None:
         """Return one weight per query; raise if the documents of a query differ."""
         weights = self.columns.get("query_weights")
         if weights is None:
             return None
-        starts = np.cumsum(self.sizes) - self.sizes
-        differ = weights != np.repeat(weights[starts], self.sizes)
+        differ = weights != np.repeat(weights[self.starts], self.sizes)
         if differ.any():
             query = self.query_ids[int(self.columns["query"][int(np.argmax(differ))])]
             raise DataError(f"query_weights must be the same for all documents of a query, but differ in {query!r}")
-        return np.asarray(weights[starts])
+        return np.asarray(weights[self.starts])
 
     def labels(self) -> dict[str, Float32s]:
         """Return the labels by source."""

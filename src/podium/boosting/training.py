@@ -74,7 +74,7 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
             check_signals()
             means = trainer.add_round()
             if observers:
-                state.observations.tell(observers, trainer.shown_round(means, needs_arrays))
+                state.observations.record(observers, trainer.shown_round(means, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in means.items()))
 

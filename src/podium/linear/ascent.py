@@ -80,7 +80,7 @@ class Ascent:
                 for key, other in others.items():
                     history[key].append(other.mean(ranking))
                 means = {key: values[-1] for key, values in history.items()}
-                observations.tell(observers, LinearStep(iteration, weights.copy(), means, None, train, None, scores))
+                observations.record(observers, LinearStep(iteration, weights.copy(), means, None, train, None, scores))
                 if value <= before:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]

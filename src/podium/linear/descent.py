@@ -126,7 +126,7 @@ class LinearTraining:
                 weights_by_step.append(weights)
                 means = history.add(design.model(weights, base_score), scores)
                 step = LinearStep(iteration, weights, means, history.best, train, objective, scores)
-                observations.tell(observers, step)
+                observations.record(observers, step)
                 advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
                 if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
                     break

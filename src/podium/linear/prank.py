@@ -194,7 +194,7 @@ class PRankTraining:
                 if observers:
                     weights, scores = perceptron.learnt(self.averaged)[0], model._predict_rows(train.features)
                     step = LinearStep(epoch, weights, means, history.best, train, None, scores)
-                    observations.tell(observers, step)
+                    observations.record(observers, step)
                 advance(1, ", ".join(f"{key} {mean:.4f}" for key, mean in means.items()))
                 if self.patience is not None and history.best is not None and epoch - history.best >= self.patience:
                     break

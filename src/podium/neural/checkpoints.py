@@ -39,7 +39,7 @@ class State:
     def observe(self, observers: Sequence[Observer], epoch: Any) -> None:
         """Call the observers with an epoch, and record the values that they return."""
         observations = Observations(self.observations)
-        observations.tell(observers, epoch)
+        observations.record(observers, epoch)
         self.observations = observations.values
 
     def whole_history(self) -> dict[str, list[float]]:

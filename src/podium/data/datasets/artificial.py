@@ -47,7 +47,7 @@ def artificial(
 
     Args:
         queries: the number of queries; a smaller number gives the first queries of a larger one.
-        documents: the number of documents per query, or a pair to draw it between, both ends included.
+        documents: the number of documents per query, or a pair of the lowest and the highest number to draw.
         features: the number of features.
         seed: determines the polynomial, and together with `part` the documents.
         part: `"train"`, `"valid"` or `"test"`: different documents, the same polynomial.
@@ -55,7 +55,7 @@ def artificial(
         feature_noise: the standard deviation of noise added to the features after the labels are computed.
         shift: how far to move the polynomial's coefficients, 0 to 1, to simulate a related domain.
         clicks: whether to simulate clicks (`simulate_clicks`) that depend on the score itself, not only on the label.
-            They add the label sources `"clicks"` and `"similar_clicks"`, which includes similar queries.
+            This adds the label sources `"clicks"` and `"similar_clicks"`, which also has clicks of similar queries.
 
     Returns:
         The data; the same arguments give the same bits everywhere.

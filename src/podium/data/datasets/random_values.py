@@ -1,6 +1,6 @@
 """Random features and noise for artificial data: each value is a hash of a key and an index.
 
-The same key gives the same bits on every machine and for any number of threads; see the package's docstring.
+The same key gives the same bits on every machine, with any number of threads; see the package's docstring.
 """
 
 from __future__ import annotations
