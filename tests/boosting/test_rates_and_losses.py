@@ -225,7 +225,7 @@ def test_training_stops_where_it_gains_too_little():
             break
     assert hasty.best_iteration_ == best < patient.best_iteration_
     assert Ranker(8, 4, patience=4, min_delta=0.5, n_folds=2).fit(TRAIN).n_trees_ == 1
-    with pytest.raises(DataError, match="min_delta is for one measure"):
+    with pytest.raises(DataError, match="min_delta is for a single measure"):
         LambdaMART(5, measure="ndcg@5>ap~0.01", min_delta=0.1).fit(TRAIN, valid=VALID)
 
 

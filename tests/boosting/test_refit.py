@@ -103,7 +103,7 @@ def test_an_average_keeps_the_weights_of_its_outputs():
     before, after = (one.score(OTHER) for one in (model, model.refit(OTHER, decay_rate=0.2)))
     assert after > before
     model.model_.info.pop("output_weights")
-    with pytest.raises(DataError, match="refit takes models with one score"):
+    with pytest.raises(DataError, match="refit supports models with one score"):
         model.refit(OTHER)
 
 

@@ -23,7 +23,7 @@ class Round:
         iteration: the number of the round, from 0.
         trees: one for each output of the objective, with their final leaf values.
         scores: the scores of the training documents, including these trees; a row per output if there are several.
-        gradients, hessians: λ and w that the trees were grown on, in the same shape.
+        gradients, hessians: the λ and w on which the trees were grown, in the same shape.
         weights: the weights of the trees from a line search; 1 without one.
         means: the mean of each measure on each validation set, by `set/measure`.
         best_iteration: the best round so far, with validation data; −1 if the submodel alone is best.
@@ -74,14 +74,6 @@ class TrainingResult:
         n_splits: the number of splits in trees whose leaves differ; if it is 0, all documents have the same score.
         interrupted: whether Ctrl-C ended training.
 
-    Example:
-        >>> import podium
-        >>> from podium.boosting import Boosting
-        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> result = Boosting(n_trees=3).fit(train, {"valid": valid})
-        >>> list(result.history), result.best_iteration in range(3)
-        (['valid/ndcg@10'], True)
-
     """
 
     ensemble: Ensemble
@@ -99,7 +91,7 @@ class TrainingState:
 
     objective: BoundObjective  # on the training data
     scores: Floats  # of the training documents; a row per output if there are several
-    # gradients, hessians: of the current round, in arrays that every round overwrites
+    # of the current round; every round overwrites these arrays, because new ones would cost page faults
     gradients: Floats
     hessians: Floats
     initial_score: float  # F_0, which the first tree of each output holds in its leaf values
@@ -107,8 +99,7 @@ class TrainingState:
     trees: list[Tree] = field(default_factory=list)  # those of several outputs alternate
     # from a line search, 1 without one; only of the trees that this run has grown
     tree_weights: list[float] = field(default_factory=list)
-    # the means after each round, by `set/measure`
-    history: dict[str, list[float]] = field(default_factory=dict)
+    history: dict[str, list[float]] = field(default_factory=dict)  # the means after each round, by `set/measure`
     observations: Observations = field(default_factory=Observations)  # the numbers that observers returned
     # of an objective that learns itself, after each round
     objective_states: list[dict[str, list[float]]] = field(default_factory=list)

@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
-from podium.boosting.checkpoints import Checkpoint, fingerprint
+from podium.boosting.checkpoints import Checkpoint, Pace, fingerprint
 from podium.core import hyperparameters as h
 from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.interrupts import Stopped, between_steps
@@ -189,7 +189,7 @@ class NetTraining:
                 self, ("epochs", "n_threads", "patience", "verbose"), run.train, run.sets, run.net.digest()
             )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
-        pace = checkpoint.pace() if checkpoint else None
+        pace = Pace(checkpoint) if checkpoint else None
         last, snapshot = run.state.copy(), None
         try:
             with (
