@@ -1,4 +1,4 @@
-"""Collect the documents of a source block by block: features in files, all other columns in memory."""
+"""Collect the documents of a source block by block: features in files, and all other columns in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """A collector of everything about documents except their features: a few bytes each."""
+    """Collects everything about documents except their features: a few bytes each."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = {}
@@ -125,7 +125,7 @@ class RowFiles:
         folder: the folder of the files.
         name: the prefix of the files' names; a number follows.
         n_columns: the number of columns of all files together.
-        width: the number of columns per file. By default it is small, so that a feature can be read without most of the
+        width: the number of columns per file. The default is small, so that reading a feature does not read most of the
             others: a multiple of the tiles that kernels copy, with at most `MAX_FILES` files.
 
     Example:
@@ -181,7 +181,7 @@ class RowFiles:
 def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
     """Move each row of a file to its place, reading and writing in sequence only.
 
-    Rows are first distributed to one file per range of places. Each range fits into memory, where it is sorted.
+    Rows are first distributed to a file for each range of places. A range fits into memory, where it is sorted.
     """
     n, row_bytes = len(places), 4 * n_columns
     n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range

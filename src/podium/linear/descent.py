@@ -31,7 +31,7 @@ Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardised features,
 
 @dataclass(frozen=True)
 class LinearStep:
-    """The argument of observers after each step of a linear training run.
+    """The argument of observers, after each step of a linear training run.
 
     Attributes:
         iteration: the number of the step, from 0.
@@ -71,13 +71,6 @@ class DescentResult:
         history: the means after each step, by `set/measure`, and the numbers that observers returned.
         best_iteration: the best step, if there was validation data.
 
-    Example:
-        >>> import podium
-        >>> from podium.linear import Descent
-        >>> result = Descent(n_iterations=2).fit(podium.artificial(10, features=3))
-        >>> result.best_iteration is None
-        True
-
     """
 
     model: LinearModel
@@ -87,7 +80,7 @@ class DescentResult:
 
 @settings
 class LinearTraining:
-    """The settings that all stepwise linear training runs share.
+    """The settings that all linear training runs in steps share.
 
     Args:
         selection: the measure, or graded measures, that picks the step if there is validation data.
@@ -154,8 +147,8 @@ class Descent(LinearTraining):
         >>> import podium
         >>> from podium.linear import Descent
         >>> result = Descent(n_iterations=3).fit(podium.artificial(20, features=4))
-        >>> result.model.weights.shape
-        (4,)
+        >>> result.model.weights.shape, result.best_iteration is None
+        ((4,), True)
 
     """
 
@@ -184,12 +177,10 @@ class Descent(LinearTraining):
             bound = self._bind(measuring, train)
             require_one_output(bound, "a linear model")
             bound.team = team
+            loss = None
+            if self.watches_loss:
+                loss = WatchedLoss(measuring, self._with_loss(bound, measuring, train), sets, team)
             steps = self._steps(design, bound)
-            loss = (
-                WatchedLoss(measuring, self._with_loss(bound, measuring, train), sets, team)
-                if self.watches_loss
-                else None
-            )
             return self.take(steps, design, sets, observers, self.objective, bound.base_score, loss)
 
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:

@@ -53,14 +53,14 @@ class State:
 
 
 def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[dict[str, Tensor], State]:
-    """Return copies of everything needed to resume after this epoch."""
+    """Return copies of everything that a run needs to resume after this epoch."""
     tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
     return {name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copy()
 
 
 def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Tensor], state: State) -> None:
-    """Write a snapshot atomically: the old file is replaced only after the new one is complete."""
+    """Write a snapshot; the old file is replaced only when the new one is complete."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
     learnt = {"history": state.history, "observations": state.observations, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
@@ -74,7 +74,7 @@ def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Ten
 def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer) -> State | None:
     """Load the weights of an earlier run into `module` and `optimizer`, and return its state; None without a file.
 
-    Raise if the run had other settings or data, or if the file is damaged.
+    Raise if that run had other settings or data, or if the file is damaged.
     """
     path = Path(checkpoint.path)
     remove_leftovers(path)
@@ -96,9 +96,7 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
         raise FileFormatError(str(path), f"is not a checkpoint of a net, or is damaged ({error})") from error
 
 
-def _restore(
-    described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer
-) -> State:  # fmt: skip
+def _restore(described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer) -> State:
     candidates: States = {}
     parts: dict[str, dict[str, Tensor]] = {"now": {}, "optimizer": {}}
     for name, tensor in tensors.items():

@@ -42,7 +42,7 @@ log = logging.getLogger("podium")
 
 @dataclass(frozen=True)
 class Epoch:
-    """The argument of observers: the state of training after a pass over the training queries.
+    """The argument of observers: the state of training after a pass over all training queries.
 
     Attributes:
         iteration: the number of the epoch, from 0.
@@ -89,14 +89,6 @@ class NetTrainingResult:
         history: the measured means and the values of observers after each epoch.
         best_iteration: the best epoch.
 
-    Example:
-        >>> import podium
-        >>> from podium.neural import Layers, NetTraining
-        >>> data = podium.artificial(10, features=3)
-        >>> result = NetTraining(epochs=2, n_threads=1).fit(data, lambda n: Layers(n, hidden=2))
-        >>> result.best_iteration in (0, 1)
-        True
-
     """
 
     net: Net
@@ -109,7 +101,7 @@ class NetTraining:
     """The settings of a training run.
 
     Args:
-        objective: the objective, whose λ is passed to the backward pass.
+        objective: the objective, whose λ starts the backward pass.
         selection: the measure, or graded measures, that chooses the best epoch and when to halve the learning rate. It
             is computed on the first validation set, or on the training queries without one.
         watched: further measures to record in the history.
@@ -120,8 +112,8 @@ class NetTraining:
         >>> from podium.neural import Layers, NetTraining
         >>> data = podium.artificial(20, features=4)
         >>> result = NetTraining(epochs=2, n_threads=1).fit(data, lambda n: Layers(n, hidden=3))
-        >>> len(result.history["train/ndcg@10"])
-        2
+        >>> len(result.history["train/ndcg@10"]), result.best_iteration in (0, 1)
+        (2, True)
 
     """
 
@@ -159,7 +151,7 @@ class NetTraining:
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetTrainingResult:
-        """Train a copy of a module, starting from its weights; by default the papers' net.
+        """Train a copy of a module, starting from its weights; the default is the papers' net.
 
         `module` may also be a function that takes the number of features and returns a module. With a checkpoint,
         training resumes where an earlier run stopped.
@@ -177,7 +169,7 @@ class NetTraining:
                 return self._descend(run, observers, checkpoint)
 
     def _threads_worthwhile(self, net: nn.Module, train: RankingData) -> int:
-        """Return the number of threads for matrix products: one if waking another costs more than it saves."""
+        """Return the number of threads for matrix products: one if waking another one costs more than it saves."""
         share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
         return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
@@ -249,8 +241,8 @@ class _NetRun:
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:
         self.settings, self.train, self.sets, self.team = settings, train, sets, team
-        # Shuffle queries from an order by content, and put documents in the canonical order: then the order of the rows
-        # does not matter.
+        # Queries are shuffled from an order by content, and documents are in the canonical order, so the order of the
+        # caller's rows does not matter.
         queries = np.random.default_rng(settings.seed).permutation(queries_by_content(train))
         rows, offsets = rows_in_order(train, queries)
         features = train.features[rows]
