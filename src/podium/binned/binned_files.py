@@ -97,32 +97,21 @@ class BinnedFiles(RankingData):
     """
 
     content: BinnedContent
+    folder: Path
+    binned: BinnedFeatures
+    max_bins: int
     seconds: Mapping[str, float]
 
     def __init__(self, content: BinnedContent, columns: dict[str, Any], preferences: Any = None) -> None:
         origin = dict(content.origin)
         self.__dict__.update(
-            content=content, seconds=MappingProxyType({}), feature_names=content.feature_names,
-            encoding=content.encoding, wide=MappingProxyType({}), row_index=None,
+            content=content, folder=content.folder, binned=content.binned, max_bins=content.max_bins,
+            seconds=MappingProxyType({}), feature_names=content.feature_names, encoding=content.encoding,
+            wide=MappingProxyType({}), row_index=None,
             absent_value=origin["absent_value"], reading=MappingProxyType(dict(origin["reading"])),
             losses=tuple(origin["losses"]), row_hashes=frozen(content.hashes),
         )  # fmt: skip
         self._init_rows({"relevance": None, "document_ids": None, **columns}, preferences)
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the files."""
-        return self.content.folder
-
-    @property
-    def binned(self) -> BinnedFeatures:
-        """The bins."""
-        return self.content.binned
-
-    @property
-    def max_bins(self) -> int:
-        """The value of `max_bins` that the features were binned with."""
-        return self.content.max_bins
 
     @property
     def has_values(self) -> bool:

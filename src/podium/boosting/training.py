@@ -134,9 +134,8 @@ class Trainer:
         if not any(state.last_weights):
             warn(f"tree {iteration} has weight 0, and all later trees would as well")
             state.is_exhausted = True
-        state.note_objective()
         means = self.evaluator.measure() | self.evaluator.measure_loss(state.scores, iteration)
-        state.add_to_history(means)
+        state.record(means)
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished += 1
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond

@@ -130,13 +130,10 @@ class TrainingState:
         """The weights of the trees of the last round."""
         return self.tree_weights[-self.objective.n_outputs :]
 
-    def add_to_history(self, means: dict[str, float]) -> None:
-        """Record the means of a round."""
+    def record(self, means: dict[str, float]) -> None:
+        """Record the means of a round, and the state of an objective that learns parameters itself."""
         for name, value in means.items():
             self.history.setdefault(name, []).append(value)
-
-    def note_objective(self) -> None:
-        """Record the state of an objective that learns parameters itself."""
         if learnt := self.objective.state():
             self.objective_states.append(learnt)
 

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,20 +115,14 @@ def _decorated(function: Callable[..., Any]) -> Any:
     folder = cache_folder()
     if folder is None:
         return njit(**options)(function)
-    with _settings(CACHE_DIR=str(folder), CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator"):
-        return njit(cache=True, **options)(function)
-
-
-@contextmanager
-def _settings(**values: str) -> Iterator[None]:
-    """Change Numba's settings temporarily; it reads them when a function is decorated."""
-    config = numba_settings()
-    before = {name: getattr(config, name, "") for name in values}
-    vars(config).update(values)
+    config = vars(numba_settings())  # read when a function is decorated, so it is only changed meanwhile
+    changes = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    before = {name: config.get(name, "") for name in changes}
+    config.update(changes)
     try:
-        yield
+        return njit(cache=True, **options)(function)
     finally:
-        vars(config).update(before)
+        config.update(before)
 
 
 @cache

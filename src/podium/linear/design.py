@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,12 +77,11 @@ class DesignMatrix:
     def inverse_hessian(self, hessians: Floats, l2: float) -> Floats:
         """Return (2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a slightly larger diagonal if that is singular."""
 
-        def work(hessians: Floats, rows: Ints) -> Floats:
+        def work(rows: Ints) -> Any:
             block = self._standardised(rows)
-            product: Floats = block.T @ (hessians[rows, None] * block)
-            return product
+            return block.T @ (hessians[rows, None] * block)
 
-        matrix = 2.0 * sum(self._map_chunks(partial(work, hessians)))
+        matrix = 2.0 * sum(self._map_chunks(work))
         matrix[np.diag_indices_from(matrix)] += l2 * len(self.order) + 1e-8 * np.trace(matrix) / len(matrix) + 1e-12
         return np.asarray(linalg.inv(matrix))
 

@@ -49,13 +49,6 @@ def fill_normal(key: np.uint64, first_index: int, values: Floats) -> None:
         values[k] = normal(key, np.uint64(first_index + k))
 
 
-@kernel
-def add_normal(key: np.uint64, first_index: int, scale: float, values: Float32s) -> None:
-    """Add noise to a flat array of float32."""
-    for k in range(len(values)):
-        values[k] += np.float32(scale * normal(key, np.uint64(first_index + k)))
-
-
 def for_row_ranges(n_rows: int, work: Callable[[int, int], None]) -> None:
     """Call `work(first, last)` for ranges of rows on threads; each row depends on its number alone."""
     for _ in map_threads(lambda bounds: work(*bounds), ranges(n_rows)):
@@ -78,8 +71,14 @@ def normal_values(n: int, key: np.uint64) -> Floats:
 
 def add_noise(X: Float32s, scale: float, key: np.uint64) -> None:
     """Add normal noise with standard deviation `scale` to every value, in place."""
-    flat = X.reshape(-1)
-    for_row_ranges(len(flat), lambda first, last: add_normal(key, first, scale, flat[first:last]))
+    width = X.shape[1]
+
+    def work(first: int, last: int) -> None:
+        noise = np.empty((last - first) * width)
+        fill_normal(key, first * width, noise)
+        X[first:last] += (scale * noise).astype(np.float32).reshape(-1, width)
+
+    for_row_ranges(len(X), work)
 
 
 def random_permutation(n: int, key: np.uint64) -> Ints:

@@ -77,7 +77,8 @@ def read_parquet(
             preferences=stored_preferences(schemas, [len(t) for t in tables]),
         )  # fmt: skip
         description = common_description(schemas)
-        encoding = described_encoding(description, data.n_features) if feature_names is None else None
+        described = description.get("encoding") if feature_names is None else None
+        encoding = Encoding.from_json(described, data.n_features)
         if encoding and encoding != data.encoding:
             features = features_by_name(table, data.feature_names, encoding)
             data = data.replace(features=features, encoding=encoding)._changed(wide=data.wide)
@@ -126,11 +127,6 @@ def common_description(schemas: Sequence[Any]) -> dict[str, Any]:
     if not all(isinstance(description, dict) for description in descriptions):
         return {}
     return {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
-
-
-def described_encoding(description: dict[str, Any], n_features: int) -> Encoding:
-    """Return the encoding that the features were written with, empty if there is none."""
-    return Encoding.from_json(description.get("encoding"), n_features)
 
 
 def as_described(data: RankingData, description: dict[str, Any], categorical: Sequence[str]) -> RankingData:

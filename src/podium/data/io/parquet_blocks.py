@@ -20,7 +20,6 @@ from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losse
 from podium.data.io.parquet import (
     as_described,
     common_description,
-    described_encoding,
     import_pyarrow,
     naming_damage,
     opened_parquet,
@@ -100,8 +99,8 @@ class ParquetFiles:
     @cached_property
     def _described(self) -> Encoding:
         """The encoding that the features were written with, if they are all read."""
-        features = self._assigned[1]
-        return described_encoding(self._description, len(features)) if self.feature_names is None else Encoding()
+        described = self._description.get("encoding") if self.feature_names is None else None
+        return Encoding.from_json(described, len(self._assigned[1]))
 
     def facts(self, like: Schema | None) -> ColumnFacts:
         """Examine whole columns: all that may need a shift, or with `like` only those that the model shifts."""
