@@ -175,9 +175,9 @@ def number(name: str, default: float = UNSET, **declared: Any) -> Parameter[floa
     return Parameter(name, float, default, **declared)
 
 
-def fraction(name: str, default: float = 1.0, **declared: Any) -> Parameter[float]:
-    """Return a parameter that is a share, above 0 and at most 1."""
-    return Parameter(name, float, default, above=0, most=1, **declared)
+def fraction(name: str, **declared: Any) -> Parameter[float]:
+    """Return a parameter that is a share, above 0 and at most 1; by default 1."""
+    return Parameter(name, float, 1.0, above=0, most=1, **declared)
 
 
 def flag(name: str, default: bool = UNSET, **declared: Any) -> Parameter[bool]:
