@@ -132,7 +132,7 @@ class Trainer:
             self._add_tree(output, sample, original, state.initial_score if iteration == 0 else 0.0)
         state.is_exhausted = self._is_exhausted()
         if not any(state.last_weights):
-            warn(f"tree {iteration} has weight 0, and all later trees would as well")
+            warn(f"tree {iteration} has weight 0, and so would all later trees: training ends")
             state.is_exhausted = True
         means = self.evaluator.measure() | self.evaluator.measure_loss(state.scores, iteration)
         state.record(means)

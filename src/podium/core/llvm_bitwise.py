@@ -45,7 +45,7 @@ from podium.core.numba_extension import (
 )  # fmt: skip
 
 BYTES = ir.VectorType(I8, WORD)
-ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches
+ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches, because scoring would wait for memory
 
 
 def _machine_lanes(context: Any) -> int:

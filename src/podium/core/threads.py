@@ -127,3 +127,11 @@ def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[t
     pieces = 1 if n_threads == 1 else max(1, min(4 * n_threads, n // smallest))
     bounds = [n * k // pieces for k in range(pieces + 1)]
     return list(pairwise(bounds))
+
+
+def for_ranges(
+    n: int, work: Callable[[int, int], object], n_threads: int | None = None, smallest: int = 1024
+) -> None:  # fmt: skip
+    """Call `work(first, last)` on threads, for `ranges` of 0 … n."""
+    for _ in map_threads(lambda bounds: work(*bounds), ranges(n, n_threads, smallest), n_threads):
+        pass

@@ -17,7 +17,7 @@ from podium.core.array_types import Bools, Floats, Ints, UInt32s, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of, uniform
 from podium.core.sorting import sort_with_items
-from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.core.threads import for_ranges, map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
@@ -44,9 +44,7 @@ def hash_rows(features: Features) -> UInt64s:
             pass
         return hashes
     bits, threads = features.view(np.uint32), n_threads_for(features.size, least=CELLS_WORTH_SHARING)
-    pieces = ranges(len(bits), threads)
-    for _ in map_threads(lambda r: hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces, threads):
-        pass
+    for_ranges(len(bits), lambda first, last: hash_dense_rows(bits[first:last], hashes[first:last]), threads)
     return hashes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import helper, kernel
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
@@ -35,12 +35,10 @@ def normalize_queries(data: RankingData, method: str) -> Features:
     result = np.empty(data.features.shape, np.float32)
     code = METHODS.index(method)
 
-    def work(bounds: tuple[int, int]) -> None:
-        offsets = data.offsets[bounds[0] : bounds[1] + 1]
-        _normalize(data.features, data.canonical_order, offsets, code, result)
+    def work(first: int, last: int) -> None:
+        _normalize(data.features, data.canonical_order, data.offsets[first : last + 1], code, result)
 
-    for _ in map_threads(work, ranges(data.n_queries, smallest=16)):
-        pass
+    for_ranges(data.n_queries, work, smallest=16)
     categorical = list(data.encoding.categories)
     result[:, categorical] = data.features[:, categorical]  # category numbers have no scale
     return result

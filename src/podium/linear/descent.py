@@ -211,7 +211,7 @@ def _require_newton(gradients: Floats, hessians: Floats) -> None:
     if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
         raise DataError("a gradient or hessian is not finite: lower learning_rate, or raise l2")
     if hessians.min(initial=0.0) < 0:
-        raise DataError("a hessian is negative: a linear ranker takes Newton steps")
+        raise DataError("a hessian is negative, but a linear ranker takes Newton steps")
 
 
 class History:

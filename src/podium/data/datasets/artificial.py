@@ -13,10 +13,10 @@ from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.choices import DataPart
 from podium.core.compiling import helper, kernel
 from podium.core.random import seed_of
+from podium.core.threads import for_ranges
 from podium.data.datasets.clicks import simulate_clicks
 from podium.data.datasets.random_values import (
     add_noise,
-    for_row_ranges,
     normal,
     normal_values,
     random_permutation,
@@ -111,7 +111,7 @@ def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Floa
 
     def terms(X: Float32s) -> Floats:
         result = np.empty((len(X), 3))
-        for_row_ranges(len(X), lambda a, b: cubic_terms(X[a:b], linear, second, third, result[a:b]))
+        for_ranges(len(X), lambda a, b: cubic_terms(X[a:b], linear, second, third, result[a:b]))
         return result
 
     sample = terms(uniform_matrix(CALIBRATION_ROWS, features, seed_of(*family, shift, "scales")))
@@ -204,7 +204,7 @@ def _features_and_scores(query: Ints, features: int, domain: tuple[object, ...],
     def work(first: int, last: int) -> None:
         fill_web_like(key, first, query[first:last], weights * is_chosen, offsets, X[first:last], scores[first:last])
 
-    for_row_ranges(len(query), work)
+    for_ranges(len(query), work)
     return X, scores
 
 
