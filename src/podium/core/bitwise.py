@@ -119,8 +119,8 @@ def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
 def gather_codes(words: Any, planes: Any, plane_offsets: Any, first: Any, word: Any, codes: Any, place: Any) -> None:
     """Gather the codes `first` … `first` + 7 of the 64 documents of a word, a byte each, the first in the lowest byte.
 
-    Bit j of code c is a bit of the row of words that begins at `planes[plane_offsets[c] + j]`. Eight codes share a word,
-    so that looking up a document's leaves in eight trees takes one load.
+    Bit j of code c is a bit of the row of words that begins at `planes[plane_offsets[c] + j]`. Eight codes share a
+    word, so that the codes of a document in eight trees are one load.
     """
     for document in range(WORD):
         together = np.int64(0)

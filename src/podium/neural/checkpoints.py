@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint
 from podium.core.files import remove_leftovers, replacing
-from podium.core.observing import Observations, Observer
+from podium.core.observing import Observations
 from podium.errors import FileFormatError, PodiumError
 from podium.neural.optimizers import Optimizer
 
@@ -31,25 +30,22 @@ class State:
     best: int = 0  # the best epoch
     halved: int = 0  # the epoch after which the rate was last halved
     history: dict[str, list[float]] = field(default_factory=dict)  # the means of measures
-    observations: dict[str, list[float]] = field(default_factory=dict)  # the values that observers returned
+    observations: Observations = field(default_factory=Observations)
     # the state of each batch's objective; empty for most objectives
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
     candidates: States = field(default_factory=dict)  # the weights of epochs that are, or may become, the best
 
-    def observe(self, observers: Sequence[Observer], epoch: Any) -> None:
-        """Call the observers with an epoch, and record the values that they return."""
-        observations = Observations(self.observations)
-        observations.record(observers, epoch)
-        self.observations = observations.values
-
     def whole_history(self) -> dict[str, list[float]]:
         """Return the measured means and the values of observers, with one entry per epoch."""
-        return self.history | Observations(self.observations).columns(self.epochs)
+        return self.history | self.observations.columns(self.epochs)
 
     def copy(self) -> State:
         """Return a copy that the next epoch leaves unchanged."""
-        history = {key: list(values) for key, values in self.history.items()}
-        return replace(self, history=history, objectives=list(self.objectives), candidates=dict(self.candidates))
+        return replace(
+            self, history={key: list(values) for key, values in self.history.items()},
+            observations=Observations(self.observations.values), objectives=list(self.objectives),
+            candidates=dict(self.candidates),
+        )  # fmt: skip
 
 
 def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[dict[str, Tensor], State]:
@@ -62,7 +58,7 @@ def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[
 def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Tensor], state: State) -> None:
     """Write a snapshot; the old file is replaced only when the new one is complete."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
-    learnt = {"history": state.history, "observations": state.observations, "objectives": state.objectives}
+    learnt = {"history": state.history, "observations": state.observations.values, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
     for k, weights in state.candidates.items():
         tensors = tensors | {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
@@ -108,6 +104,7 @@ def _restore(described: dict[str, Any], tensors: dict[str, Tensor], module: nn.M
             candidates.setdefault(int(number), {})[inner] = tensor
     module.load_state_dict(parts["now"])
     optimizer.restore(parts["optimizer"])
+    described["observations"] = Observations(described.get("observations"))
     return State(**described, candidates=candidates)
 
 

@@ -193,7 +193,7 @@ class NetTraining:
                     epoch = run.add_epoch(check_signals)
                     last = run.state.copy()
                     if observers:
-                        run.state.observe(observers, epoch)
+                        run.state.observations.record(observers, epoch)
                         last = run.state.copy()
                     if checkpoint and pace:
                         run.state.objectives = [batch.bound.state() for batch in run.batches]
