@@ -171,7 +171,7 @@ def test_rates_survive_a_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("rate", "message"),
     [
-        ([], "learning_rate must have a value for the first round"),
+        ([], "learning_rate must have at least a value for the first round"),
         ([0.1, 0.0], r"learning_rate\[1\] must be positive, but is 0"),
         ("fast", "learning_rate must be a number, but is 'fast'"),
         (lambda k: -1.0, "learning_rate in round 0 must be positive, but is -1"),

@@ -186,19 +186,19 @@ def test_threads_that_need_a_kernel_at_the_same_time_get_the_same(monkeypatch):
         return 2 * x
 
     monkeypatch.setattr(compiling, "start_numba", slowly)
-    kernel, found, together = Kernel(double), [], threading.Barrier(3)
+    kernel, dispatchers, together = Kernel(double), [], threading.Barrier(3)
 
     def need():
         together.wait(10)
-        found.append(kernel.dispatcher)
+        dispatchers.append(kernel.dispatcher)
 
     threads = [threading.Thread(target=need) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 3
-    assert len({id(dispatcher) for dispatcher in found}) == 1
+    assert len(dispatchers) == 3
+    assert len({id(dispatcher) for dispatcher in dispatchers}) == 1
 
 
 def test_only_files_that_nobody_writes_are_leftovers(tmp_path):

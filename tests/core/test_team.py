@@ -30,8 +30,8 @@ def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
     each = n_threads * (n_threads + 1) // 2
     with Team(n_threads) as team:
         for k in range(1, 101):
-            found = team.run_kernel(lambda t: add_together(t, team.n_threads, team.event, barrier, sums))
-            assert found == k * each
+            total = team.run_kernel(lambda t: add_together(t, team.n_threads, team.event, barrier, sums))
+            assert total == k * each
             if k % 10 == 0:  # other work in between, and threads that have fallen asleep
                 assert team.run(lambda t: t) == list(range(n_threads))
             if k % 50 == 0:

@@ -16,11 +16,11 @@ from podium.data.datasets.artificial import SHARES, growth, standardised_cubic
 
 
 def digest(data):
-    found = hashlib.sha256(np.ascontiguousarray(data.features).tobytes())
+    digest = hashlib.sha256(np.ascontiguousarray(data.features).tobytes())
     for source in data.labels:
-        found.update(data.labels[source].tobytes())
-    found.update(np.asarray(data.qid).tobytes())
-    return found.hexdigest()[:16]
+        digest.update(data.labels[source].tobytes())
+    digest.update(np.asarray(data.qid).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def test_the_same_seed_gives_these_bits_on_every_machine():

@@ -224,9 +224,9 @@ def test_what_needs_no_shift_is_not_shifted():
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(-(2**61), 2**61))
 def test_whole_numbers_are_shifted_exactly(values, shift):
-    found = shifted(np.array(values, np.int64), shift)
+    result = shifted(np.array(values, np.int64), shift)
     expected = [np.float32(float(value - shift)) for value in values]
-    np.testing.assert_allclose(found, np.array(expected, np.float32), rtol=1.2e-7)
+    np.testing.assert_allclose(result, np.array(expected, np.float32), rtol=1.2e-7)
     near = np.array([shift + k for k in range(-50, 50)], np.int64)
     assert shifted(near, shift).tolist() == list(range(-50, 50))
 

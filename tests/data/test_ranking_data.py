@@ -69,9 +69,9 @@ def test_it_is_frozen_and_does_not_freeze_the_callers_arrays(data):
             array[0] = 0
     with pytest.raises(TypeError):
         data.labels["x"] = 1
-    mine = np.ones((2, 1), np.float32)
-    RankingData(mine, qid=[1, 1])
-    mine[0] = 2
+    features = np.ones((2, 1), np.float32)
+    RankingData(features, qid=[1, 1])
+    features[0] = 2
 
 
 def test_copies_and_pickles_are_equal(data):
@@ -276,16 +276,16 @@ def test_canonical_order_does_not_depend_on_the_order_of_rows(features, draw):
     )  # fmt: skip
 
     def content(d):
-        found = {}
+        signatures = {}
         for k, query in enumerate(d.query_ids.tolist()):
             rows = d.canonical_order[d.offsets[k] : d.offsets[k + 1]]
             assert sorted(rows) == sorted(d.rows(k))
-            found[query] = [
+            signatures[query] = [
                 (str(d.features[r] + 0.0), str(d.relevance[r]), d.document_ids[r], d.positions[r],
                  d.document_weights[r], d.labels["clicks"][r])
                 for r in rows
             ]  # fmt: skip
-        return found
+        return signatures
 
     assert content(data) == content(shuffled)
 
@@ -328,10 +328,10 @@ def test_hashes_of_rows_are_those_of_the_definition():
 
     special = [0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, 1.0]
     features = np.random.default_rng(0).choice(special, (40, 37)).astype(np.float32)
-    for row, found in zip(features, RankingData(features, qid=np.zeros(40, int)).row_hashes.tolist(), strict=True):
+    for row, row_hash in zip(features, RankingData(features, qid=np.zeros(40, int)).row_hashes.tolist(), strict=True):
         cells = [0x7FC00000 if np.isnan(x) else int(np.float32(x).view(np.uint32)) for x in row]
         words = [((k + 1) << 32 | bits) * 0x9E3779B97F4A7C15 % 2**64 for k, bits in enumerate(cells) if row[k] != 0]
-        assert found == sum(map(mixed, words)) % 2**64
+        assert row_hash == sum(map(mixed, words)) % 2**64
 
 
 def test_canonical_order_is_the_same_for_sparse_and_dense():

@@ -154,7 +154,7 @@ def test_queries_whose_rows_are_apart_make_one_block_with_a_warning(suffix, tmp_
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         (block,) = podium.read_blocks(path, rows=2, normalize="minmax")
-    assert any("are not adjacent" in str(one.message) and "sort them by query" in str(one.message) for one in told)
+    assert any("are not adjacent" in str(one.message) and "sort the rows by query" in str(one.message) for one in told)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.testing.assert_array_equal(block.features, podium.read(path, normalize="minmax").features)

@@ -131,7 +131,7 @@ class Parameter(Generic[Value]):
             require_whole(name, value, least, optional=self.optional, **most)
         elif self.by_round and _is_list(value):
             if not len(value):
-                raise DataError(f"{name} must have at least the value of the first round, but is empty")
+                raise DataError(f"{name} must have at least a value for the first round, but is empty")
             for k, one in enumerate(value):
                 self._of_one_round().check(one, f"{name}[{k}]")
         elif self.kind is float:
