@@ -1,4 +1,4 @@
-"""Losses in the history, rates that change from round to round, and a least improvement."""
+"""Losses in the history, rates that change from round to round, and min_delta."""
 
 import json
 

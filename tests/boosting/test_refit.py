@@ -1,4 +1,4 @@
-"""New leaf values on other data: by an obvious loop, by LightGBM, and the old ones on the training data."""
+"""Refits with other data, compared with a simple loop, with LightGBM, and with the old values on the training data."""
 
 import lightgbm
 import numpy as np

@@ -86,7 +86,7 @@ def test_a_bar_on_a_terminal_after_a_while(monkeypatch):
 
 
 @pytest.mark.parametrize(("stream", "patience"), [(Terminal, 60.0), (io.StringIO, 0.0)])
-def test_no_bar_for_the_quick_or_without_a_terminal(stream, patience, monkeypatch):
+def test_no_bar_for_short_work_or_without_a_terminal(stream, patience, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream())
     monkeypatch.setattr(progress_module, "PATIENCE", patience)
     with progress("counting sheep", 3) as advance:

@@ -1,4 +1,4 @@
-"""Jobs on threads: how many at a time, with how many threads, and how they end."""
+"""Jobs on threads: how many run at a time, how many threads they get, and how they end."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def test_idle_threads_are_shared(n_jobs, n_threads, shares):
     assert sorted(counts) == [min(share, thread_count()) for share in shares]
 
 
-def test_a_job_sees_its_share_whatever_it_asks_for():
+def test_a_job_gets_at_most_its_share_of_threads():
     seen = [counts for _, counts in run_jobs([lambda: (thread_count(), thread_count(7))] * 4, 4, 1)]
     assert seen == [(1, 1)] * 4
     assert thread_count(7) == 7

@@ -1,4 +1,4 @@
-"""Compiled kernels are never those of other sources, settings or machines, and a cache is used wherever it is safe."""
+"""Cached kernels never come from other sources, settings or machines; every safe cache is used."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Teams: kernels that threads run together, and other work between them."""
+"""Teams: kernels that threads run together, with other work in between."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ def add_together(thread, n_threads, event, barrier, sums):
 
 @pytest.mark.skipif(not uses_llvm(), reason="threads that wait for each other need atomic operations")
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
-def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
+def test_threads_leave_a_kernel_together(n_threads):
     barrier, sums = np.zeros(16, np.int64), np.zeros(1, np.int64)
     each = n_threads * (n_threads + 1) // 2
     with Team(n_threads) as team:

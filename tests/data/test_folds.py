@@ -33,7 +33,7 @@ def test_fold_folders_of_letor_and_mslr(tmp_path, names):
     assert ids(folds[2]) == [[100], [101], [102]]
 
 
-def test_parts_become_folds_as_letor_has_them(tmp_path):
+def test_parts_become_folds_as_in_letor(tmp_path):
     for k in range(1, 6):
         put(tmp_path / f"S{k}.txt.gz", k)
     expected = [([1, 2, 3], 4, 5), ([2, 3, 4], 5, 1), ([3, 4, 5], 1, 2), ([1, 4, 5], 2, 3), ([1, 2, 5], 3, 4)]
@@ -69,7 +69,7 @@ def test_all_parts_of_a_fold_have_the_same_features(tmp_path, options, filler):
     assert np.array_equal(fold.test.feature(4), [filler], equal_nan=True)
 
 
-def test_what_is_no_folder_of_folds_is_refused(tmp_path):
+def test_other_folders_are_refused(tmp_path):
     with pytest.raises(FileFormatError, match="is not a folder"):
         podium.data.datasets.folds(tmp_path / "none")
     with pytest.raises(FileFormatError, match="has no folds"):

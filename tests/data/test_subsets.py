@@ -44,7 +44,7 @@ def test_folds_test_each_query_once():
 
 
 @pytest.mark.parametrize("fractions", [(), (1.0,), (0.5, 0.6), (1.2, -0.2), (0.999, 0.001)])
-def test_fractions_that_make_no_sense(fractions):
+def test_invalid_fractions(fractions):
     with pytest.raises(DataError):
         podium.artificial(10, documents=2, features=2).split(*fractions)
 

@@ -1,4 +1,4 @@
-"""What a summary says."""
+"""The contents of a summary."""
 
 import json
 
