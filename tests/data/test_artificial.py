@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError, RankingData
+from podium.core import threads
 from podium.core.random import seed_of
 from podium.data.datasets import artificial, random_values
 from podium.data.datasets.artificial import SHARES, growth, standardised_cubic
@@ -43,7 +44,7 @@ def test_earlier_data_does_not_change_later_data(other):
 
 def test_neither_threads_nor_the_number_of_queries_change_a_query(monkeypatch):
     whole = podium.artificial(300, documents=(1, 9), features=7)
-    monkeypatch.setattr(random_values, "ranges", lambda n: [(k, min(k + 100, n)) for k in range(0, n, 100)])
+    monkeypatch.setattr(threads, "ranges", lambda n, *_: [(k, min(k + 100, n)) for k in range(0, n, 100)])
     assert digest(podium.artificial(300, documents=(1, 9), features=7)) == digest(whole)
     part = podium.artificial(100, documents=(1, 9), features=7)
     assert digest(part) == digest(whole.select(range(100)))
