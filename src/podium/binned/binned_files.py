@@ -86,6 +86,14 @@ class BinnedFiles(RankingData):
         has_values: whether the folder also contains the values of features.
         seconds: the duration of each step of `bin_files`; empty if the folder was opened with `open_binned`.
 
+    Example:
+        >>> import pathlib, podium, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> podium.artificial(20, features=4).write(folder / "train.txt")
+        >>> data = podium.bin_files(folder / "train.txt", folder / "train.bins")
+        >>> data.has_values, data.binned.bins.counts.tolist(), list(data.seconds)
+        (False, [255, 255, 255, 255], ['reading', 'binning', 'laying out', 'checksums'])
+
     """
 
     content: BinnedContent

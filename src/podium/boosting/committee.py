@@ -52,6 +52,11 @@ class Tried(NamedTuple):
         together: the measure of these members with all that were kept before.
         kept: whether these members are in the committee.
 
+    Example:
+        >>> from podium.boosting import Tried
+        >>> Tried("lambda(ndcg)", 1.5, alone=0.48, together=0.5, kept=True).kept
+        True
+
     """
 
     objective: str
@@ -73,6 +78,16 @@ class CommitteeResult:
         tried: all trials, in order.
         counts: the number of members kept of each objective, for each part: the `members` that train the same again.
         feature_fraction: the share of features that each tree was grown on.
+
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting, CommitteeTraining
+        >>> from podium.objectives import XENDCG, Lambda
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> members = ((Lambda("ndcg"), 1), (XENDCG(), 1))
+        >>> result = CommitteeTraining(members=members, boosting=Boosting(n_trees=3, verbose=0)).fit(train, valid)
+        >>> len(result.members), list(result.values)[-2:]
+        (2, ['equal weights', 'committee'])
 
     """
 
@@ -121,14 +136,11 @@ class CommitteeTraining:
             with all (`share_of_features`), instead of the share in `boosting`.
 
     Example:
-        >>> import podium
         >>> from podium.boosting import Boosting, CommitteeTraining
-        >>> from podium.objectives import XENDCG, Lambda
-        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> members = ((Lambda("ndcg"), 1), (XENDCG(), 1))
-        >>> result = CommitteeTraining(members=members, boosting=Boosting(n_trees=3, verbose=0)).fit(train, valid)
-        >>> len(result.members), list(result.values)[-2:]
-        (2, ['equal weights', 'committee'])
+        >>> from podium.objectives import Lambda, QueryRegression
+        >>> members = ((Lambda("ndcg"), 2), (QueryRegression(), 1))
+        >>> CommitteeTraining(members=members, boosting=Boosting(n_trees=10)).n_folds
+        5
 
     """
 

@@ -46,6 +46,13 @@ class RoundsByFolds:
         history: this mean after each round, by `folds/measure`.
         feature_fraction: the share of features that the trees were grown on.
 
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting, rounds_by_folds
+        >>> rounds = rounds_by_folds(Boosting(n_trees=5, verbose=0), podium.artificial(20, features=4), n_folds=2)
+        >>> list(rounds.history), len(rounds.history["folds/ndcg@10"])
+        (['folds/ndcg@10'], 5)
+
     """
 
     best_iteration: int
@@ -72,9 +79,9 @@ def rounds_by_folds(
     Example:
         >>> import podium
         >>> from podium.boosting import Boosting, rounds_by_folds
-        >>> rounds = rounds_by_folds(Boosting(n_trees=5, verbose=0), podium.artificial(20, features=4), n_folds=2)
-        >>> rounds.best_iteration in range(5), len(rounds.history["folds/ndcg@10"])
-        (True, 5)
+        >>> settings = Boosting(n_trees=30, patience=5, verbose=0)
+        >>> 0 <= rounds_by_folds(settings, podium.artificial(20, features=4), 3).best_iteration < 30
+        True
 
     """
     if data.n_queries < 2:

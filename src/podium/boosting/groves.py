@@ -163,6 +163,13 @@ class GrovesResult:
         best_iteration: the index of the chosen entry.
         n_groves: the number of averaged groves; fewer than requested if Ctrl-C ended training.
 
+    Example:
+        >>> import podium
+        >>> from podium.boosting import GrovesTraining
+        >>> result = GrovesTraining(n_groves=2, n_trees_in_grove=2, alpha=0.5).fit(podium.artificial(20, features=4))
+        >>> result.grid, result.n_groves
+        (((0.5, 1), (0.5, 2)), 2)
+
     """
 
     ensemble: Ensemble

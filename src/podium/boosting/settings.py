@@ -46,10 +46,9 @@ class Boosting:
     Example:
         >>> import podium
         >>> from podium.boosting import Boosting
-        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> result = Boosting(n_trees=3).fit(train, {"valid": valid})
-        >>> result.ensemble.n_trees == result.best_iteration + 1, list(result.history)
-        (True, ['valid/ndcg@10'])
+        >>> result = Boosting(n_trees=3).fit(podium.artificial(20, features=4))
+        >>> result.ensemble.n_trees
+        3
 
     """
 

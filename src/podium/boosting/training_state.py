@@ -74,6 +74,14 @@ class TrainingResult:
         n_splits: the number of splits in trees whose leaves differ; if it is 0, all documents have the same score.
         interrupted: whether Ctrl-C ended training.
 
+    Example:
+        >>> import podium
+        >>> from podium.boosting import Boosting
+        >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
+        >>> result = Boosting(n_trees=3).fit(train, {"valid": valid})
+        >>> list(result.history), result.best_iteration in range(3)
+        (['valid/ndcg@10'], True)
+
     """
 
     ensemble: Ensemble

@@ -71,6 +71,13 @@ class DescentResult:
         history: the means after each step, by `set/measure`, and the numbers that observers returned.
         best_iteration: the best step, if there was validation data.
 
+    Example:
+        >>> import podium
+        >>> from podium.linear import Descent
+        >>> result = Descent(n_iterations=2).fit(podium.artificial(10, features=3))
+        >>> result.best_iteration is None
+        True
+
     """
 
     model: LinearModel
@@ -147,8 +154,8 @@ class Descent(LinearTraining):
         >>> import podium
         >>> from podium.linear import Descent
         >>> result = Descent(n_iterations=3).fit(podium.artificial(20, features=4))
-        >>> result.model.weights.shape, result.best_iteration is None
-        ((4,), True)
+        >>> result.model.weights.shape
+        (4,)
 
     """
 

@@ -127,6 +127,13 @@ class PRankResult:
         best_iteration: the best pass, if there was validation data.
         perceptron: the state, to continue training.
 
+    Example:
+        >>> import podium
+        >>> from podium.linear import PRankTraining
+        >>> result = PRankTraining(epochs=2).fit(podium.artificial(10, features=3))
+        >>> result.model.weights.shape
+        (3,)
+
     """
 
     model: OrdinalModel

@@ -89,6 +89,14 @@ class NetTrainingResult:
         history: the measured means and the values of observers after each epoch.
         best_iteration: the best epoch.
 
+    Example:
+        >>> import podium
+        >>> from podium.neural import Layers, NetTraining
+        >>> data = podium.artificial(10, features=3)
+        >>> result = NetTraining(epochs=2, n_threads=1).fit(data, lambda n: Layers(n, hidden=2))
+        >>> result.best_iteration in (0, 1)
+        True
+
     """
 
     net: Net
@@ -112,8 +120,8 @@ class NetTraining:
         >>> from podium.neural import Layers, NetTraining
         >>> data = podium.artificial(20, features=4)
         >>> result = NetTraining(epochs=2, n_threads=1).fit(data, lambda n: Layers(n, hidden=3))
-        >>> len(result.history["train/ndcg@10"]), result.best_iteration in (0, 1)
-        (2, True)
+        >>> len(result.history["train/ndcg@10"])
+        2
 
     """
 
