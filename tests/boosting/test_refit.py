@@ -143,7 +143,7 @@ def test_a_measure_keeps_what_it_took_from_the_training_data():
 
 
 def test_what_cannot_be_refitted_is_refused():
-    with pytest.raises(DataError, match="one score for each document"):
+    with pytest.raises(DataError, match="one score per document"):
         McRank(2, 4).fit(TRAIN).refit(OTHER)
     with pytest.raises(DataError, match="monotone"):
         LambdaMART(2, 4, monotone={0: 1}).fit(TRAIN).refit(OTHER)
