@@ -1,4 +1,4 @@
-"""Files of every format, with the rows of each query together and with rows in any order."""
+"""Files of every format, with the rows of each query adjacent or in any order."""
 
 import gzip
 

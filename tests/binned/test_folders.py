@@ -1,4 +1,4 @@
-"""Folders of bins: written whole or not at all, damage found, wrong use refused."""
+"""Folders of bins: complete or absent, damage is detected, wrong use is rejected."""
 
 import errno
 import io
@@ -69,7 +69,7 @@ def test_bins_of_some_features_join_again():
         assert np.array_equal(binned.columns, bin_features(x, bins).columns[first * 50 :][: binned.columns.size])
 
 
-def test_a_value_of_each_bin_stands_for_it():
+def test_a_value_represents_each_bin():
     x = np.random.default_rng(0).integers(-4, 9, (80, 3)).astype(np.float32)
     x[::7, 1] = np.nan
     binned = bin_features(x, find_bins(x, 5, [2]))
@@ -309,7 +309,7 @@ def test_what_bins_cannot_do_is_refused(files, tmp_path):
         podium.bin_files(files / "valid.txt", tmp_path / "more", like=binned, max_bins=32)
 
 
-def test_constant_features_are_told_from_bins(tmp_path):
+def test_constant_features_are_detected_from_bins(tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"{k % 2} qid:{k // 4} 1:3 2:1\n" for k in range(40)))
     binned = podium.bin_files(tmp_path / "a.txt", tmp_path / "bins")
     with pytest.warns(podium.PodiumWarning) as warned:

@@ -1,4 +1,4 @@
-"""A folder of bins gives what the same files give in memory, to the bit."""
+"""A folder of bins gives the same models as the same files in memory, to the bit."""
 
 import pickle
 import warnings

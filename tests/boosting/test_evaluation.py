@@ -1,4 +1,4 @@
-"""Validation data during training: the best round, and what is measured after each."""
+"""Validation data during training: the best round, and the measures after each round."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Ctrl-C, checkpoints by time, and what a broken round leaves behind."""
+"""Ctrl-C, timed checkpoints, and what an interrupted round leaves behind."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Losses in the history, rates that change from round to round, and a least improvement."""
+"""Losses in the history, rates that change from round to round, and min_delta."""
 
 import json
 
@@ -171,7 +171,7 @@ def test_rates_survive_a_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("rate", "message"),
     [
-        ([], "learning_rate must have a value for the first round"),
+        ([], "learning_rate must have at least a value for the first round"),
         ([0.1, 0.0], r"learning_rate\[1\] must be positive, but is 0"),
         ("fast", "learning_rate must be a number, but is 'fast'"),
         (lambda k: -1.0, "learning_rate in round 0 must be positive, but is -1"),
@@ -225,7 +225,7 @@ def test_training_stops_where_it_gains_too_little():
             break
     assert hasty.best_iteration_ == best < patient.best_iteration_
     assert Ranker(8, 4, patience=4, min_delta=0.5, n_folds=2).fit(TRAIN).n_trees_ == 1
-    with pytest.raises(DataError, match="min_delta is for one measure"):
+    with pytest.raises(DataError, match="min_delta is for a single measure"):
         LambdaMART(5, measure="ndcg@5>ap~0.01", min_delta=0.1).fit(TRAIN, valid=VALID)
 
 

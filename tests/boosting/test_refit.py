@@ -1,4 +1,4 @@
-"""New leaf values on other data: by an obvious loop, by LightGBM, and the old ones on the training data."""
+"""Refits with other data, compared with a simple loop, with LightGBM, and with the old values on the training data."""
 
 import lightgbm
 import numpy as np
@@ -103,7 +103,7 @@ def test_an_average_keeps_the_weights_of_its_outputs():
     before, after = (one.score(OTHER) for one in (model, model.refit(OTHER, decay_rate=0.2)))
     assert after > before
     model.model_.info.pop("output_weights")
-    with pytest.raises(DataError, match="refit takes models with one score"):
+    with pytest.raises(DataError, match="refit supports models with one score"):
         model.refit(OTHER)
 
 
@@ -143,7 +143,7 @@ def test_a_measure_keeps_what_it_took_from_the_training_data():
 
 
 def test_what_cannot_be_refitted_is_refused():
-    with pytest.raises(DataError, match="one score for each document"):
+    with pytest.raises(DataError, match="one score per document"):
         McRank(2, 4).fit(TRAIN).refit(OTHER)
     with pytest.raises(DataError, match="monotone"):
         LambdaMART(2, 4, monotone={0: 1}).fit(TRAIN).refit(OTHER)

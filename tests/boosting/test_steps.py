@@ -1,4 +1,4 @@
-"""Steps: what a tree's leaves add to the scores, against slow references."""
+"""Steps: what a tree's leaves add to the scores, compared with slow references."""
 
 import math
 

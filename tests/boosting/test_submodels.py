@@ -1,4 +1,4 @@
-"""Training from a submodel's scores: their scale, and the choice of no tree at all."""
+"""Training from a submodel's scores: their scale, and the choice of no trees at all."""
 
 import math
 import warnings

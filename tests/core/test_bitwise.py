@@ -1,4 +1,4 @@
-"""The operations on words of 64 documents, each alone, against the Python body that says what it means."""
+"""The operations on words of 64 documents, each compared with its Python body."""
 
 import re
 

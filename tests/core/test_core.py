@@ -86,7 +86,7 @@ def test_a_bar_on_a_terminal_after_a_while(monkeypatch):
 
 
 @pytest.mark.parametrize(("stream", "patience"), [(Terminal, 60.0), (io.StringIO, 0.0)])
-def test_no_bar_for_the_quick_or_without_a_terminal(stream, patience, monkeypatch):
+def test_no_bar_for_short_work_or_without_a_terminal(stream, patience, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream())
     monkeypatch.setattr(progress_module, "PATIENCE", patience)
     with progress("counting sheep", 3) as advance:
@@ -186,19 +186,19 @@ def test_threads_that_need_a_kernel_at_the_same_time_get_the_same(monkeypatch):
         return 2 * x
 
     monkeypatch.setattr(compiling, "start_numba", slowly)
-    kernel, found, together = Kernel(double), [], threading.Barrier(3)
+    kernel, dispatchers, together = Kernel(double), [], threading.Barrier(3)
 
     def need():
         together.wait(10)
-        found.append(kernel.dispatcher)
+        dispatchers.append(kernel.dispatcher)
 
     threads = [threading.Thread(target=need) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 3
-    assert len({id(dispatcher) for dispatcher in found}) == 1
+    assert len(dispatchers) == 3
+    assert len({id(dispatcher) for dispatcher in dispatchers}) == 1
 
 
 def test_only_files_that_nobody_writes_are_leftovers(tmp_path):

@@ -50,7 +50,7 @@ def test_every_element_of_an_array_counts():
         )
 
 
-def test_kinds_are_told_apart():
+def test_kinds_are_distinguished():
     values = [
         1, 1.0, True, "1", b"1", None, [1], [[1]], [], {}, {1: 1}, {1}, np.array([1]), np.array(["1"]),
         np.array([[1]]), Holder(1), Plain(1), Shown(1), int, Holder, [1, 2], [2, 1], ["ab"], ["a", "b"], 1j,

@@ -1,4 +1,4 @@
-"""Jobs on threads: how many at a time, with how many threads, and how they end."""
+"""Jobs on threads: how many run at a time, how many threads they get, and how they end."""
 
 import os
 import signal
@@ -66,8 +66,8 @@ def test_idle_threads_are_shared(n_jobs, n_threads, shares):
     assert sorted(counts) == [min(share, thread_count()) for share in shares]
 
 
-def test_a_job_sees_its_share_whatever_it_asks_for():
-    seen = [found for _, found in run_jobs([lambda: (thread_count(), thread_count(7))] * 4, 4, 1)]
+def test_a_job_gets_at_most_its_share_of_threads():
+    seen = [counts for _, counts in run_jobs([lambda: (thread_count(), thread_count(7))] * 4, 4, 1)]
     assert seen == [(1, 1)] * 4
     assert thread_count(7) == 7
 
@@ -99,15 +99,15 @@ def test_an_interrupt_reaches_the_jobs_and_what_they_make_of_it_is_yielded():
         os.kill(os.getpid(), signal.SIGINT)
         return job()
 
-    found = []
+    results = []
     with pytest.raises(KeyboardInterrupt):
-        found.extend(iter_into(found, run_jobs([interrupt, job], 2, 2)))
-    assert sorted(found) == [(0, "so far"), (1, "so far")]
+        results.extend(iter_into(results, run_jobs([interrupt, job], 2, 2)))
+    assert sorted(results) == [(0, "so far"), (1, "so far")]
 
 
-def iter_into(found, outcomes):
+def iter_into(results, outcomes):
     for outcome in outcomes:
-        found.append(outcome)
+        results.append(outcome)
     return []
 
 
@@ -169,10 +169,10 @@ def test_warnings_of_all_threads_come_once_each():
         warnings.warn(f"of {threading.get_ident()}", UserWarning, stacklevel=1)
         time.sleep(0.05)
 
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with each_warning_once():
             list(run_jobs([job] * 6, 6, 2))
-    texts = [str(warning.message) for warning in found]
+    texts = [str(warning.message) for warning in caught]
     assert texts.count("of each") == 1
     assert len(texts) == len(set(texts)) == 3

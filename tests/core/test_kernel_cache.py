@@ -1,4 +1,4 @@
-"""Compiled kernels are never those of other sources, settings or machines, and a cache is used wherever it is safe."""
+"""Cached kernels never come from other sources, settings or machines; every safe cache is used."""
 
 import os
 import shutil
@@ -156,9 +156,9 @@ def test_a_folder_that_others_can_write_to_is_not_used(temporary, which):
         (folder if which == "folder" else folder / "trees_1" / "a.nbi").chmod(0o777)
     kernel_cache.cache_folder.cache_clear()
     with pytest.warns(PodiumWarning, match="other users can write"):
-        found = kernel_cache.cache_folder(False)
-    assert found.is_relative_to(temporary)
-    assert not kernels_in(found)
+        folder = kernel_cache.cache_folder(False)
+    assert folder.is_relative_to(temporary)
+    assert not kernels_in(folder)
 
 
 def test_no_place_to_write_to_is_a_warning(temporary, monkeypatch):

@@ -1,4 +1,4 @@
-"""Parameters that are declared once: constructors, checks, docstrings, tables and names derive from the declaration."""
+"""Parameters declared once: constructors, checks, docstrings, tables and names derive from the declaration."""
 
 import copy
 import inspect
@@ -93,7 +93,7 @@ def test_scikit_learn_clones_and_sets():
         Small(dept=3)
 
 
-def test_a_constructor_of_ones_own_takes_the_others_by_settings():
+def test_a_custom_constructor_takes_all_others_as_settings():
     class Mine(Small):
         def __init__(self, depth=1, colour="red", **settings):
             super().__init__(depth, **settings)
@@ -112,7 +112,7 @@ def test_docstrings_and_tables():
     assert DEPTH.summary == "Levels, at most."
     assert "n_leaves: maximum number of leaves of a tree" in inspect.getdoc(GrowthParameters)
     assert "monotone: for each feature" in inspect.getdoc(GrowthParameters)
-    assert inspect.getdoc(PRankTraining).count("    seed: ") == 1  # told of by the class itself
+    assert inspect.getdoc(PRankTraining).count("    seed: ") == 1  # documented by the class itself
 
 
 def test_settings_are_frozen_and_checked_when_they_are_made():
@@ -150,7 +150,7 @@ def test_settings_are_frozen_and_checked_when_they_are_made():
         (h.SPLIT, "newtn", "split must be 'newton' or 'least-squares', but is 'newtn' .did you mean 'newton'"),
     ],
 )  # fmt: skip
-def test_errors_say_what_was_expected_and_what_came(parameter, value, message):
+def test_errors_state_what_was_expected_and_what_was_passed(parameter, value, message):
     with pytest.raises(DataError, match=message):
         parameter.check(value)
 
@@ -175,7 +175,7 @@ def test_every_declaration_is_whole(parameter):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_estimators_have_the_declared_parameters_and_no_others(name):
+def test_estimators_have_exactly_the_declared_parameters(name):
     model = MODELS[name]
     estimator = getattr(podium.estimators, model.estimator)
     assert (

@@ -69,7 +69,7 @@ WORD_OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.filterwarnings("ignore:.*encountered in")
-def test_an_operation_does_what_its_body_says(name):
+def test_an_operation_equals_its_python_body(name):
     fast, slow = compiled(f"def work(a, b, out):\n    {OPERATIONS[name]}\n")
     outs = []
     for function in (fast, slow):
@@ -80,7 +80,7 @@ def test_an_operation_does_what_its_body_says(name):
 
 
 @pytest.mark.parametrize("name", WORD_OPERATIONS)
-def test_an_operation_on_words_does_what_its_body_says(name):
+def test_an_operation_on_words_equals_its_python_body(name):
     words = np.random.default_rng(3).integers(-(2**62), 2**62, 16)
     outs = []
     for function in compiled(f"def work(w, out):\n    store_words(out, 0, {WORD_OPERATIONS[name]})\n"):

@@ -1,4 +1,4 @@
-"""The stable sort of the kernels, and the ranks that it brings up to date."""
+"""The stable sort for kernels, and the ranks that it updates."""
 
 import numpy as np
 import pytest

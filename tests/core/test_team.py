@@ -1,4 +1,4 @@
-"""Teams: kernels that threads run together, and other work between them."""
+"""Teams: kernels that threads run together, with other work in between."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ import pytest
 from podium.core.compiling import kernel, uses_llvm
 from podium.core.intrinsics import add_atomically
 from podium.core.jobs import run_jobs
-from podium.core.team import LOOKS, Team, leave, set_event
+from podium.core.team import POLLS, Team, leave, set_event
 from podium.core.threads import map_threads
 from podium.errors import PodiumError
 
@@ -25,17 +25,17 @@ def add_together(thread, n_threads, event, barrier, sums):
 
 @pytest.mark.skipif(not uses_llvm(), reason="threads that wait for each other need atomic operations")
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
-def test_no_thread_leaves_a_kernel_before_all_have_done_their_part(n_threads):
+def test_threads_leave_a_kernel_together(n_threads):
     barrier, sums = np.zeros(16, np.int64), np.zeros(1, np.int64)
     each = n_threads * (n_threads + 1) // 2
     with Team(n_threads) as team:
         for k in range(1, 101):
-            found = team.run_kernel(lambda t: add_together(t, team.n_threads, team.event, barrier, sums))
-            assert found == k * each
+            total = team.run_kernel(lambda t: add_together(t, team.n_threads, team.event, barrier, sums))
+            assert total == k * each
             if k % 10 == 0:  # other work in between, and threads that have fallen asleep
                 assert team.run(lambda t: t) == list(range(n_threads))
             if k % 50 == 0:
-                time.sleep(3e-9 * LOOKS)
+                time.sleep(3e-9 * POLLS)
 
 
 def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
@@ -48,7 +48,7 @@ def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
 def test_a_team_that_sleeps_ends():
     before = threading.active_count()
     team = Team(3)
-    time.sleep(3e-9 * LOOKS)
+    time.sleep(3e-9 * POLLS)
     team.close()
     Team(2).close()
     assert threading.active_count() == before

@@ -1,4 +1,4 @@
-"""Data with everything that data can have."""
+"""Data that has every kind of column."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""When two data sets are the same."""
+"""Compare data sets."""
 
 import numpy as np
 

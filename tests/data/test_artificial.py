@@ -1,4 +1,4 @@
-"""Artificial data: the same everywhere, and what the papers say it is."""
+"""Artificial data is the same everywhere, and is what the papers describe."""
 
 import hashlib
 import math
@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError, RankingData
+from podium.core import threads
 from podium.core.random import seed_of
 from podium.data.datasets import artificial, random_values
 from podium.data.datasets.artificial import SHARES, growth, standardised_cubic
 
 
 def digest(data):
-    found = hashlib.sha256(np.ascontiguousarray(data.features).tobytes())
+    digest = hashlib.sha256(np.ascontiguousarray(data.features).tobytes())
     for source in data.labels:
-        found.update(data.labels[source].tobytes())
-    found.update(np.asarray(data.qid).tobytes())
-    return found.hexdigest()[:16]
+        digest.update(data.labels[source].tobytes())
+    digest.update(np.asarray(data.qid).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def test_the_same_seed_gives_these_bits_on_every_machine():
@@ -31,7 +32,7 @@ def test_the_same_seed_gives_these_bits_on_every_machine():
 
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"features": 7}, {"shift": 0.5}, {"shift": 0}, {"part": "test"}])
-def test_data_generated_before_changes_nothing(other):
+def test_earlier_data_does_not_change_later_data(other):
     """Calibrations are kept: each must be that of its data."""
     settings = {"queries": 4, "features": 6}
     artificial._calibrated_cubic.cache_clear()
@@ -43,7 +44,7 @@ def test_data_generated_before_changes_nothing(other):
 
 def test_neither_threads_nor_the_number_of_queries_change_a_query(monkeypatch):
     whole = podium.artificial(300, documents=(1, 9), features=7)
-    monkeypatch.setattr(random_values, "ranges", lambda n: [(k, min(k + 100, n)) for k in range(0, n, 100)])
+    monkeypatch.setattr(threads, "ranges", lambda n, *_: [(k, min(k + 100, n)) for k in range(0, n, 100)])
     assert digest(podium.artificial(300, documents=(1, 9), features=7)) == digest(whole)
     part = podium.artificial(100, documents=(1, 9), features=7)
     assert digest(part) == digest(whole.select(range(100)))
@@ -99,7 +100,7 @@ def test_a_shift_moves_the_labels_gradually():
     assert digest(podium.artificial(5, shift=0.1)) != digest(podium.artificial(5))
 
 
-def test_noise_is_what_it_says():
+def test_noise_has_the_requested_size():
     plain = podium.artificial(400)
     noisy = podium.artificial(400, feature_noise=0.5)
     difference = noisy.features - plain.features
@@ -145,7 +146,7 @@ def test_web_like_data_looks_like_the_web():
     [{"queries": 0}, {"documents": 0}, {"documents": (5, 3)}, {"features": 0}, {"part": "dev"}, {"shift": 2},
      {"label_noise": -1}, {"feature_noise": float("nan")}],
 )  # fmt: skip
-def test_parameters_that_make_no_sense(wrong):
+def test_invalid_parameters(wrong):
     with pytest.raises(DataError):
         podium.artificial(**({"queries": 2} | wrong))
 
@@ -166,7 +167,7 @@ def test_clicks_are_rates_of_last_clicks(clicked):
     assert np.allclose(rates * 300, np.rint(rates * 300), atol=1e-3)
 
 
-def test_what_was_not_shown_has_no_clicks(clicked):
+def test_documents_that_were_not_shown_have_no_clicks(clicked):
     hidden = clicked.positions == -1
     assert (clicked.labels["clicks"][hidden] == 0).all()
     shown = clicked.positions[~hidden]
@@ -214,7 +215,7 @@ def test_clicks_of_artificial_data_know_more_than_the_label():
     [{"users": 0}, {"depth": 0}, {"noise": 2}, {"label": "relevance"}, {"similar_queries": -1}, {"position_bias": -2},
      {"disorder": float("nan")}, {"attraction": [2.0]}],
 )  # fmt: skip
-def test_click_parameters_that_make_no_sense(wrong):
+def test_invalid_click_parameters(wrong):
     with pytest.raises(DataError):
         podium.data.datasets.simulate_clicks(podium.artificial(2, features=2), **wrong)
 

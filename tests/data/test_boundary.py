@@ -1,4 +1,4 @@
-"""Whatever comes in, the errors that go out are Podium's."""
+"""Whatever the input, all errors are Podium's."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def small():
 
 
 @pytest.mark.parametrize("path", ["a\0.txt", "a\0.parquet", "a\ud800.txt", b"a.txt", None, 5])
-def test_paths_that_no_file_has(path, tmp_path):
+def test_invalid_paths(path, tmp_path):
     calls = [
         lambda: podium.read(path, "letor"),
         lambda: podium.read(path, "parquet"),
@@ -97,7 +97,7 @@ def test_numbers_of_threads(n_threads, tmp_path):
         ([[1], [2]], {"group_sizes": np.array([2**63 - 1, 2**63 - 1, 4])}),
     ],
 )
-def test_values_that_make_no_data(X, arguments):
+def test_invalid_values(X, arguments):
     with pytest.raises(DataError):
         RankingData(X, **arguments)
 
@@ -111,7 +111,7 @@ def test_columns_have_names(arguments):
         podium.read(io.BytesIO(CSV), "csv", **arguments)
 
 
-def test_metadata_of_parquet_that_make_no_sense(tmp_path):
+def test_invalid_metadata_of_parquet(tmp_path):
     table = pa.table({"qid": [1], "f": [1.0]})
     array = io.BytesIO()
     np.save(array, np.array([1, 2, 3], "c16"))

@@ -1,4 +1,4 @@
-"""Damaged files are refused: nothing that was written is missing or changed without a word."""
+"""Damaged files are rejected: nothing that was written goes missing or changes silently."""
 
 import bz2
 import gzip

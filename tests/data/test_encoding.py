@@ -1,4 +1,4 @@
-"""Categories with names, and values that float32 has too few steps for."""
+"""Named categories, and values between which float32 has too few steps."""
 
 import pickle
 
@@ -55,7 +55,7 @@ def test_text_is_categories_where_it_is_named_so():
         RankingData(array, qid=QID)
 
 
-def test_numbers_as_categories_stand_in_their_order():
+def test_numbers_as_categories_are_sorted_as_numbers():
     data = RankingData(np.array([[10.0], [9.0], [2.5], [np.nan], [10.0], [9.0]]), qid=QID, categorical=[0])
     assert data.encoding.categories == {0: ("2.5", "9", "10")}
     np.testing.assert_array_equal(data.features[:, 0], np.float32([2, 1, 0, np.nan, 2, 1]))
@@ -113,7 +113,7 @@ def test_a_model_keeps_the_categories(shop, tmp_path):
 
 
 @pytest.mark.parametrize("brand", ["codes", "upper", "float text"])
-def test_categories_of_which_none_is_known_are_reported(shop, brand):
+def test_features_with_only_unknown_categories_are_reported(shop, brand):
     """All of them would count as missing without a word."""
     model = LambdaMART(2, n_leaves=4).fit(shop.astype({"brand": "category"}))
     codes = shop["brand"].astype("category").cat.codes
@@ -122,11 +122,11 @@ def test_categories_of_which_none_is_known_are_reported(shop, brand):
     for data in (frame, frame[["x", "brand"]].to_numpy(object), RankingData(frame, categorical=["brand"])):
         with pytest.warns(podium.PodiumWarning, match="all 8 categories of feature .* count as missing"):
             model.predict(data)
-    model.predict(shop.assign(brand="new"))  # one strange category is nothing to speak of
+    model.predict(shop.assign(brand="new"))  # a single unknown category is not worth a warning
     model.predict(shop.assign(brand=np.where(shop["x"] > 0.99, shop["brand"], other)))
 
 
-def test_time_stamps_in_a_frame_say_what_to_do(shop):
+def test_the_error_for_time_stamps_has_a_remedy(shop):
     with pytest.raises(DataError, match=r"'when' must be numeric, but is Datetime.*convert it to a number"):
         RankingData(shop[["qid", "label", "x"]].assign(when=pd.Timestamp("2024-01-01")))
 
@@ -212,7 +212,7 @@ def test_a_loaded_model_shifts_too(tmp_path):
     assert podium.models.load_model(tmp_path / "m.podium").encoding == model.model_.encoding
 
 
-def test_what_needs_no_shift_is_not_shifted():
+def test_values_that_need_no_shift_are_not_shifted():
     rng = np.random.default_rng(0)
     n = 5000
     columns = [rng.random(n), rng.normal(size=n) * 1e6, np.full(n, 0.1), rng.lognormal(size=n) * (rng.random(n) > 0.7),
@@ -224,9 +224,9 @@ def test_what_needs_no_shift_is_not_shifted():
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(-(2**61), 2**61))
 def test_whole_numbers_are_shifted_exactly(values, shift):
-    found = shifted(np.array(values, np.int64), shift)
+    result = shifted(np.array(values, np.int64), shift)
     expected = [np.float32(float(value - shift)) for value in values]
-    np.testing.assert_allclose(found, np.array(expected, np.float32), rtol=1.2e-7)
+    np.testing.assert_allclose(result, np.array(expected, np.float32), rtol=1.2e-7)
     near = np.array([shift + k for k in range(-50, 50)], np.int64)
     assert shifted(near, shift).tolist() == list(range(-50, 50))
 

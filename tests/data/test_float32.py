@@ -1,4 +1,4 @@
-"""Large numbers: what float32 cannot tell apart is shifted exactly or reported, and every way to a model agrees."""
+"""Large numbers: values that float32 would merge are shifted exactly or reported, and all routes to a model agree."""
 
 import io
 import subprocess
@@ -38,7 +38,7 @@ def model(times):
     return LambdaMART(n_trees=3, min_documents_in_leaf=5, verbose=0).fit(data)
 
 
-def test_neighbours_that_float64_merges_are_told_apart():
+def test_neighbours_that_float64_merges_are_distinguished():
     values = 2**60 + np.arange(50)
     data = RankingData(values[:, None], qid=np.zeros(50, int))
     assert np.array_equal(np.diff(data.features[:, 0]), np.ones(49))
@@ -47,7 +47,7 @@ def test_neighbours_that_float64_merges_are_told_apart():
 
 
 @pytest.mark.parametrize("least", [2**62, 2**63 - 1000, 2**63 + 7, 2**64 - 3000, -(2**63), -(2**62) - 999])
-def test_whole_numbers_of_any_size_are_told_apart(least):
+def test_whole_numbers_of_any_size_are_distinguished(least):
     dtype = np.uint64 if least > 2**62 else np.int64
     values = np.array([least + int(k) for k in np.random.default_rng(2).integers(0, 2000, N)], dtype)
     data = RankingData(values[:, None], qid=QID)
@@ -146,7 +146,7 @@ def test_odd_types_are_refused_or_read(model):
             model.predict(np.zeros((1, 2)), n_trees=n_trees)
 
 
-def test_missing_values_beside_whole_numbers_that_float64_merges_are_reported():
+def test_missing_values_among_whole_numbers_that_float64_merges_are_reported():
     numbers = pd.array([2**60, 2**60 + 1, None, 2**60 + 3], "Int64")
     with pytest.warns(podium.PodiumWarning, match="different numbers in column 'id' became equal in float64"):
         RankingData(pd.DataFrame({"id": numbers, "qid": 1}))

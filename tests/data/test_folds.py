@@ -28,12 +28,12 @@ def test_fold_folders_of_letor_and_mslr(tmp_path, names):
     for k in (1, 2, 10):
         for role, name in enumerate(names):
             put(tmp_path / f"Fold{k}" / name, 10 * k + role)
-    found = podium.data.datasets.folds(tmp_path)
-    assert [fold.name for fold in found] == ["Fold1", "Fold2", "Fold10"]
-    assert ids(found[2]) == [[100], [101], [102]]
+    folds = podium.data.datasets.folds(tmp_path)
+    assert [fold.name for fold in folds] == ["Fold1", "Fold2", "Fold10"]
+    assert ids(folds[2]) == [[100], [101], [102]]
 
 
-def test_parts_become_folds_as_letor_has_them(tmp_path):
+def test_parts_become_folds_as_in_letor(tmp_path):
     for k in range(1, 6):
         put(tmp_path / f"S{k}.txt.gz", k)
     expected = [([1, 2, 3], 4, 5), ([2, 3, 4], 5, 1), ([3, 4, 5], 1, 2), ([1, 4, 5], 2, 3), ([1, 2, 5], 3, 4)]
@@ -53,8 +53,8 @@ def test_istella_and_yahoo(tmp_path):
     for k in (1, 2):
         for role, word in enumerate(("train", "valid", "test")):
             put(tmp_path / "yahoo" / f"set{k}.{word}.txt", 10 * k + role)
-    found = podium.data.datasets.folds(tmp_path / "yahoo")
-    assert [(fold.name, ids(fold)) for fold in found] == [
+    folds = podium.data.datasets.folds(tmp_path / "yahoo")
+    assert [(fold.name, ids(fold)) for fold in folds] == [
         ("set1", [[10], [11], [12]]),
         ("set2", [[20], [21], [22]]),
     ]
@@ -69,7 +69,7 @@ def test_all_parts_of_a_fold_have_the_same_features(tmp_path, options, filler):
     assert np.array_equal(fold.test.feature(4), [filler], equal_nan=True)
 
 
-def test_what_is_no_folder_of_folds_is_refused(tmp_path):
+def test_other_folders_are_refused(tmp_path):
     with pytest.raises(FileFormatError, match="is not a folder"):
         podium.data.datasets.folds(tmp_path / "none")
     with pytest.raises(FileFormatError, match="has no folds"):

@@ -1,4 +1,4 @@
-"""Data frames of every kind."""
+"""Data frames of all libraries."""
 
 from decimal import Decimal
 
@@ -67,7 +67,7 @@ def test_a_frame_with_group_sizes():
         ({"feature_names": ["f1", "document_id"]}, "column 'document_id' must be numeric, but is String"),
     ],
 )
-def test_what_is_not_there_or_no_number_is_refused_by_name(arguments, message):
+def test_missing_and_non_numeric_columns_are_refused_by_name(arguments, message):
     with pytest.raises(DataError, match=message):
         RankingData(pl.DataFrame(COLUMNS), **arguments)
 
@@ -84,7 +84,7 @@ def test_without_a_query_column():
         RankingData(pd.DataFrame({"f": [1.0]}))
 
 
-def test_rows_of_pandas_are_told_apart_by_their_index():
+def test_rows_of_pandas_are_matched_by_their_index():
     frame = pd.DataFrame({"qid": [1] * 4, "label": [3, 2, 1, 0], "bm25": [4.0, 3, 2, 1]})
     shuffled = frame.iloc[[3, 2, 1, 0]]
     data = RankingData(shuffled)

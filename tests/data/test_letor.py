@@ -1,4 +1,4 @@
-"""LETOR text: what is read, what is refused and where, what is written."""
+"""LETOR text: what is read, what is rejected and where, what is written."""
 
 import bz2
 import gzip
@@ -34,7 +34,7 @@ def test_a_small_file():
     assert read(b"0 qid:1\n").n_features == 0
 
 
-def test_absent_features_are_zero_or_missing_as_the_caller_says():
+def test_absent_features_are_zero_or_missing_as_requested():
     assert np.isnan(read(TEXT, absent="missing").features[1]).tolist() == [True, False, True]
     assert read(TEXT, n_features=5).n_features == 5
     assert read(b"1 qid:1 0:3\n", first_index=0).features.tolist() == [[3]]
@@ -48,7 +48,7 @@ def test_sparse_features():
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_compression_is_told_by_content(compress, tmp_path):
+def test_compression_is_detected_by_content(compress, tmp_path):
     path = tmp_path / "data.txt"
     path.write_bytes(compress(TEXT))
     assert podium.read(path).relevance.tolist() == [2, 0, 1]
@@ -344,7 +344,7 @@ def test_sparse_features_are_written(tmp_path):
         data.write(tmp_path / "a.txt", absent="none")
 
 
-def test_what_letor_text_cannot_hold_is_refused_unless_told(tmp_path):
+def test_what_letor_text_cannot_store_is_refused_unless_lossy(tmp_path):
     path = tmp_path / "a.txt"
     data = RankingData([[1]], [1], qid=[1], labels={"clicks": [1]}, document_weights=[1])
     with pytest.raises(DataError, match="cannot store document_weights, the labels 'clicks'"):

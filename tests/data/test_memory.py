@@ -1,4 +1,4 @@
-"""Readers stop at a limit on what they hold in memory."""
+"""Readers stop at a limit on the memory that they hold."""
 
 import bz2
 import gzip
@@ -64,7 +64,7 @@ def test_what_the_text_becomes_counts_too(text, options):
         podium.read(io.BytesIO(text), "letor", max_bytes=LIMIT, **options)
 
 
-def test_parquet_that_says_it_is_large_is_not_unpacked(tmp_path):
+def test_parquet_that_claims_to_be_large_is_not_unpacked(tmp_path):
     table = pa.table({"qid": np.zeros(100_000, np.int64), "x": np.zeros(100_000)})
     pq.write_table(table, tmp_path / "a.parquet")
     assert (tmp_path / "a.parquet").stat().st_size < 4000

@@ -1,4 +1,4 @@
-"""What readers tell of the features: their names, whether the text is sparse, how it was read, categories, losses."""
+"""What readers record: feature names, whether text is sparse, how it was read, categories, losses."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""Weights of preference pairs: kept by every way that data takes, and counted as repetitions."""
+"""Weights of preference pairs survive every step, and count like repetitions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""RankingData: what it takes, what it refuses, and that rows stay where the caller put them."""
+"""RankingData: what it accepts and rejects, and that rows keep the caller's order."""
 
 import copy
 import pickle
@@ -54,7 +54,7 @@ def test_rows_keep_the_callers_order_and_grouping_is_an_index(data):
     assert (len(data), data.n_documents, data.n_queries, data.n_features) == (6, 6, 3, 2)
 
 
-def test_repr_says_what_there_is(data):
+def test_repr_shows_the_contents(data):
     assert repr(data) == (
         "RankingData(6 documents in 3 queries, 2 features, labels: relevance, clicks, document_weights, "
         "query_weights, positions, preferences, document_ids)"
@@ -69,9 +69,9 @@ def test_it_is_frozen_and_does_not_freeze_the_callers_arrays(data):
             array[0] = 0
     with pytest.raises(TypeError):
         data.labels["x"] = 1
-    mine = np.ones((2, 1), np.float32)
-    RankingData(mine, qid=[1, 1])
-    mine[0] = 2
+    features = np.ones((2, 1), np.float32)
+    RankingData(features, qid=[1, 1])
+    features[0] = 2
 
 
 def test_copies_and_pickles_are_equal(data):
@@ -171,7 +171,7 @@ def test_what_cannot_be_right_is_refused(arguments, message):
         (np.zeros((2, 2), complex), "numbers, but got complex"),
     ],
 )
-def test_features_that_are_no_matrix_of_numbers_are_refused(features, message):
+def test_features_must_be_a_matrix_of_numbers(features, message):
     with pytest.raises(DataError, match=message):
         RankingData(features, qid=np.zeros(len(features), int))
 
@@ -276,16 +276,16 @@ def test_canonical_order_does_not_depend_on_the_order_of_rows(features, draw):
     )  # fmt: skip
 
     def content(d):
-        found = {}
+        signatures = {}
         for k, query in enumerate(d.query_ids.tolist()):
             rows = d.canonical_order[d.offsets[k] : d.offsets[k + 1]]
             assert sorted(rows) == sorted(d.rows(k))
-            found[query] = [
+            signatures[query] = [
                 (str(d.features[r] + 0.0), str(d.relevance[r]), d.document_ids[r], d.positions[r],
                  d.document_weights[r], d.labels["clicks"][r])
                 for r in rows
             ]  # fmt: skip
-        return found
+        return signatures
 
     assert content(data) == content(shuffled)
 
@@ -302,7 +302,7 @@ def test_canonical_order_puts_the_label_last_but_for_the_document_id():
     assert data.canonical_order.tolist() == [1, 0]
 
 
-def test_canonical_order_tells_apart_rows_that_differ_in_preferences_only():
+def test_canonical_order_distinguishes_rows_that_differ_in_preferences_only():
     features = np.array([[1], [1], [2]], np.float32)
     a = RankingData(features, qid=[1] * 3, preferences=([0], [2]))
     b = RankingData(features, qid=[1] * 3, preferences=([1], [2]))
@@ -328,10 +328,10 @@ def test_hashes_of_rows_are_those_of_the_definition():
 
     special = [0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, 1.0]
     features = np.random.default_rng(0).choice(special, (40, 37)).astype(np.float32)
-    for row, found in zip(features, RankingData(features, qid=np.zeros(40, int)).row_hashes.tolist(), strict=True):
+    for row, row_hash in zip(features, RankingData(features, qid=np.zeros(40, int)).row_hashes.tolist(), strict=True):
         cells = [0x7FC00000 if np.isnan(x) else int(np.float32(x).view(np.uint32)) for x in row]
         words = [((k + 1) << 32 | bits) * 0x9E3779B97F4A7C15 % 2**64 for k, bits in enumerate(cells) if row[k] != 0]
-        assert found == sum(map(mixed, words)) % 2**64
+        assert row_hash == sum(map(mixed, words)) % 2**64
 
 
 def test_canonical_order_is_the_same_for_sparse_and_dense():
@@ -365,7 +365,7 @@ def test_masked_labels_are_missing():
     assert np.isnan(RankingData([[1], [2]], labels, qid=[1, 1]).relevance).tolist() == [True, False]
 
 
-def test_replace_changes_what_is_named_and_nothing_else(data):
+def test_replace_changes_only_what_is_named(data):
     assert data.replace(relevance=[0] * 6).relevance.tolist() == [0] * 6
     assert set(data.replace(relevance=[0] * 6).labels) == {"relevance", "clicks"}
     assert set(data.replace(labels={"dwell": [1] * 6}).labels) == {"relevance", "dwell"}
@@ -419,7 +419,7 @@ def test_rows_are_taken_by_number_or_by_a_mask():
     assert data.take([0]).preferences.i.tolist() == []
 
 
-def test_names_that_no_file_can_hold_are_refused():
+def test_names_that_files_cannot_store_are_refused():
     with pytest.raises(DataError, match=r"feature_names: 'a\\ud800' cannot be encoded as UTF-8"):
         RankingData(np.zeros((2, 2)), qid=[1, 1], feature_names=["a\ud800", "b"])
     with pytest.raises(DataError, match=r"categories: 'x\\udfff' cannot be encoded"):

@@ -1,4 +1,4 @@
-"""Blocks of a file are what reading it whole gives, cut."""
+"""Blocks of a file are cuts of what reading the whole file gives."""
 
 import gzip
 import io
@@ -151,10 +151,11 @@ def test_queries_whose_rows_are_apart_make_one_block_with_a_warning(suffix, tmp_
         path.write_text("".join(f"0 qid:{row.qid} 1:{row.x}\n" for row in table.itertuples()))
     else:
         table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path, index=False)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (block,) = podium.read_blocks(path, rows=2, normalize="minmax")
-    assert any("are not adjacent" in str(one.message) and "sort them by query" in str(one.message) for one in told)
+    texts = [str(warning.message) for warning in caught]
+    assert any("are not adjacent" in text and "sort the rows by query" in text for text in texts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.testing.assert_array_equal(block.features, podium.read(path, normalize="minmax").features)
@@ -198,9 +199,9 @@ def test_text_for_a_model_has_its_features(tmp_path):
     path.write_text("0 qid:1 1:1 2:2\n0 qid:1 1:3\n0 qid:2 1:5 2:6 900000:1.00000000000000000001\n")
     assert [block.n_features for block in podium.read_blocks(path, rows=1, like=like)] == [3, 3, 3]
     path.write_text("0 qid:1 1:1 2:2\n0 qid:1 1:3\n")
-    with pytest.warns(PodiumWarning, match="the data has 2 of the model's 3 features: its text is sparse") as told:
+    with pytest.warns(PodiumWarning, match="the data has 2 of the model's 3 features: its text is sparse") as caught:
         list(podium.read_blocks(path, rows=1, like=like))
-    assert len(told) == 1
+    assert len(caught) == 1
     path.write_text("0 qid:1 1:1 2:2\n0 qid:1 1:3 4:7\n")
     unnamed = podium.read_blocks(path, rows=1, like=Schema(3))
     assert [next(unnamed).n_features, next(unnamed).n_features] == [3, 4]  # so that a model refuses the second
@@ -208,7 +209,7 @@ def test_text_for_a_model_has_its_features(tmp_path):
         next(unnamed)
 
 
-def test_a_model_tells_the_categories(tmp_path):
+def test_a_model_determines_the_categories(tmp_path):
     like = Schema(2, ("brand", "x"), Encoding({0: ("b", "a")}))
     table = pd.DataFrame({"qid": 1, "x": 1.0, "brand": ["c", "d", "e", "a", None, "b"]})
     table.to_csv(tmp_path / "a.csv", index=False)
@@ -222,9 +223,9 @@ def test_a_model_tells_the_categories(tmp_path):
         other = Schema(2, ("brand", "x"), Encoding({0: ("B", "A")}))
         with pytest.warns(
             PodiumWarning, match="all 5 categories of feature 'brand' count as missing.*'a', 'b', 'c', …"
-        ) as told:
+        ) as caught:
             list(podium.read_blocks(tmp_path / name, rows=3, like=other, **options))
-        assert len(told) == 1
+        assert len(caught) == 1
 
 
 def test_values_before_a_models_shift_are_kept(tmp_path):
@@ -243,12 +244,12 @@ def test_whole_file_warnings_come_once(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"0 qid:{k // 2} 1:{2**24 + k} 2:1e99\n" for k in range(9)))
     for options in ({}, {"like": Schema(2, ("1", "2"))}, {"whole_queries": True}):
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             list(podium.read_blocks(path, rows=2, **options))
-        assert len(told) == 2
-        assert "9 numbers are too large for float32" in str(told[0].message)
-        assert "different numbers became equal in float32 in feature '1'" in str(told[1].message)
+        assert len(caught) == 2
+        assert "9 numbers are too large for float32" in str(caught[0].message)
+        assert "different numbers became equal in float32 in feature '1'" in str(caught[1].message)
 
 
 def test_the_limit_on_memory_is_that_of_a_block(tmp_path):
@@ -263,7 +264,7 @@ def test_the_limit_on_memory_is_that_of_a_block(tmp_path):
         next(podium.read_blocks(path, rows=100_000, max_bytes=6 << 20, like=Schema(1, ("1",))))
 
 
-def test_what_makes_no_sense_is_refused_at_once(tmp_path):
+def test_invalid_arguments_are_refused_at_once(tmp_path):
     for wrong in (0, -1, 1.5, "7"):
         with pytest.raises(DataError, match="rows must be a whole number"):
             podium.read_blocks(tmp_path / "a.txt", rows=wrong)
@@ -311,7 +312,7 @@ def test_a_file_that_changes_between_the_passes_is_refused(tmp_path, change, who
     ],
     ids=["touched", "removed", "longer line"],
 )
-def test_the_error_of_a_file_that_changes_says_what_changed(tmp_path, change, message):
+def test_the_error_for_a_file_that_changes_states_the_change(tmp_path, change, message):
     path, other = tmp_path / "a.txt", tmp_path / "b.txt"
     for number, file in enumerate((path, other)):
         file.write_text("".join(f"1 qid:{number}{k // 10} 1:{k}\n" for k in range(2000)))

@@ -1,4 +1,4 @@
-"""Sparse matrices with a broken structure are refused before compiled code follows their indices."""
+"""Sparse matrices with a broken structure are rejected before compiled code follows their indices."""
 
 import numpy as np
 import pytest

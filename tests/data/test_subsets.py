@@ -35,16 +35,16 @@ def test_another_seed_gives_another_split():
 
 def test_folds_test_each_query_once():
     data = podium.artificial(23, documents=(1, 4), features=2)
-    found = data.k_fold(5)
-    assert sorted(q for _, test in found for q in test.query_ids) == sorted(data.query_ids)
-    for train, test in found:
+    folds = data.k_fold(5)
+    assert sorted(q for _, test in folds for q in test.query_ids) == sorted(data.query_ids)
+    for train, test in folds:
         assert not set(train.qid) & set(test.qid)
         assert train.n_queries + test.n_queries == 23
         assert test.n_queries in (4, 5)
 
 
 @pytest.mark.parametrize("fractions", [(), (1.0,), (0.5, 0.6), (1.2, -0.2), (0.999, 0.001)])
-def test_fractions_that_make_no_sense(fractions):
+def test_invalid_fractions(fractions):
     with pytest.raises(DataError):
         podium.artificial(10, documents=2, features=2).split(*fractions)
 

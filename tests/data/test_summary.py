@@ -1,4 +1,4 @@
-"""What a summary says."""
+"""The contents of a summary."""
 
 import json
 
@@ -20,13 +20,13 @@ FEATURES = np.array([[1, 0, 7, 0], [2, 1, 7, 0], [3, 2, 7, np.nan], [4, 0, 7, 5]
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_everything_is_counted(as_sparse):
     data = make(sparse.csr_matrix(FEATURES) if as_sparse else FEATURES)
-    found = data.summary()
-    assert (found.documents, found.queries, found.features) == (5, 2, 4)
-    assert (found.fewest_documents, found.mean_documents, found.most_documents) == (2, 2.5, 3)
-    assert found.density == pytest.approx(14 / 20)
-    assert found.missing == pytest.approx(1 / 20)
-    assert found.labels["relevance"].counts == {"0": 3, "1": 1, "2": 1}
-    assert found.warnings == [
+    summary = data.summary()
+    assert (summary.documents, summary.queries, summary.features) == (5, 2, 4)
+    assert (summary.fewest_documents, summary.mean_documents, summary.most_documents) == (2, 2.5, 3)
+    assert summary.density == pytest.approx(14 / 20)
+    assert summary.missing == pytest.approx(1 / 20)
+    assert summary.labels["relevance"].counts == {"0": 3, "1": 1, "2": 1}
+    assert summary.warnings == [
         "feature 2 (counted from 0) has a single value",
         "feature 1 (counted from 0) equals the labels 'relevance': is it a leak?",
         "1 documents have the same features as another document of their query",

@@ -1,4 +1,4 @@
-"""Nets in model files: weights as data; a module of one's own is asked for."""
+"""Nets in model files: weights as data; a custom module must be passed."""
 
 import hashlib
 import json

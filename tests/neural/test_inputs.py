@@ -1,4 +1,4 @@
-"""The scale of inputs against scikit-learn's."""
+"""The scale of inputs, compared with scikit-learn's."""
 
 import numpy as np
 import pytest

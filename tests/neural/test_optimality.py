@@ -1,4 +1,4 @@
-"""[B] §4.2: where LambdaRank ends, no direction leads up; where training has not ended, many do."""
+"""[B] §4.2: where LambdaRank ends, no direction leads up; where training has not ended, most do."""
 
 import copy
 

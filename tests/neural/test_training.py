@@ -1,4 +1,4 @@
-"""Nets on λ: the factored step is the pairwise one; training is a function of data and seed."""
+"""Nets on λ: the factored step equals the pairwise one; training is a function of data and seed."""
 
 import itertools
 import logging

@@ -56,7 +56,7 @@ CHANGEABLE = (
 
 @dataclass(frozen=True)
 class BinnedContent:
-    """Everything about binned documents except labels, weights and queries."""
+    """Everything about binned documents except their labels, weights and queries."""
 
     folder: Path
     binned: BinnedFeatures
@@ -74,10 +74,10 @@ class BinnedFiles(RankingData):
     """Ranking data as a memory-mapped folder of bins: the result of `bin_files` and `open_binned`.
 
     Boosted trees train on it as on any `RankingData`, with identical results. Documents of a query are adjacent, and
-    queries are in the order of their first appearance. Document ids are not kept. Models that need the values of
-    features, such as nets and linear rankers, need `keep_values` and raise without it. Trees that were trained on these
-    bins predict from the bins alone.
-    `take`, `select`, `split` and `k_fold` copy the bins of a part into memory; the cuts are those of the whole folder.
+    queries are in the order of their first appearance. Document ids are not kept. Trees that were trained on these bins
+    predict from the bins alone. Models that need the values of features, such as nets and linear rankers, raise unless
+    the values were kept (`keep_values`). `take`, `select`, `split` and `k_fold` copy the bins of a part into memory;
+    the cuts are those of the whole folder.
 
     Attributes:
         folder: the folder of the files.
@@ -97,32 +97,21 @@ class BinnedFiles(RankingData):
     """
 
     content: BinnedContent
+    folder: Path
+    binned: BinnedFeatures
+    max_bins: int
     seconds: Mapping[str, float]
 
     def __init__(self, content: BinnedContent, columns: dict[str, Any], preferences: Any = None) -> None:
         origin = dict(content.origin)
         self.__dict__.update(
-            content=content, seconds=MappingProxyType({}), feature_names=content.feature_names,
-            encoding=content.encoding, wide=MappingProxyType({}), row_index=None,
+            content=content, folder=content.folder, binned=content.binned, max_bins=content.max_bins,
+            seconds=MappingProxyType({}), feature_names=content.feature_names, encoding=content.encoding,
+            wide=MappingProxyType({}), row_index=None,
             absent_value=origin["absent_value"], reading=MappingProxyType(dict(origin["reading"])),
             losses=tuple(origin["losses"]), row_hashes=frozen(content.hashes),
         )  # fmt: skip
         self._init_rows({"relevance": None, "document_ids": None, **columns}, preferences)
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the files."""
-        return self.content.folder
-
-    @property
-    def binned(self) -> BinnedFeatures:
-        """The bins."""
-        return self.content.binned
-
-    @property
-    def max_bins(self) -> int:
-        """The value of `max_bins` that the features were binned with."""
-        return self.content.max_bins
 
     @property
     def has_values(self) -> bool:
@@ -150,7 +139,7 @@ class BinnedFiles(RankingData):
 
     @cached_property
     def are_all_constant(self) -> bool:
-        """Whether every feature is constant; a missing value counts as another value."""
+        """Whether every feature is constant; missing values count as a value."""
         columns = self.binned.columns.reshape(self.n_features, self.n_documents)
         return not any((column != column[0]).any() for column in columns)
 
@@ -282,7 +271,8 @@ def _open(folder: Path, manifest: Mapping[str, Any]) -> BinnedFiles:
 def reopen(folder: Path, rows: Ints | None, changes: dict[str, Any], reading: dict[str, Any]) -> BinnedFiles:
     """Unpickle the data: open the folder, take the rows, and set the labels, weights and other columns."""
     data = open_binned(folder, verify=False)
-    data = data if rows is None else data.take(rows)
+    if rows is not None:
+        data = data.take(rows)
     changed = data.replace(**changes)
     assert isinstance(changed, BinnedFiles)
     return changed.with_reading(**reading)

@@ -1,7 +1,7 @@
-"""Bin files of any size into a folder, with a few rows or one feature in memory at a time.
+"""Bin files of any size into a folder, with only a few rows or one feature in memory at a time.
 
-The source is read twice: first for anything that needs a full pass (features, categories, the type of query ids), then
-for its values, which go to temporary files of a few features each. Queries whose documents are scattered are grouped
+The source is read twice: first for everything that needs a full pass (features, categories, the type of query ids),
+then for its values, which go to temporary files of a few features each. Scattered documents of a query are grouped
 there. Each feature is then cut at the quantiles of all its values, exactly as in memory, and binned.
 """
 
@@ -63,23 +63,23 @@ def bin_files(
     n_threads: int | None = None,
     **options: Any,
 ) -> BinnedFiles:
-    r"""Bin files of any size into a folder, on which every estimator of boosted trees can be fitted.
+    r"""Bin files of any size into a folder that every estimator of boosted trees can be fitted to.
 
-    The model is identical, to the bit, to that of the same files in memory. Memory use is about 50 bytes per document,
-    plus that of a few features; disk use is 4 bytes per value while it runs and 2 afterwards. The documents of a query
-    may be scattered over the files: an extra pass groups them.
+    The model is identical, to the bit, to that of the same files in memory. Binning needs about 50 bytes of memory per
+    document, plus a few features, and 4 bytes of disk per value; the folder has 2 bytes per value. The documents of a
+    query may be scattered over the files: an extra pass groups them.
 
     Args:
         source: files, as for `read`; they are read twice, so they cannot be streams.
         folder: the folder to write. It appears only when it is complete.
         format: as for `read`.
-        max_bins: the same as for `LambdaMART`; training must use the same value.
+        max_bins: as for `LambdaMART`; training must use the same value.
         categorical: the categorical features: text columns by name, as for `read`; other features by name or number, as
             for `LambdaMART`.
         like: binned training data, or its folder. The files are then binned with its features and bins, for validation.
         keep_values: also keep the values of features, 4 bytes each, for predictions, nets and linear rankers.
         overwrite: whether to replace an existing folder of binned data.
-        columns: the names of columns by option of the command line, which models store for `podium score`.
+        columns: the names of columns by command-line option, which models store for `podium score`.
         n_threads: the number of threads, all cores by default; the result does not depend on it.
         **options: the options of `read`, such as `qid`, `absent` or `normalize`.
 
@@ -152,7 +152,7 @@ class _Reading:
         return block if self.like is None else Schema.of(self.like).matched(block)
 
     def numbers_of_categorical(self, data: RankingData) -> list[int]:
-        """Return the categorical features: those of the data and those that the caller passed."""
+        """Return the categorical features: those of the data, and those that the caller passed."""
         numbers = numbers_of_features(self.categorical, data.feature_names, "categorical")
         wrong = next((k for k in numbers if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features), None)
         if wrong is not None:
@@ -160,7 +160,7 @@ class _Reading:
         return sorted({*map(int, numbers), *data.encoding.categories})
 
     def preferences(self) -> Floats | None:
-        """Return the preferences between rows, which only Podium's Parquet files may contain."""
+        """Return the preferences between rows, which only Podium's Parquet files can contain."""
         if self.request.format != "parquet":
             return None
         from podium.data.io.parquet_blocks import opened_files
@@ -210,7 +210,7 @@ class _Binning:
             spill: Spill | None = None
             for block in self.reading.blocks():
                 if spill is None:
-                    n = block.n_features  # rows are kept whole until they are normalized
+                    n = block.n_features  # one file has all features until they are normalized
                     files = [RowFiles(self.folder, "raw", n, n)] if is_raw else self._files(block)
                     spill = Spill(block, [stack.enter_context(one) for one in files])
                 columns.append(block, self._write(spill, block, counts=not is_raw))
@@ -230,7 +230,7 @@ class _Binning:
         rows = dense_block(block.features)
         spill.append(rows)
         if counts:
-            self.counter.hear(rows, block.labels)
+            self.counter.add(rows, block.labels)
         return hash_rows(rows)
 
     def _normalize(self, raw: Spill, documents: GroupedDocuments) -> Spill:
@@ -302,7 +302,7 @@ class _Binning:
 
 
 class Spill:
-    """Temporary files of the features of all documents."""
+    """Temporary files with the features of all documents."""
 
     def __init__(self, block: RankingData, files: list[RowFiles]) -> None:
         self.like = block.take(np.arange(0))  # data with these features and no documents

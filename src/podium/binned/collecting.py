@@ -1,4 +1,4 @@
-"""Collect the documents of a source block by block: features in files, all other columns in memory."""
+"""Collect the documents of a source block by block: features in files, and all other columns in memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from podium.core.bitwise import TILE
 from podium.core.mapping import map_rows
 from podium.core.progress import progress
 from podium.data import RankingData
-from podium.data.io.queries import QueryBlocks
+from podium.data.io.queries import block_bounds
 from podium.errors import DataError
 
 OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """A collector of everything about documents except their features: a few bytes each."""
+    """Collects everything about documents except their features: a few bytes each."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = {}
@@ -61,6 +61,7 @@ class GroupedDocuments:
         self.columns, self.query_ids = columns, query_ids
         query = columns["query"]
         self.sizes = np.bincount(query, minlength=len(query_ids))  # of queries
+        self.starts = np.cumsum(self.sizes) - self.sizes  # the first row of each query, in grouped order
         self.n_runs = 1 + int(np.count_nonzero(query[1:] != query[:-1]))
         # The rows of the source, query by query; None if they are grouped already.
         self.order = None if self.n_runs == len(query_ids) else np.argsort(query, kind="stable")
@@ -76,23 +77,19 @@ class GroupedDocuments:
         return places
 
     def blocks(self, most_rows: int) -> Iterator[tuple[int, int]]:
-        """Return the first and last row of blocks of whole queries, in grouped order."""
-        blocks, starts = QueryBlocks(most_rows), np.cumsum(self.sizes) - self.sizes
-        for query, row in enumerate(starts.tolist()):
-            blocks.begin(query, row)
-        return pairwise([0, *np.cumsum(blocks.sizes(int(self.sizes.sum()))).tolist()])
+        """Return where each block of whole queries begins and ends, in grouped order."""
+        return pairwise(block_bounds(self.starts, int(self.sizes.sum()), most_rows))
 
     def query_weights(self) -> Float32s | None:
         """Return one weight per query; raise if the documents of a query differ."""
         weights = self.columns.get("query_weights")
         if weights is None:
             return None
-        starts = np.cumsum(self.sizes) - self.sizes
-        differ = weights != np.repeat(weights[starts], self.sizes)
+        differ = weights != np.repeat(weights[self.starts], self.sizes)
         if differ.any():
             query = self.query_ids[int(self.columns["query"][int(np.argmax(differ))])]
             raise DataError(f"query_weights must be the same for all documents of a query, but differ in {query!r}")
-        return np.asarray(weights[starts])
+        return np.asarray(weights[self.starts])
 
     def labels(self) -> dict[str, Float32s]:
         """Return the labels by source."""
@@ -128,7 +125,7 @@ class RowFiles:
         folder: the folder of the files.
         name: the prefix of the files' names; a number follows.
         n_columns: the number of columns of all files together.
-        width: the number of columns per file. By default it is small, so that a feature can be read without most of the
+        width: the number of columns per file. The default is small, so that reading a feature does not read most of the
             others: a multiple of the tiles that kernels copy, with at most `MAX_FILES` files.
 
     Example:
@@ -184,7 +181,7 @@ class RowFiles:
 def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
     """Move each row of a file to its place, reading and writing in sequence only.
 
-    Rows are first distributed to one file per range of places. Each range fits into memory, where it is sorted.
+    Rows are first distributed to a file for each range of places. A range fits into memory, where it is sorted.
     """
     n, row_bytes = len(places), 4 * n_columns
     n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range

@@ -17,8 +17,8 @@ from podium.errors import DataError, warn
 from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
 from podium.objectives.base import label_source
 
-ENOUGH = 1e-4  # stop raising c when e times as much would lower the cost by less than this share
-SMALLEST = 2.0**-20  # c times the widest spread of a query's scores, at the least
+ENOUGH = 1e-4  # stop raising c when e times its value would lower the cost by less than this share
+SMALLEST = 2.0**-20  # the lower limit of c times the widest spread of a query's scores
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def require_scale(scale: object) -> None:
 def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: Team) -> float:
     """Return the c > 0 for which c · scores have the lowest cross-entropy of RankNet's pairs on the data.
 
-    Very different scores saturate the sigmoid: λ and w vanish, and Newton's step explodes. The cost is convex in c, and
-    the sums are exactly rounded, so c does not depend on the order of rows. c is positive, so documents stay in the
-    order of the scores: if the pairs require the reverse order, c is 2^-20 over the widest spread within a query. If
-    all pairs are in the right order, the cost always falls, and c stops rising when that makes no difference. c is 1 if
-    there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
+    Scores on a large scale would saturate the sigmoid: λ and w vanish, and Newton's step explodes. The cost is convex
+    in c, and its sums are exactly rounded, so c does not depend on the order of rows. c is positive, so documents keep
+    the order of the scores. If the pairs require the reverse order, c is 2^-20 over the widest spread within a query.
+    If all pairs are in the right order, the cost falls forever, and c stops rising when that makes no difference. c is
+    1 if there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
     """
     spread, exponent = _spread(data, scores)
     pairs = _pairs(data, objective)

@@ -1,4 +1,4 @@
-"""The checked and binned data of a run."""
+"""The validated and binned data of a run."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ROWS_AT_ONCE = 1 << 14  # number of documents to score at a time
 
 
 class SharedBins:
-    """The bins of features that several runs share, computed by the run that needs them first.
+    """The bins of features that several runs share; the run that needs them first computes them.
 
-    Features are the same if they have the same address in memory, so data with other labels shares them. Several
-    threads may use the object at the same time: the second one waits.
+    Features at the same address in memory are the same, so data with other labels shares their bins. Several threads
+    may use the object at the same time; the second one waits.
 
     Args:
         n_threads: the number of threads for the computation; by default that of the run that needs it.
@@ -67,8 +67,11 @@ class SharedBins:
 
         return self._once((_place(features), max_bins, categorical), features, compute)
 
-    def binned_by(self, features: Features, bins: Bins, n_threads: int | None) -> BinnedFeatures:
-        """Return the bins of documents by the cuts of other features."""
+    def binned_by(self, data: RankingData, bins: Bins, n_threads: int | None) -> BinnedFeatures:
+        """Return the bins of validation documents by the cuts of the training data; binned files may have them."""
+        if isinstance(data, BinnedFiles) and data.binned.bins.equal(bins):
+            return data.binned
+        features = data.features
         return self._once((_place(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
 
     def _once(self, key: tuple[Any, ...], features: Features, compute: Callable[[], BinnedFeatures]) -> BinnedFeatures:
@@ -79,15 +82,8 @@ class SharedBins:
             return self._known[key][1]
 
 
-def _binned_by(data: RankingData, bins: Bins, shared: SharedBins, n_threads: int | None) -> BinnedFeatures:
-    """Return the bins of validation documents by the cuts of the training data; binned files may have them already."""
-    if isinstance(data, BinnedFiles) and data.binned.bins.equal(bins):
-        return data.binned
-    return shared.binned_by(data.features, bins, n_threads)
-
-
 def add_by_bins(ensemble: Ensemble, binned: BinnedFeatures, scores: Floats, n_threads: int | None = None) -> None:
-    """Add the scores of trees that were grown on these bins, from one representative value per bin."""
+    """Add the scores of trees that were grown on these bins, computed from a representative value of each bin."""
     for first in range(0, binned.n_rows, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, binned.n_rows)
         rows = binned.representatives(first, last)
@@ -95,7 +91,7 @@ def add_by_bins(ensemble: Ensemble, binned: BinnedFeatures, scores: Floats, n_th
 
 
 def _place(features: Features) -> tuple[Any, ...]:
-    """Return the address of features in memory: equal for equal views of one array."""
+    """Return the address of features in memory, which is equal for equal views of one array."""
     if isinstance(features, np.ndarray):
         return features.__array_interface__["data"][0], features.shape, features.strides
     return (id(features),)
@@ -103,12 +99,12 @@ def _place(features: Features) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class BinnedData:
-    """Data that is checked, matched by name and binned. Several runs may share it.
+    """Data that is validated, matched by name and binned. Several runs may share it.
 
     Attributes:
         train, valid: the data.
-        bins: how features are cut.
-        binned, binned_valid: the documents' bins.
+        bins: the cuts and categories of the features.
+        binned, binned_valid: the bins of the documents.
 
     Example:
         >>> import podium
@@ -145,7 +141,7 @@ class BinnedData:
             binned = train.bins_for(settings.max_bins, settings.categorical)
         else:
             binned = shared.binned(train.features, settings.max_bins, settings.categorical, threads)
-        others = {name: _binned_by(data, binned.bins, shared, threads) for name, data in matched.items()}
+        others = {name: shared.binned_by(data, binned.bins, threads) for name, data in matched.items()}
         seconds = time.perf_counter() - started
         log.info("binned %d × %d values: %.3f s", train.n_documents, train.n_features, seconds)
         return cls(train, matched, binned.bins, binned, others)

@@ -27,8 +27,8 @@ class Checkpoint:
 
     Args:
         path: the file, which is only replaced when the new one is complete.
-        every: the number of trees, or epochs, between two writes; by default time decides.
-        seconds: the minimum time between two writes if `every` is None; if writing is slow, the time is longer, so that
+        every: the number of trees, or epochs, between two writes; by default, the time since the last write decides.
+        seconds: the minimum time between two writes if `every` is None. If writing is slow, the time is longer, so that
             writing takes about 1% of the time.
 
     Examples:
@@ -53,10 +53,6 @@ class Checkpoint:
         require_whole("every", self.every, 1, optional=True)
         require_number("seconds", self.seconds, least=0)
 
-    def pace(self) -> Pace:
-        """Return a timer of writes that starts now."""
-        return Pace(self)
-
     def write(self, ensemble: Ensemble, fingerprint: str) -> None:
         """Write the trees so far."""
         save(ensemble.with_info(fingerprint=fingerprint), self.path)
@@ -75,8 +71,8 @@ class Checkpoint:
         """Return the error for a file of another run."""
         return DataError(
             f"{os.fspath(self.path)} is a checkpoint of other data or other settings: delete it, or use another file; "
-            "on the command line, --overwrite starts again "
-            "(a function, such as a schedule, counts as a different one in every process)"
+            "on the command line, --overwrite starts again (a function, such as a schedule, is different in every "
+            "process)"
         )
 
 
@@ -122,7 +118,7 @@ class Checkpointer:
 
     def __init__(self, checkpoint: Checkpoint | None, fingerprint: str) -> None:
         self.checkpoint, self.fingerprint = checkpoint, fingerprint
-        self.pace = checkpoint.pace() if checkpoint else None
+        self.pace = Pace(checkpoint) if checkpoint else None
 
     def read(self) -> Ensemble | None:
         """Return the trees of an earlier run, if any."""
@@ -135,7 +131,7 @@ class Checkpointer:
                 self.checkpoint.write(ensemble(), self.fingerprint)
 
     def write_if_due(self, n_rounds: int, ensemble: Callable[[], Ensemble]) -> None:
-        """Write the trees so far if it is time to."""
+        """Write the trees so far if a write is due."""
         if self.pace and self.pace.is_due(n_rounds):
             self.write(ensemble)
 
@@ -143,11 +139,11 @@ class Checkpointer:
 def fingerprint(
     settings: Any, ignored: tuple[str, ...], train: RankingData, valid: Mapping[str, RankingData], start: str = ""
 ) -> str:
-    """Return a hash of everything that a run depends on, in any order of the rows.
+    """Return a hash of everything that a run depends on; it does not depend on the order of rows.
 
     Args:
         settings: a dataclass.
-        ignored: the fields on which the result does not depend.
+        ignored: its fields that do not change the result.
         train, valid: the data, with base scores if the run starts from some.
         start: anything else that the run starts from.
 
@@ -157,6 +153,6 @@ def fingerprint(
 
 
 def fingerprint_of_digests(settings: Any, ignored: tuple[str, ...], digests: Mapping[str, bytes], start: str) -> str:
-    """Return the same from a hash of each dataset, by name."""
+    """Return `fingerprint` from a hash of each dataset by name."""
     values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in ignored}
     return content_hash([values, start, list(digests.items())])

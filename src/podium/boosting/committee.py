@@ -1,4 +1,4 @@
-"""A committee: several objectives, bagged over folds and weighted by the exact sweep, in one ensemble of trees."""
+"""Committees: several objectives, bagged over folds and weighted by the exact sweep, in one ensemble of trees."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def default_members(measure: Measure) -> Members:
 
 
 class Tried(NamedTuple):
-    """One trial of a committee: a member for each part of the data, on one objective.
+    """A trial of a committee: a member for each part of the data, on one objective.
 
     Attributes:
         objective: the objective, as text.
         seconds: the training time.
         alone: the measure of these members on unseen queries.
-        together: the measure of these and all members kept before.
+        together: the measure of these members with all that were kept before.
         kept: whether these members are in the committee.
 
     Example:
@@ -76,7 +76,7 @@ class CommitteeResult:
         weights: the weight of each member, in units of its standardised scores.
         values: the measure on queries that members have not seen: of each, of equal weights, and of the committee.
         tried: all trials, in order.
-        counts: the number of members kept of each objective, for each part: `members` that train the same again.
+        counts: the number of members kept of each objective, for each part: the `members` that train the same again.
         feature_fraction: the share of features that each tree was grown on.
 
     Example:
@@ -84,10 +84,8 @@ class CommitteeResult:
         >>> from podium.boosting import Boosting, CommitteeTraining
         >>> from podium.objectives import XENDCG, Lambda
         >>> train, valid = podium.artificial(20, features=4), podium.artificial(10, features=4, part="valid")
-        >>> training = CommitteeTraining(
-        ...     members=((Lambda("ndcg"), 1), (XENDCG(), 1)), boosting=Boosting(n_trees=3, verbose=0)
-        ... )
-        >>> result = training.fit(train, valid)
+        >>> members = ((Lambda("ndcg"), 1), (XENDCG(), 1))
+        >>> result = CommitteeTraining(members=members, boosting=Boosting(n_trees=3, verbose=0)).fit(train, valid)
         >>> len(result.members), list(result.values)[-2:]
         (2, ['equal weights', 'committee'])
 
@@ -103,17 +101,17 @@ class CommitteeResult:
 
 
 class _CommitteePart(NamedTuple):
-    """Documents that members train on, and those that stop and judge them, as rows of the judging data."""
+    """Documents that members train on, and those that stop and judge them (rows of the judging data)."""
 
     data: BinnedData
     rows: Ints
 
 
 class _Block(NamedTuple):
-    """One member per part, on one objective: the number of the objective, and of the block within it."""
+    """One member per part, on one objective."""
 
-    kind: int
-    number: int
+    kind: int  # the number of the objective
+    number: int  # among the blocks of this objective
 
 
 @dataclass
@@ -141,9 +139,8 @@ class CommitteeTraining:
         >>> from podium.boosting import Boosting, CommitteeTraining
         >>> from podium.objectives import Lambda, QueryRegression
         >>> members = ((Lambda("ndcg"), 2), (QueryRegression(), 1))
-        >>> training = CommitteeTraining(members=members, boosting=Boosting(n_trees=10))
-        >>> sum(count for _, count in training.members)
-        3
+        >>> CommitteeTraining(members=members, boosting=Boosting(n_trees=10)).n_folds
+        5
 
     """
 
@@ -204,7 +201,7 @@ class CommitteeTraining:
         return parts, judging
 
     def blocks(self) -> Iterator[_Block]:
-        """Yield objectives in turn, each as often as it has members."""
+        """Return a block for each member; objectives take turns."""
         most = max(count for _, count in self.members)
         return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
 
@@ -218,23 +215,23 @@ class CommitteeTraining:
         return replace(self, boosting=with_feature_fraction(self.boosting, share))
 
     def _spend(self, committee: CommitteeRun, budget: float, started: float) -> None:
-        """Train while there is time: the first objective, each of the others once, then those that helped again."""
+        """Train while there is time: the first objective, each of the others once, then again those that helped."""
         last = 0.0
-        paying = list(range(len(self.members)))
+        helpful = list(range(len(self.members)))
         number = 0
-        while paying:
-            for kind in tuple(paying):
+        while helpful:
+            for kind in tuple(helpful):
                 spent = time.perf_counter() - started
                 if committee.trained and spent + last > budget:  # the next block likely takes as long as the last
                     return
                 committee.train([_Block(kind, number)])
                 last = time.perf_counter() - started - spent
                 if not committee.keep_if_better(_Block(kind, number)):
-                    paying.remove(kind)
+                    helpful.remove(kind)
             number += 1
 
     def member(self, block: _Block) -> Boosting:
-        """Return the settings of the members of a block, with a seed that does not depend on other objectives."""
+        """Return the settings of a block's members, with a seed that does not depend on later objectives."""
         objective, boosting = self.members[block.kind][0], self.boosting
         names = [describe_or_name(one) for one, _ in self.members[: block.kind + 1]]
         key = seed_of("member", names[-1], names.count(names[-1]))
@@ -263,7 +260,7 @@ class CommitteeRun:
         self.last = 0.0
 
     def train(self, blocks: list[_Block]) -> None:
-        """Train the members of some blocks, one per thread; a block counts once all its members are trained."""
+        """Train the members of blocks, one per thread; a block counts once all its members are trained."""
         settings, jobs = self.settings, [(block, k) for block in blocks for k in range(len(self.parts))]
         ended: dict[_Block, dict[int, tuple[Ensemble, float]]] = {block: {} for block in blocks}
         fits = (partial(self._fit, block, k) for block, k in jobs)
@@ -286,7 +283,7 @@ class CommitteeRun:
         return member.fit(data.train, data.valid, data=data), time.perf_counter() - started
 
     def _judged(self, members: list[tuple[Ensemble, float]]) -> _Trained:
-        """Standardise the scores of a block's members, and join those of unseen queries."""
+        """Standardise the scores of a block's members, and join the scores of unseen queries."""
         threads, scores, sizes = self.settings.boosting.n_threads, np.zeros(len(self.order)), []
         for (ensemble, _), part in zip(members, self.parts, strict=True):
             train, valid = part.data.train, part.data.valid["valid"]
@@ -295,9 +292,9 @@ class CommitteeRun:
         return _Trained([e for e, _ in members], sizes, scores[self.order], sum(seconds for _, seconds in members))
 
     def keep_if_better(self, block: _Block) -> bool:
-        """Drop the last block unless it is the only one or the measure rises with it; return whether it stays."""
+        """Drop a block unless it is the only one or raises the measure; return whether it stays."""
         new, others = self.trained[block], [t.scores for b, t in self.trained.items() if b != block]
-        together = self.sweep.value(weighted([*others, new.scores], [1.0] * (len(others) + 1)))
+        together = self._value([*others, new.scores])
         kept = not others or together > self.last
         self.tried.append(Tried(self.name(block), new.seconds, self.sweep.value(new.scores), together, kept))
         if kept:
@@ -321,11 +318,10 @@ class CommitteeRun:
         of_kinds = self._weights(shared, share)
         weights = [of_kinds[kinds.index(block.kind)] for block in blocks]
         values = {f"{self.name(block)} {k}": self.sweep.value(scores[k]) for k, block in enumerate(blocks)}
-        values["equal weights"] = self.sweep.value(weighted(scores, [1.0] * len(scores)))
-        values["committee"] = self.sweep.value(weighted(scores, weights))
+        values |= {"equal weights": self._value(scores), "committee": self._value(scores, weights)}
         if not self.tried:  # there was time for all
             for k, block in enumerate(blocks):
-                together = self.sweep.value(weighted(scores[: k + 1], [1.0] * (k + 1)))
+                together = self._value(scores[: k + 1])
                 alone, seconds = self.sweep.value(scores[k]), self.trained[block].seconds
                 self.tried.append(Tried(self.name(block), seconds, alone, together, kept=True))
         counts = tuple((self.settings.members[kind][0], sum(b.kind == kind for b in blocks)) for kind in kinds)
@@ -346,17 +342,18 @@ class CommitteeRun:
     def _weights(self, parts: list[Floats], share: float) -> list[float]:
         """Return a weight for each objective: coordinate ascent from equal weights, then shrinkage towards them.
 
-        If shrinkage lowers the measure below that of equal weights, weights are equal.
+        If the measure is then lower than with equal weights, return equal weights.
         """
         equal = [1.0] * len(parts)
         if len(parts) == 1:
             return equal
         best = ascend(self.sweep, parts, equal, self.settings.cycles, (0.0, 3.0))[0]
         weights = [1.0 + share * (weight - 1.0) for weight in best]
-        return weights if self._value(parts, weights) >= self._value(parts, equal) else equal
+        return weights if self._value(parts, weights) >= self._value(parts) else equal
 
-    def _value(self, parts: list[Floats], weights: list[float]) -> float:
-        return self.sweep.value(weighted(parts, weights))
+    def _value(self, parts: list[Floats], weights: list[float] | None = None) -> float:
+        """Return the measure of a weighted sum, by default with equal weights."""
+        return self.sweep.value(weighted(parts, weights or [1.0] * len(parts)))
 
     def _ensemble(
         self, trees: list[Tree], members: list[tuple[str, int]], weights: list[float], values: dict[str, float]
@@ -376,7 +373,7 @@ class CommitteeRun:
 
 
 def describe_or_name(objective: Objective) -> str:
-    """Return an objective as text, or its class name if it has none."""
+    """Return an objective as text, or the name of its class if it has no text."""
     try:
         return describe(objective)
     except DataError:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Evaluator:
-    """Keeps the scores of the validation documents and measures them after each round.
+    """Keeps the scores of the validation documents, and measures them after each round.
 
-    The training loop passes every tree to `add_tree` and gets means from `measure`.
+    The training loop passes every tree to `add_tree`, and gets the means from `measure`.
 
     Attributes:
         scores: the scores of the documents of each validation set.
@@ -100,10 +100,10 @@ class Evaluator:
 
 
 class BestRound:
-    """Track the best round of a growing history without rescanning it.
+    """Tracks the best round of a growing history without scanning it again.
 
-    Only candidates are kept: one round, or with a graded measure those within its first tolerance. A round that is not
-    better by more than `min_delta` than the best so far is not a candidate, as in LightGBM and XGBoost.
+    It keeps candidates only: one round, or with a graded measure all rounds within its first tolerance. As in LightGBM
+    and XGBoost, a round must be better than the best so far by more than `min_delta`.
     """
 
     def __init__(self, selection: Measure | Graded, names: list[str], min_delta: float = 0.0) -> None:
@@ -127,10 +127,12 @@ class BestRound:
             n_rounds, left = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
         for k in range(n_rounds, len(columns[0])):
             means = [column[k] for column in columns]
-            if self._is_one_mean and left and left[0][1][0] >= means[0]:  # most rounds; neither mean is NaN
-                continue
-            if self.min_delta and left and not self._is_clear(means[0], left[0][1][0]):
-                continue
+            if left:
+                highest = left[0][1][0]
+                if self._is_one_mean and highest >= means[0]:  # most rounds; neither mean is NaN
+                    continue
+                if self.min_delta and not self._is_clear(means[0], highest):
+                    continue
             left = [*left, (k, means)]
             picked, kept = self.selection.pick_and_keep(np.array([means for _, means in left]))
             best, left = left[picked][0], [left[place] for place in kept]

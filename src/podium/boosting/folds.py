@@ -1,11 +1,12 @@
-"""The number of trees and the share of features, chosen by cross-validation."""
+"""Choose the number of trees and the share of features by cross-validation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,8 +66,8 @@ def rounds_by_folds(
     """Find the best number of rounds by cross-validation, with one run per fold, all at the same time.
 
     The fold of a query depends only on its content and the seed of sampling. Patience applies to the mean of all runs,
-    which is less noisy than the curve of any fold. Only as many folds are run as hold out 600 queries: with 3,000
-    queries in 5 folds, one is enough.
+    which is less noisy than the curve of any fold. Folds run until they hold out 600 queries: with 3,000 queries in 5
+    folds, one run is enough.
 
     Args:
         settings: the settings of the runs.
@@ -89,9 +90,7 @@ def rounds_by_folds(
     n_used = folds_needed(data.n_queries, n_folds)
     fold = folds_by_content(data, n_folds, settings.sampling.seed)
     selection, patience = as_selection(settings.selection), settings.patience
-    plain = replace(
-        settings, objective=settings.objective.fixed(data), patience=None, verbose=0, watches_loss=False
-    )  # fmt: skip
+    plain = replace(_silent(settings), objective=settings.objective.fixed(data))
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
         advance = stack.enter_context(
             progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="rounds")
@@ -118,19 +117,23 @@ def rounds_by_folds(
 
 
 def folds_needed(n_queries: int, n_folds: int) -> int:
-    """Return the number of folds that hold enough queries to choose the number of rounds."""
+    """Return the number of folds that together hold out enough queries to choose the number of rounds."""
     return min(n_folds, math.ceil(JUDGING_QUERIES * n_folds / n_queries))
 
 
 def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
     """Return half of the features for each tree, or all if they are clearly better after a hundred rounds.
 
-    Both are trained on each part and measured on its first validation set. All features are clearly better if the mean
-    over the queries rises by more than 2.5 standard errors of the differences.
+    Both are trained on each part and measured on its first validation set. All features are clearly better if they
+    raise the mean over the queries by more than 2.5 standard errors of the differences.
     """
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
-        plain = replace(settings, patience=None, verbose=0, watches_loss=False)
-        return _tried_shares(plain, parts, SHARES, stack)[0]
+        return _tried_shares(_silent(settings), parts, SHARES, stack)[0]
+
+
+def _silent(settings: Boosting) -> Boosting:
+    """Return the settings of runs that this module stops and reports."""
+    return replace(settings, patience=None, verbose=0, watches_loss=False)
 
 
 def _tried_shares(
@@ -176,7 +179,7 @@ def _weight_of_queries(data: RankingData) -> float:
 
 
 def _is_clear(gains: Floats, weights: Floats | None = None) -> bool:
-    """Return whether the mean of gains is above 0 by `CLEARLY` standard errors, in any order of the gains."""
+    """Return whether the mean of gains is above 0 by `CLEARLY` standard errors; their order does not matter."""
     is_known = ~np.isnan(gains)
     known = with_weights(gains[is_known], None if weights is None else weights[is_known])
     if len(known) < 2:
@@ -187,24 +190,19 @@ def _is_clear(gains: Floats, weights: Floats | None = None) -> bool:
 
 
 def _run_to(trainers: list[Trainer], n_rounds: int) -> None:
-    """Continue all runs to a number of rounds, as many at a time as there are threads."""
-    jobs = [_rounds(trainer, n_rounds) for trainer in trainers]
+    """Continue all runs to a number of rounds, as many runs at a time as there are threads."""
+    jobs = [partial(_add_rounds, trainer, n_rounds) for trainer in trainers]
     n_at_once = max(1, thread_count(None) // trainers[0].team.n_threads)
     with closing(run_jobs(iter(jobs), len(jobs), n_at_once)) as ended:
         for _ in ended:
             pass
 
 
-def _rounds(trainer: Trainer, n_rounds: int) -> Callable[[], None]:
-    """Return a job that continues a run to a number of rounds."""
-
-    def job() -> None:
-        with between_steps() as check_signals:
-            while trainer.state.n_rounds < n_rounds and not trainer.state.is_exhausted:
-                check_signals()
-                trainer.add_round()
-
-    return job
+def _add_rounds(trainer: Trainer, n_rounds: int) -> None:
+    with between_steps() as check_signals:
+        while trainer.state.n_rounds < n_rounds and not trainer.state.is_exhausted:
+            check_signals()
+            trainer.add_round()
 
 
 def _mean_curve(trainers: list[Trainer], name: str, weights: Floats, n_rounds: int) -> Floats:

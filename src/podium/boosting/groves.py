@@ -48,11 +48,11 @@ class Grove:
 
 
 class Bootstrap:
-    """Bootstrap samples of documents, drawn by content and purpose."""
+    """Bootstrap samples of documents, which depend on content and purpose."""
 
     def __init__(self, data: RankingData, rows: Ints) -> None:
         self.n_documents = data.n_documents
-        self.rows = rows[np.argsort(ContentRandom(data).document_keys[rows], kind="stable")]  # by content
+        self.rows = rows[np.argsort(ContentRandom(data).document_keys[rows], kind="stable")]
 
     def times(self, purpose: str) -> Ints:
         """Return how often each document is drawn."""
@@ -213,19 +213,16 @@ class GrovesTraining:
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
         """Train; the first validation set picks α and the number of trees, or else out-of-bag documents do."""
-        documents, boosting = train.with_weight(), self._boosting()
+        documents = train.with_weight()
+        boosting = Boosting(  # for binning and evaluation
+            objective=Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
+            watched=self.watched, n_threads=self.n_threads,
+        )  # fmt: skip
         data = BinnedData.of(documents, valid or {}, boosting)
         with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
             run = _GrovesRun(self, data, Evaluator(boosting, data, Regression().bind(documents), team), team)
             run.grow()
             return run.result()
-
-    def _boosting(self) -> Boosting:
-        """Return settings for binning and evaluation."""
-        return Boosting(
-            objective=Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
-            watched=self.watched, n_threads=self.n_threads,
-        )  # fmt: skip
 
 
 class _GrovesRun:
@@ -269,9 +266,9 @@ class _GrovesRun:
                 warn(f"interrupted: the {kept} groves so far are kept", stacklevel=4)
 
     def _best_attempt(self, cell: int, times: Ints, predictions: dict[int, Floats]) -> Grove:
-        """Grow a grove from one with smaller trees or one with fewer, depending on the settings (algorithm 3).
+        """Grow a grove from one with smaller trees or from one with fewer, depending on the settings (algorithm 3).
 
-        If both are equally good, use the grove from smaller trees.
+        If both are equally good, prefer smaller trees.
         """
         (alpha, size), training, n = self.grid[cell], self.settings.training, len(times)
         starts: dict[bool, Floats] = {}  # by whether trees are added

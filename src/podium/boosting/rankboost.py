@@ -27,8 +27,9 @@ class RankBoostStep(Step):
     """The weight of a weak ranker h(x) = 1[x_k > θ] by RankBoost: α = ½ log((1 + r) / (1 − r)) for h = 1, else 0.
 
     r = Σ D(i, j) (h(i) − h(j)) over pairs i ▷ j, where D(i, j) ∝ e^{−(s_i − s_j)} sums to 1 (Freund, Iyer, Schapire and
-    Singer 2003, §3.2, "third method"). For `Pairwise(Exponential())` λ and w hold both: Σ_i λ_i h(i) = r Z, and w has
-    each pair's e^{−(s_i − s_j)} at both documents, so Σw = 2 Z. It takes trees of two leaves, grown on all documents.
+    Singer 2003, §3.2, "third method"). For `Pairwise(Exponential())` both sums follow from λ and w: Σ_i λ_i h(i) = r Z,
+    and w has each pair's e^{−(s_i − s_j)} at both documents, so Σw = 2 Z. Trees must have two leaves and be grown on
+    all documents.
 
     Example:
         >>> import podium

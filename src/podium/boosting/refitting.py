@@ -1,4 +1,4 @@
-"""New leaf values for the trees of a model, from other documents."""
+"""Compute new leaf values for the trees of a model, from other documents."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ class _Refit:
                 raise DataError("refit needs the factor of the submodel in training: submodel_scale=…")
             data, self.base_scores = data.with_base_scores(scores), BaseScores(scores, float(scale), {})
         self.settings, self.trees, self.data, self.decay_rate, self.team = settings, trees, data, decay_rate, team
-        measures = trees.info.get("measures", ())
-        objective = _fixed_like(settings.objective, measures).measuring(data).bind(data)
+        objective = _fixed_like(settings.objective, trees.info.get("measures", ())).measuring(data).bind(data)
         objective.team = team
         self.state = TrainingState.before_training(objective, len(data))
         self.step = settings.step.bind(settings.objective)
@@ -81,9 +80,8 @@ class _Refit:
                 values.append(self._refitted(tree, leaf_of_row, iteration, output))
         arrays: dict[str, Any] = {**self.trees.arrays, "leaf_value": np.concatenate([np.empty(0), *values])}
         info = {name: entry for name, entry in self.trees.info.items() if name not in OF_TRAINING}
-        n_splits = len(arrays["feature"])
         refitted = replace(self.trees, arrays=arrays, info=info)
-        return TrainingResult(refitted, {}, None, state.objective, self.base_scores, n_splits)
+        return TrainingResult(refitted, {}, None, state.objective, self.base_scores, len(arrays["feature"]))
 
     def _leaves(self) -> Iterator[tuple[Tree, Int32s]]:
         """Yield each tree, and the leaf of each document."""
@@ -124,7 +122,7 @@ def _with_documents(tree: Tree, leaf_of_row: Int32s) -> GrownTree:
 
 
 def _fixed_like(objective: Objective, measures: Sequence[str]) -> Objective:
-    """Return an objective whose measures have the same facts about data as the model's, such as the highest label."""
+    """Return an objective whose measures know the same facts of the data as the model's, such as the highest label."""
     return objective._with_parts(
         lambda part: part.fixed_like(measures) if isinstance(part, Measure) else _fixed_like(part, measures)
     )
@@ -135,7 +133,7 @@ def _output_weights(trees: Ensemble, n_outputs: int) -> list[float]:
     weights = trees.info.get("output_weights", [1.0])
     if trees.trees_per_round != n_outputs or len(weights) != n_outputs:
         raise DataError(
-            "refit takes models with one score for each document, or an average of such models that this version of "
-            "Podium has trained: train this one again"
+            "refit supports models with one score per document, and averages of them that this version of Podium has "
+            "trained: train this model again"
         )
     return [float(weight) for weight in weights]

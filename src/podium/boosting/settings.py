@@ -33,13 +33,13 @@ class Boosting:
 
     Args:
         objective: the training objective, which computes λ and w.
-        step: computes leaf values.
+        step: the rule for leaf values.
         growth: the parameters of tree growth.
         sampling: the shares of documents, queries and features that each tree sees.
         categorical: numbers of the categorical features.
         selection: the measure, or graded measures, that picks the number of trees if there is validation data.
-        submodel: returns the scores that training starts from, for any data ([W] §3: LambdaSMART); by default training
-            starts from 0 or F_0.
+        submodel: a function that returns the scores that training starts from, for any data ([W] §3: LambdaSMART); by
+            default training starts from 0 or F_0.
         watched: measures to record in the history in addition to those of the selection.
         watches_loss: whether to record the loss of the objective on training and validation data.
 
@@ -74,7 +74,7 @@ class Boosting:
         require_scale(self.submodel_scale)
         self.step.check(self.objective)
         if self.min_delta and isinstance(as_selection(self.selection), Graded):
-            raise DataError(f"min_delta is for one measure; {self.selection} has tolerances: set those instead")
+            raise DataError(f"min_delta is for a single measure, but {self.selection} has tolerances: set them instead")
 
     def rate(self, iteration: int) -> float:
         """Return the learning rate of a round, counted from 0."""
@@ -92,8 +92,8 @@ class Boosting:
         """Train; the first validation set decides when to stop, and which tree is the last.
 
         Observers are called after each round; the numbers that they return are added to the history. With a checkpoint,
-        the run resumes where an earlier one stopped. Runs on the same data may share its bins: all of them (`data`), or
-        those that are equal despite different settings (`bins`).
+        the run resumes where an earlier one stopped. Runs on the same data can share its bins: pass `data` if all
+        settings of bins are the same, else `bins`.
         """
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train
@@ -105,7 +105,7 @@ class Boosting:
     def refit(self, trees: Ensemble, data: RankingData, decay_rate: float = 0.9) -> TrainingResult:
         """Give the leaves of trees new values from other documents: decay_rate × old + (1 − decay_rate) × new.
 
-        The new value of a leaf is that of the step, from gradients at the scores of the refitted trees before it.
-        Splits stay as they are, and all documents count.
+        The step computes new values from gradients at the scores of the refitted trees before each one. Splits stay as
+        they are, and all documents count.
         """
         return refit_trees(self, trees, data, decay_rate)

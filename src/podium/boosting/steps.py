@@ -1,4 +1,4 @@
-"""Steps, which compute leaf values, and the line search that may follow a tree."""
+"""Steps, which compute leaf values, and the line search that can follow each tree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Step(ABC):
     """The rule for leaf values, which are added to the scores of the leaf's documents.
 
     Attributes:
-        uses_hessians: whether w matters; if not, splits are those of least squares.
+        uses_hessians: whether the step uses w; if not, splits are those of least squares.
 
     Example:
         >>> import numpy as np, podium
@@ -85,7 +85,7 @@ class Step(ABC):
 class Newton(Step):
     """γ = Σλ / (Σw + l2) over the leaf's documents, 0 where the hessian is 0 ([B] §7, eq. 20 of [D]).
 
-    `l1` first moves Σλ towards 0, but not beyond, as in LightGBM and XGBoost. When badly mis-ranked pairs dominate, w
+    `l1` first moves Σλ towards 0, but not past it, as in LightGBM and XGBoost. When badly mis-ranked pairs dominate, w
     vanishes but λ does not, so `max_delta_step` limits γ.
 
     Examples:
@@ -140,8 +140,8 @@ class Gradient(Step):
     """The mean of λ over the leaf's documents, for objectives without a hessian to divide by ([S] §5).
 
     Args:
-        normalize: first divide the λ of each query by their root mean square (where Σλ = 0 that is [S]'s standard
-            deviation), so that queries count by their weights alone; λ that are all 0 stay 0.
+        normalize: first divide the λ of each query by their root mean square (if Σλ = 0, that is the standard deviation
+            of [S]), so that only weights determine how much a query counts; λ that are all 0 stay 0.
 
     Examples:
         >>> import podium
@@ -156,7 +156,7 @@ class Gradient(Step):
     uses_hessians: ClassVar[bool] = False
 
     def prepare(self, data: RankingData, gradients: Floats, hessians: Floats) -> None:
-        """Normalise gradients; every document counts 1."""
+        """Normalise the gradients, and give every document the weight 1."""
         hessians[:] = 1.0
         if not self.normalize:
             return
@@ -189,15 +189,15 @@ class LineSearch(Step):
 
     t are the tree's outputs times the learning rate v, and α maximizes the mean of the measure for s + α t. The search
     visits every α at which two documents of a query change places. Outputs are the means of λ in the leaves. Means of λ
-    have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3): then α = 1 means
-    the same as for Newton's values. (Objectives without a positive hessian have no such step, so their outputs are not
+    have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3). Then α = 1 means
+    the same as for Newton's values. (Objectives without a positive hessian have no such step; their outputs are not
     scaled.)
 
     Args:
         measure: any measure with swap deltas.
         bounds: the smallest and largest α; .1 and 5 in [W].
         ties: see `podium.combine`.
-        on: `"train"`, or `"valid"` for the first validation set, which [W] used on web data against over-fitting.
+        on: `"train"`, or `"valid"` for the first validation set, which [W] used on web data to avoid over-fitting.
         values: the step that computes the outputs; `Newton(l2=0.0)` for Newton's values.
         shrink: with `"tree"`, t includes v, and α is not shrunk again: F += α v t ([W] 5.6). With `"alpha"`, α is found
             for the unshrunk outputs and then shrunk: F += v α t ([W] §4). The next α is fitted to the shrunk scores and
@@ -274,8 +274,8 @@ class LeafLineSearch(LineSearch):
     """A weight for each leaf, which [W] §4 leaves to future work.
 
     The search goes from leaf to leaf, starting with the largest output, and finds the exact best weight while all
-    others are fixed, so the measure on the searched data never falls. Means of λ are in units of each leaf's Newton
-    step.
+    others are fixed. So the measure never falls on the data of the search. Means of λ are in units of each leaf's
+    Newton step.
 
     Examples:
         >>> import podium

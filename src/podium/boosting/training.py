@@ -74,13 +74,13 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
             check_signals()
             means = trainer.add_round()
             if observers:
-                state.observations.tell(observers, trainer.shown_round(means, needs_arrays))
+                state.observations.record(observers, trainer.shown_round(means, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in means.items()))
 
 
 class Trainer:
-    """A run in progress: its parts, and the order in which a round goes through them.
+    """A run in progress: its parts, and the order in which a round calls them.
 
     Attributes:
         settings, data, team: the arguments.
@@ -118,7 +118,7 @@ class Trainer:
         return BaseScores(scores, scale, means)
 
     def is_done(self) -> bool:
-        """Return whether there are enough trees, patience is over, or nothing is left to learn."""
+        """Return whether there are enough trees, patience has run out, or nothing is left to learn."""
         state = self.state
         is_over = self.evaluator.is_patience_over(state.n_rounds, state.best_iteration)
         return state.n_rounds >= self.settings.n_trees or is_over or state.is_exhausted
@@ -132,11 +132,10 @@ class Trainer:
             self._add_tree(output, sample, original, state.initial_score if iteration == 0 else 0.0)
         state.is_exhausted = self._is_exhausted()
         if not any(state.last_weights):
-            warn(f"tree {iteration} has weight 0, and all later trees would as well")
+            warn(f"tree {iteration} has weight 0, and so would all later trees: training ends")
             state.is_exhausted = True
-        state.note_objective()
         means = self.evaluator.measure() | self.evaluator.measure_loss(state.scores, iteration)
-        state.add_to_history(means)
+        state.record(means)
         state.best_iteration = self.evaluator.best_iteration(state.history)
         state.n_finished += 1
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
@@ -177,11 +176,9 @@ class Trainer:
         state, builder = self.state, self.builder
         gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
         scores, weights, number = of_output(state.scores, output), state.objective.document_weights, len(state.trees)
-        rule = self._leaf_rule()
-        if rule is None or initial_score:
-            grown, bounded = builder.build(gradients, hessians, weights, sample, number)
-        else:
-            grown, bounded = builder.build(gradients, hessians, weights, sample, number, scores, rule)
+        rule = None if initial_score else self._leaf_rule()
+        adding = () if rule is None else (scores, rule)
+        grown, bounded = builder.build(gradients, hessians, weights, sample, number, *adding)
         values, tree_weight = grown.added_values, 1.0
         if values is None:
             values, tree_weight = self._weigh(grown, builder.leaf_values(grown, bounded), original)
@@ -195,14 +192,14 @@ class Trainer:
         state.trees.append(grown.with_values(values))
 
     def _leaf_rule(self) -> LeafRule | None:
-        """Return the rule by which tree growth sets leaf values and adds them to scores, or None if it cannot."""
+        """Return the rule by which growth itself computes leaf values and adds them to scores, or None if it cannot."""
         if self.search is not None or self.settings.growth.monotone is not None:
             return None
         return self.builder.step.leaf_rule(self._rate)
 
     @property
     def _rate(self) -> float:
-        """Return the learning rate of the current round."""
+        """The learning rate of the current round."""
         return self.settings.rate(self.state.n_rounds)
 
     def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
@@ -219,7 +216,7 @@ class Trainer:
         return self.search.search(grown, values, rate, sums, lines)
 
     def _is_exhausted(self) -> bool:
-        """Return whether the trees of the last round have one leaf although they saw all documents and features."""
+        """Return whether the last trees have a single leaf although they were grown on all documents and features."""
         state, sampling, growth = self.state, self.settings.sampling, self.settings.growth
         if not state.trees or any(tree.n_leaves > 1 for tree in state.last_trees):
             return False

@@ -23,7 +23,7 @@ class Round:
         iteration: the number of the round, from 0.
         trees: one for each output of the objective, with their final leaf values.
         scores: the scores of the training documents, including these trees; a row per output if there are several.
-        gradients, hessians: λ and w that the trees were grown on, in the same shape.
+        gradients, hessians: the λ and w on which the trees were grown, in the same shape.
         weights: the weights of the trees from a line search; 1 without one.
         means: the mean of each measure on each validation set, by `set/measure`.
         best_iteration: the best round so far, with validation data; −1 if the submodel alone is best.
@@ -99,7 +99,7 @@ class TrainingState:
 
     objective: BoundObjective  # on the training data
     scores: Floats  # of the training documents; a row per output if there are several
-    # gradients, hessians: of the current round, in arrays that every round overwrites
+    # of the current round; every round overwrites these arrays, because new ones would cost page faults
     gradients: Floats
     hessians: Floats
     initial_score: float  # F_0, which the first tree of each output holds in its leaf values
@@ -107,8 +107,7 @@ class TrainingState:
     trees: list[Tree] = field(default_factory=list)  # those of several outputs alternate
     # from a line search, 1 without one; only of the trees that this run has grown
     tree_weights: list[float] = field(default_factory=list)
-    # the means after each round, by `set/measure`
-    history: dict[str, list[float]] = field(default_factory=dict)
+    history: dict[str, list[float]] = field(default_factory=dict)  # the means after each round, by `set/measure`
     observations: Observations = field(default_factory=Observations)  # the numbers that observers returned
     # of an objective that learns itself, after each round
     objective_states: list[dict[str, list[float]]] = field(default_factory=list)
@@ -139,13 +138,10 @@ class TrainingState:
         """The weights of the trees of the last round."""
         return self.tree_weights[-self.objective.n_outputs :]
 
-    def add_to_history(self, means: dict[str, float]) -> None:
-        """Record the means of a round."""
+    def record(self, means: dict[str, float]) -> None:
+        """Record the means of a round, and the state of an objective that learns parameters itself."""
         for name, value in means.items():
             self.history.setdefault(name, []).append(value)
-
-    def note_objective(self) -> None:
-        """Record the state of an objective that learns parameters itself."""
         if learnt := self.objective.state():
             self.objective_states.append(learnt)
 

@@ -1,4 +1,4 @@
-"""Building a tree from gradients: sample, round to integers, grow, compute leaf values."""
+"""Build a tree from gradients: sample, round to integers, grow, compute leaf values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TreeBuilder:
 
     A tree depends only on the settings and on sums of integers over documents: bounds (`BoundedGradients`), histograms
     and totals (`Grower`), leaf sums (`GrownTree.sums`). Parts of the documents can be summed separately and added in
-    any order, with identical results.
+    any order; the result is the same.
 
     Attributes:
         step: computes leaf values.
@@ -63,11 +63,11 @@ class TreeBuilder:
         self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int,
         scores: Floats = NONE, rule: LeafRule = NO_RULE,
     ) -> tuple[GrownTree, BoundedGradients]:  # fmt: skip
-        """Build a tree, with splits from the requested sample, or from all documents if the sample allows no split.
+        """Build a tree, with splits from the gradient-based sample, or from all documents if that allows no split.
 
         Args:
             gradients, hessians: those of one output, after `Step.prepare`.
-            weights: how often each document counts in least-squares splits; None means once.
+            weights: the weight of each document in least-squares splits; None if all weigh 1.
             sample: the documents and features of the tree.
             tree: the number of the tree, which seeds random numbers.
             scores, rule: see `Grower.grow`.

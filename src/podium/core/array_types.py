@@ -1,4 +1,4 @@
-"""Type aliases of arrays by their numbers, and of the arguments of kernels.
+"""Type aliases for arrays and for the arguments of kernels.
 
 Numba infers the types of kernels when it compiles them: `Int`, `Number` and `Lanes` in signatures are for readers.
 """

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,11 +69,14 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher, created on first use with the helpers that it may call."""
+        """Numba's dispatcher, created on first use after registering the helpers that it may call."""
+        from numba.extending import register_jitable
+
         with _making_dispatchers:
             if "dispatcher" not in vars(self):
                 start_numba()
-                _register_helpers()
+                while _new_helpers:
+                    register_jitable(error_model="numpy")(_new_helpers.pop())
                 vars(self)["dispatcher"] = _decorated(self.py_func)
             return vars(self)["dispatcher"]
 
@@ -112,28 +115,14 @@ def _decorated(function: Callable[..., Any]) -> Any:
     folder = cache_folder()
     if folder is None:
         return njit(**options)(function)
-    with _settings(CACHE_DIR=str(folder), CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator"):
-        return njit(cache=True, **options)(function)
-
-
-@contextmanager
-def _settings(**values: str) -> Iterator[None]:
-    """Change Numba's settings temporarily; it reads them when a function is decorated."""
-    config = numba_settings()
-    before = {name: getattr(config, name, "") for name in values}
-    vars(config).update(values)
+    config = vars(numba_settings())  # read when a function is decorated, so it is only changed meanwhile
+    changes = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    before = {name: config.get(name, "") for name in changes}
+    config.update(changes)
     try:
-        yield
+        return njit(cache=True, **options)(function)
     finally:
-        vars(config).update(before)
-
-
-def _register_helpers() -> None:
-    """Register the helpers that were declared since the last call."""
-    from numba.extending import register_jitable
-
-    while _new_helpers:
-        register_jitable(error_model="numpy")(_new_helpers.pop())
+        config.update(before)
 
 
 @cache
@@ -145,7 +134,7 @@ def start_numba() -> None:
         raise PodiumError("Podium needs Numba's compiler, but NUMBA_DISABLE_JIT is set: unset it")
 
     class Notice(event.Listener):
-        """Prints once, even if output is piped, why the first run takes seconds longer than later ones."""
+        """Prints once why the first run takes seconds longer than later ones, even if output is piped."""
 
         said = False
 
@@ -219,11 +208,11 @@ _begun: dict[Callable[..., Any], Callable[[], Any]] = {}  # functions that wait 
 
 
 def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
-    """Compile a kernel in another process, by calling a function there; return a function that waits for it.
+    """Start to compile a kernel in another process that calls `function`; return a function that waits for it.
 
-    Numba compiles one function at a time in a process, which takes seconds for large ones. If the kernel is in the
-    cache, if there is only one core, or if no process can be started, this does nothing, and the kernel is compiled on
-    its first call as usual. A second call for the same kernel waits for the same process.
+    Within a process, Numba compiles one function at a time, and a large one takes seconds. If the kernel is in the
+    cache, if there is only one core, or if no process can be started, nothing happens here, and the kernel is compiled
+    on its first call as usual. A second call for the same kernel waits for the same process.
     """
     assert isinstance(kernel, Kernel)
     if kernel in _begun:

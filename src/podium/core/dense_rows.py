@@ -46,10 +46,11 @@ def room_for_columns() -> Float32s:
 
 @helper
 def load_columns(rows: DenseRows, start: Int, last_row: Int, column: Int, columns: Float32s) -> tuple[Int, Int]:
-    """Copy a column of 64 rows from `start` on, with its neighbours if that is as fast; return the first and number.
+    """Copy a column of 64 rows from `start` on, with its neighbours if that is as fast.
 
-    Each column is contiguous, `COLUMN_STRIDE` after the previous one. Rows past the last are copies of it. With more
-    rows at a time, the copies would wait for memory.
+    Return the number of the first column that was copied, and how many were. Each column is contiguous and begins
+    `COLUMN_STRIDE` after the previous one. Rows past the last are copies of it. Copying more rows at a time would wait
+    for memory.
     """
     if rows.column_stride == 1 and rows.n_columns >= TILE:
         first = min(column, rows.n_columns - TILE)

@@ -10,10 +10,10 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
@@ -68,7 +68,7 @@ def _temporary_next_to(path: Path) -> tuple[IO[bytes], Path]:
                 fcntl.flock(file, fcntl.LOCK_EX)
         if Path(name).exists():
             return file, Path(name)
-        file.close()  # another process took it for a leftover before it was locked
+        file.close()  # another process mistook it for a leftover before it was locked
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove leftover temporary files of killed processes next to `path`, but none that is being written."""
+    """Remove temporary files that killed processes left next to `path`, but not those that are being written."""
     path = path.resolve()
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # the names of `mkstemp`
         with suppress(OSError), leftover.open("rb") as file:
@@ -215,16 +215,11 @@ def _umask() -> int:
 
 @contextmanager
 def compressed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
-    """Yield a stream into a file that compresses according to the suffix; equal content gives equal bytes."""
-    with path.open("wb") as raw:
-        if suffix == ".gz":
-            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6) as stream:
-                yield stream  # type: ignore[misc]
-        elif suffix == ".bz2":
-            with bz2.BZ2File(raw, "wb") as stream:
-                yield stream
-        elif suffix == ".xz":
-            with lzma.LZMAFile(raw, "wb") as stream:
-                yield stream
-        else:
-            yield raw
+    """Yield a stream that compresses into a file, by the suffix; equal content gives equal bytes."""
+    streams: dict[str, Callable[[IO[bytes]], Any]] = {
+        ".gz": lambda raw: gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6),
+        ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),
+        ".xz": lambda raw: lzma.LZMAFile(raw, "wb"),
+    }
+    with path.open("wb") as raw, streams.get(suffix, nullcontext)(raw) as stream:
+        yield stream

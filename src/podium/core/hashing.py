@@ -1,4 +1,4 @@
-"""Hashes of values by their whole content, because a repr abbreviates long arrays and rounds their numbers."""
+"""Hashes of the whole content of values; a repr would abbreviate long arrays and round their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def content_hash(value: Any) -> str:
     """Return a hash that is equal for equal content, in every process.
 
     It covers all elements of arrays, all entries of containers, and the class and attributes of objects, including a
-    custom repr. A function has another hash in every process, because its code may have changed.
+    custom repr. A function hashes differently in every process, because its code may have changed.
 
     >>> content_hash([1, {"a": np.zeros(2)}]) == content_hash((1, {"a": np.zeros(2)}))
     True

@@ -1,4 +1,4 @@
-"""Deferred signals: a signal that ends training takes effect at the end of a step."""
+"""Deferred signals: a signal takes effect between the steps of training, not within one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """The command line received Ctrl-C or SIGTERM.
+    """Raised when the command line receives Ctrl-C or SIGTERM.
 
-    Training then writes its checkpoint and raises this again. A KeyboardInterrupt, as in a notebook, instead ends
-    training with the trees so far. It is not an `Exception`, and click does not handle it.
+    Training then writes its checkpoint and raises this again. (A KeyboardInterrupt, as in a notebook, ends training
+    with the trees so far instead.) It is not an `Exception`, and click does not handle it.
 
     Attributes:
         number: the number of the signal.
@@ -26,11 +26,11 @@ class Stopped(BaseException):
 
 
 class Cancelled(BaseException):
-    """Another job failed, or the results are no longer needed, so this job ends. It is not meant to be caught."""
+    """Raised in a job when another one fails or its result is no longer needed; do not catch it."""
 
 
 class Stop:
-    """Makes the threads of several jobs end at their next step (`between_steps`).
+    """A request that the threads of several jobs end at their next step (`between_steps`).
 
     Args:
         outer: the `Stop` of the job that these jobs are part of.
@@ -44,8 +44,8 @@ class Stop:
         self.outer = outer
         self.reason: BaseException | None = None
 
-    def tell(self, reason: BaseException) -> None:
-        """Make all threads raise this exception; the first reason counts."""
+    def request(self, reason: BaseException) -> None:
+        """Make all threads raise this exception; only the first request counts."""
         if self.reason is None:
             self.reason = reason
 
@@ -71,7 +71,7 @@ def stop_of_thread() -> Stop | None:
 
 @contextmanager
 def stopped_by(stop: Stop) -> Iterator[None]:
-    """Run the body of a with statement, in this thread, under a `Stop`."""
+    """Let a `Stop` end the body of a with statement in this thread."""
     before, _of_thread.stop = _of_thread.stop, stop
     try:
         yield
@@ -83,9 +83,9 @@ def stopped_by(stop: Stop) -> Iterator[None]:
 def between_steps() -> Iterator[Callable[[], None]]:
     """Yield a function that raises the exceptions of pending signals; until it is called, signals wait.
 
-    An exception in the middle of a step would leave threads waiting for each other, and an incomplete step. A second
-    signal takes effect at once, for impatient users. Signals without a handler are left alone. Signals only reach the
-    main thread; jobs in other threads end by their `Stop`.
+    An exception in the middle of a step would leave the step incomplete, and threads waiting for each other. A second
+    signal takes effect at once, for impatient users. Signals without a handler are left alone. Only the main thread
+    receives signals; jobs in other threads are ended by their `Stop`.
     """
     stop = stop_of_thread()
     waiting: list[int] = []

@@ -12,7 +12,7 @@ from podium.core.compiling import helper
 
 
 def not_inlined() -> None:
-    """Prevent inlining of the helper that calls this: in a large caller, its inner loop would run out of registers."""
+    """Prevent inlining of the helper that calls this: inlined in a large caller, its inner loop lacks registers."""
 
 
 def inlined() -> None:
@@ -65,9 +65,9 @@ OPERATIONS = (
 def wait_at_barrier(barrier: Any, n_threads: Any) -> None:
     """Wait until all threads of a team have arrived; everything that they wrote before is then visible to all.
 
-    `barrier` is an array of 16 int64, initially zero. Word 0 is the number of threads that have arrived. Word 8, in
-    another cache line so that waiting threads do not read the line that others write, is the number of meetings. Waits
-    are short, so threads poll a few thousand times before they yield.
+    `barrier` is an array of 16 int64, initially zero. Word 0 is the number of threads that have arrived. Word 8 is the
+    number of meetings; it is in another cache line, because waiting threads would slow down those that write the first.
+    Waits are short, so threads poll a few thousand times before they yield.
     """
     if n_threads == 1:
         return
@@ -76,8 +76,8 @@ def wait_at_barrier(barrier: Any, n_threads: Any) -> None:
         add_atomically(barrier, 0, -n_threads)
         add_atomically(barrier, 8, 1)
         return
-    looks = 0
+    polls = 0
     while read_atomically(barrier, 8) == met:
-        looks += 1
-        if looks > 2000:
+        polls += 1
+        if polls > 2000:
             yield_thread()

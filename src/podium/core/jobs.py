@@ -22,14 +22,14 @@ def run_jobs(
 ) -> Generator[tuple[int, Result], None, None]:
     """Run jobs, as many at a time as there are threads, and yield the number and result of each as it ends.
 
-    A job is drawn when a thread becomes free, so an iterable may decide then whether there is another one. It gets one
-    thread, and more only if threads would be idle: free threads are shared evenly by the jobs that have not begun.
-    Results must not depend on the number of threads.
+    A job is drawn when a thread becomes free, so an iterable can wait until then to decide whether there is another
+    one. A job gets one thread, or more if threads would be idle otherwise: free threads are divided evenly among the
+    jobs that have not begun. Results must not depend on the number of threads.
 
     If a job fails, the others end at their next step (`between_steps`), and its error is raised. If a signal interrupts
-    the caller, jobs raise the same exception at their next step, and the results of those that handle it are still
-    yielded before it is raised here. A caller that may stop early must close the generator (`contextlib.closing`),
-    which ends the jobs. A job that runs jobs itself has no more threads than it was given.
+    the caller, jobs raise the same exception at their next step. The results of jobs that handle it are still yielded
+    before it is raised here. A caller that may stop early must close the generator (`contextlib.closing`), which ends
+    the jobs. A job that runs jobs itself uses only the threads that it was given.
 
     Args:
         jobs: functions without arguments.
@@ -60,7 +60,7 @@ def run_jobs(
                         run.n_workers = 0
                         raise
                     interrupt = signal
-                    run.stop.tell(signal)
+                    run.stop.request(signal)
                     continue
                 if outcome is None:
                     run.n_workers -= 1
@@ -102,7 +102,7 @@ class _Run(Generic[Result]):
 
     def end(self) -> None:
         """Stop all threads at their next step, and wait for them."""
-        self.stop.tell(Cancelled())
+        self.stop.request(Cancelled())
         while self.n_workers:
             self.n_workers -= self.ended.get() is None
 
@@ -119,7 +119,7 @@ class _Run(Generic[Result]):
         except BaseException as error:  # raised again by the thread that waits for the jobs
             if error is not self.stop.reason and not isinstance(error, Cancelled):
                 self.errors.append((number, error))
-                self.stop.tell(Cancelled())
+                self.stop.request(Cancelled())
         finally:
             self.ended.put(None)
 
@@ -137,9 +137,9 @@ class _Run(Generic[Result]):
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Collect the warnings of all threads, and show each once at the end; drop those of work that failed.
+    """Collect the warnings of all threads and show each once at the end; if the work fails, drop them.
 
-    Warning filters belong to the process, so a job leaves this to the code that runs it.
+    Warning filters apply to the whole process, so a job leaves this to the code that runs it.
     """
     if stop_of_thread() is not None:
         yield

@@ -1,8 +1,8 @@
 """The folder of compiled kernels.
 
-Numba only checks a cached kernel against the kernel's own file. But machine code also depends on helpers in other
-files, on constants, on Numba and on the processor. So Podium uses a folder whose name is a digest of all of these:
-another version of any of them finds an empty folder, and never old machine code.
+Numba checks a cached kernel only against the file that defines it. But machine code also depends on helpers in other
+files, on constants, on Numba and on the processor. So Podium names the folder after a digest of all of them: if any of
+them changes, the folder is new and empty, and old machine code never runs.
 
 The folder is below `NUMBA_CACHE_DIR` if that is set, else in the user's cache directory. If it exists but is not
 writable, as in a container image whose kernels `podium warmup` compiled, its files are linked into a private temporary
@@ -32,7 +32,7 @@ from podium import __version__
 from podium.errors import PodiumWarning
 
 PACKAGE = Path(__file__).parents[1]
-# Packages above those with kernels. Imports only go down, so nothing in them can change machine code.
+# Packages above those with kernels. Lower layers never import them, so they cannot change machine code.
 WITHOUT_KERNELS = frozenset(
     ("estimators", "distributed", "tuning", "reports", "serving", "integrations", "cli", "demo", "testing")
 )
@@ -48,7 +48,7 @@ CHECKED = "operations-checked"  # a file that records that the LLVM operations p
 
 
 def numba_settings() -> Any:
-    """Return Numba's settings, untyped, because Numba creates their attributes from the environment."""
+    """Return Numba's settings; untyped, because Numba creates the attributes from the environment."""
     from numba.core import config
 
     return config
@@ -178,10 +178,7 @@ def _is_open(path: Path) -> bool:
 
 
 def _remove_old(new: Path) -> None:
-    """Remove folders of other versions next to a new one.
-
-    A folder that was used within a day is kept, because a process may be about to write to it.
-    """
+    """Remove old folders of other versions; not those used within a day, because a process may still write to them."""
     prefix, now = new.name.partition("kernels-")[0] + "kernels-", time.time()
     others = sorted(_last_uses(new, prefix), reverse=True)
     for k, (last_use, folder) in enumerate(others):

@@ -31,10 +31,9 @@ from podium.core.numba_extension import (
     I8,
     I32,
     I64,
-    array_memory,
+    Call,
     call_on_vector,
     compile_as,
-    element_memory,
     filled,
     int64,
     load,
@@ -46,7 +45,7 @@ from podium.core.numba_extension import (
 )  # fmt: skip
 
 BYTES = ir.VectorType(I8, WORD)
-ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches
+ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches, because scoring would wait for memory
 
 
 def _machine_lanes(context: Any) -> int:
@@ -62,10 +61,10 @@ def _machine_lanes(context: Any) -> int:
 def _transpose_tile(
     flat: Any, _row_stride: Any, _row: Any, _last: Any, _column: Any, columns: Any, _place: Any, _stride: Any
 ) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        source, target = (array_memory(context, builder, signature, arguments, k) for k in (0, 5))
-        _, row_stride, row, last_row, column, _, place, column_stride = arguments
-        n = _machine_lanes(context)
+    def generate(call: Call) -> None:
+        builder = call.builder
+        source, target, n = call.array(0), call.array(5), _machine_lanes(call.context)
+        _, row_stride, row, last_row, column, _, place, column_stride = call.arguments
         for down in range(0, TILE, n):
             starts = [_row_start(builder, row, down + k, last_row, row_stride, column) for k in range(n)]
             ahead = [_row_start(builder, row, down + k + ROWS_AHEAD, last_row, row_stride, column) for k in range(n)]
@@ -84,17 +83,18 @@ def _transpose_tile(
 
 
 @compile_as(bitwise.transpose_bytes)
-def _transpose_bytes(source: Any, _start: Any, _stride: Any, target: Any, _place: Any, _target_stride: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        pointer, to = (array_memory(context, builder, signature, arguments, k) for k in (0, 3))
-        _, start, stride, _, place, target_stride = arguments
+def _transpose_bytes(rows: Any, _start: Any, _stride: Any, columns: Any, _place: Any, _target_stride: Any) -> Any:
+    def generate(call: Call) -> None:
+        builder = call.builder
+        source, target = call.array(0), call.array(3)
+        _, start, stride, _, place, target_stride = call.arguments
         vector = ir.VectorType(I8, TILE)
         starts = [builder.add(start, builder.mul(stride, int64(k))) for k in range(TILE)]
-        rows = [load(builder, pointer, at, vector, 1) for at in starts]
-        for k, column in enumerate(_transposed(builder, rows)):
-            store(builder, column, to, builder.add(place, builder.mul(target_stride, int64(k))), 1)
+        loaded = [load(builder, source, at, vector, 1) for at in starts]
+        for k, column in enumerate(_transposed(builder, loaded)):
+            store(builder, column, target, builder.add(place, builder.mul(target_stride, int64(k))), 1)
 
-    return types.void(source, types.int64, types.int64, target, types.int64, types.int64), generate
+    return types.void(rows, types.int64, types.int64, columns, types.int64, types.int64), generate
 
 
 def _row_start(builder: Any, row: Any, k: int, last_row: Any, row_stride: Any, column: Any) -> Any:
@@ -123,12 +123,11 @@ def _find_ranks(
     values: Any, _start: Any, pivots: Any, _table: Any, _n_levels: Any, ranks: Any, _place: Any,
     _missing: Any,
 ) -> Any:  # fmt: skip
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        source, tables, target = (array_memory(context, builder, signature, arguments, k) for k in (0, 2, 5))
-        _, start, _, table, n_levels, _, place, missing = arguments
-        source, tables = memory_at(builder, source, start), memory_at(builder, tables, table)
-        target = memory_at(builder, target, place)
-        lanes = _machine_lanes(context)
+    def generate(call: Call) -> None:
+        builder = call.builder
+        source, tables, target = call.element(0), call.element(2), call.element(5)
+        n_levels, missing = call.arguments[4], call.arguments[7]
+        lanes = _machine_lanes(call.context)
         number_of_missing = repeated(builder, _reversed(builder, builder.trunc(missing, I8)), lanes)
         number_of_missing = builder.zext(number_of_missing, ir.VectorType(I32, lanes))
         end = builder.append_basic_block("ranks_done")
@@ -216,9 +215,10 @@ def _reversed(builder: Any, value: Any) -> Any:
 
 @compile_as(bitwise.compare_ranks)
 def _compare_ranks(ranks: Any, _start: Any, _bound: Any, words: Any, _place: Any, block: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        source, target = (element_memory(context, builder, signature, arguments, k) for k in (0, 3))
-        bound = repeated(builder, arguments[2], WORD)
+    def generate(call: Call) -> None:
+        builder = call.builder
+        source, target = call.element(0), call.element(3)
+        bound = repeated(builder, call.arguments[2], WORD)
         for k in range(block.count):
             are_below = builder.icmp_signed(">", bound, load(builder, source, int64(WORD * k), BYTES, 1))
             store(builder, builder.bitcast(are_below, I64), target, int64(k))
@@ -228,10 +228,10 @@ def _compare_ranks(ranks: Any, _start: Any, _bound: Any, words: Any, _place: Any
 
 @compile_as(bitwise.choose_words)
 def _choose_words(choices: Any, _number_of_choice: Any, words: Any, block: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        first = builder.mul(arguments[1], int64(4))
-        entries = memory_at(builder, array_memory(context, builder, signature, arguments, 0), first)
-        rows = array_memory(context, builder, signature, arguments, 2)
+    def generate(call: Call) -> None:
+        builder = call.builder
+        entries = memory_at(builder, call.array(0), builder.mul(call.arguments[1], int64(4)))
+        rows = call.array(2)
         vector = ir.VectorType(I64, block.count)
 
         def row(which: int) -> Any:
@@ -247,11 +247,10 @@ def _choose_words(choices: Any, _number_of_choice: Any, words: Any, block: Any) 
 
 @compile_as(bitwise.gather_codes)
 def _gather_codes(words: Any, planes: Any, plane_offsets: Any, _first: Any, _word: Any, codes: Any, _place: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        rows, planes_of_codes, offsets, target = (
-            array_memory(context, builder, signature, arguments, k) for k in (0, 1, 2, 5)
-        )
-        _, _, _, first, word, _, place = arguments
+    def generate(call: Call) -> None:
+        builder = call.builder
+        rows, planes_of_codes, offsets, target = (call.array(k) for k in (0, 1, 2, 5))
+        _, _, _, first, word, _, place = call.arguments
         bytes_of_codes = []
         for c in range(CODES):
             code = builder.add(first, int64(c))

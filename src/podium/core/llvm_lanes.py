@@ -32,12 +32,12 @@ from podium.core.numba_extension import (
     I8,
     I32,
     I64,
+    Call,
     VectorType,
     add_operator,
     call_on_vector,
     cgutils,
     compile_as,
-    element_memory,
     int64,
     load,
     prefetch_line,
@@ -56,8 +56,8 @@ _tuples: Any = types.BaseTuple
 def _attribute(name: str) -> Callable[[], Any]:
     """Return the definition of a call that emits no instruction, but sets an attribute of the calling function."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> None:
-        builder.function.attributes.add(name)
+    def generate(call: Call) -> None:
+        call.builder.function.attributes.add(name)
 
     return lambda: (types.void(), generate)
 
@@ -68,10 +68,7 @@ compile_as(intrinsics.inlined)(_attribute("alwaysinline"))
 
 @compile_as(intrinsics.borrowed)
 def _borrowed(value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _without_owner(context, builder, signature.return_type, arguments[0])
-
-    return value(value), generate
+    return value(value), lambda call: _without_owner(call.context, call.builder, value, call.arguments[0])
 
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -91,56 +88,49 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @compile_as(intrinsics.prefetch)
 def _prefetch(array: Any, _index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        prefetch_line(builder, element_memory(context, builder, signature, arguments, 0), 3)
-
-    return types.void(array, types.int64), generate
+    return types.void(array, types.int64), lambda call: prefetch_line(call.builder, call.element(0), 3)
 
 
 @compile_as(intrinsics.copy_16_bytes)
 def _copy_16_bytes(target: Any, _place: Any, source: Any, _start: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        to, of = (element_memory(context, builder, signature, arguments, k) for k in (0, 2))
-        values = load(builder, of, int64(0), ir.VectorType(I8, 16), 1)
-        store(builder, values, to, int64(0), 1)
+    def generate(call: Call) -> None:
+        to, values = call.element(0), load(call.builder, call.element(2), int64(0), ir.VectorType(I8, 16), 1)
+        store(call.builder, values, to, int64(0), 1)
 
     return types.void(target, types.int64, source, types.int64), generate
 
 
 @compile_as(intrinsics.add_atomically)
 def _add_atomically(array: Any, _index: Any, _amount: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        return builder.atomic_rmw("add", place.pointer, arguments[2], "seq_cst")
+    def generate(call: Call) -> Any:
+        return call.builder.atomic_rmw("add", call.element(0).pointer, call.arguments[2], "seq_cst")
 
     return types.int64(array, types.int64, types.int64), generate
 
 
 @compile_as(intrinsics.read_atomically)
 def _read_atomically(array: Any, _index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        return builder.load_atomic(place.pointer, "acquire", 8, typ=I64)
+    def generate(call: Call) -> Any:
+        return call.builder.load_atomic(call.element(0).pointer, "acquire", 8, typ=I64)
 
     return types.int64(array, types.int64), generate
 
 
 @compile_as(intrinsics.yield_thread)
 def _yield_thread() -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> None:
+    def generate(call: Call) -> None:
         if os.name == "posix":
             result = ir.FunctionType(I32, [])
-            builder.call(cgutils.get_or_insert_function(builder.module, result, "sched_yield"), [])
+            call.builder.call(cgutils.get_or_insert_function(call.builder.module, result, "sched_yield"), [])
 
     return types.void(), generate
 
 
-# --- lanes
+# --- lanes and words
 
 
 _lanes, _mask = VectorType("lanes", FLOAT, LANES), VectorType("mask", I1, LANES)
 _words = VectorType("words", I64, WORDS)
-_F32S = f"v{LANES}f32"  # the type of lanes in names of LLVM intrinsics
 
 for _sign, _build in (
     (operator.add, ir.IRBuilder.fadd), (operator.sub, ir.IRBuilder.fsub), (operator.mul, ir.IRBuilder.fmul),
@@ -157,16 +147,14 @@ add_operator(operator.sub, (_words, _words), _words, ir.IRBuilder.sub)
 def _define_memory(kind: VectorType, element: Any, align: int, copies: Any, load_at: Any, store_at: Any) -> None:
     """Define how to fill, load and store vectors of a kind."""
 
-    def loaded(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = element_memory(context, builder, signature, arguments, 0)
-        return load(builder, place, int64(0), kind.vector, align)
+    def loaded(call: Call) -> Any:
+        return load(call.builder, call.element(0), int64(0), kind.vector, align)
 
-    def stored(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        place = element_memory(context, builder, signature, arguments, 0)
-        store(builder, arguments[2], place, int64(0), align)
+    def stored(call: Call) -> None:
+        store(call.builder, call.arguments[2], call.element(0), int64(0), align)
 
-    def repeat(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return repeated(builder, arguments[0], kind.vector.count)
+    def repeat(call: Call) -> Any:
+        return repeated(call.builder, call.arguments[0], kind.vector.count)
 
     compile_as(copies)(lambda _number: (kind(element), repeat))
     compile_as(load_at)(lambda array, _index: (kind(array, types.int64), loaded))
@@ -175,26 +163,6 @@ def _define_memory(kind: VectorType, element: Any, align: int, copies: Any, load
 
 _define_memory(_lanes, types.float32, 4, simd.all_lanes, simd.load_lanes, simd.store_lanes)
 _define_memory(_words, types.int64, 8, simd.all_words, simd.load_words, simd.store_words)
-
-
-@compile_as(simd.absolute)
-def _absolute(_values: Any) -> Any:
-    return _lanes(_lanes), lambda _c, builder, _s, arguments: call_on_vector(builder, "fabs", _F32S, arguments[0])
-
-
-@compile_as(simd.roots_of)
-def _roots_of(_values: Any) -> Any:
-    return _lanes(_lanes), lambda _c, builder, _s, arguments: call_on_vector(builder, "sqrt", _F32S, arguments[0])
-
-
-@compile_as(simd.choose_lanes)
-def _choose_lanes(_which: Any, _yes: Any, _no: Any) -> Any:
-    return _lanes(_mask, _lanes, _lanes), lambda _c, builder, _s, arguments: builder.select(*arguments)
-
-
-@compile_as(simd.sum_lanes)
-def _sum_lanes(_values: Any) -> Any:
-    return types.float32(_lanes), lambda _c, builder, _s, arguments: _folded(builder, arguments[0], builder.fadd)
 
 
 def _folded(builder: Any, vector: Any, join: Callable[[Any, Any], Any]) -> Any:
@@ -206,74 +174,56 @@ def _folded(builder: Any, vector: Any, join: Callable[[Any, Any], Any]) -> Any:
     return builder.extract_element(vector, I32(0))
 
 
-# --- eight words
+def _highest(builder: Any, lanes: Any) -> Any:
+    def higher(low: Any, high: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", low, high), low, high)
+
+    return _folded(builder, lanes, higher)
 
 
-@compile_as(simd.cumulated)
-def _cumulated(_of_words: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        sums, zeros = arguments[0], ir.Constant(_words.vector, [0] * WORDS)
-        for n in (1, 2, 4):  # add the last lane of the lower half to each upper half of 2 n lanes
-            lasts = [k // (2 * n) * 2 * n + n - 1 if k % (2 * n) >= n else WORDS for k in range(WORDS)]
-            sums = builder.add(sums, shuffled(builder, sums, zeros, lasts))
-        return sums
-
-    return _words(_words), generate
+def _bits(builder: Any, mask: Any) -> Any:
+    """Return a mask as an integer with a bit for each lane."""
+    return builder.bitcast(mask, ir.IntType(LANES))
 
 
-@compile_as(simd.last_word)
-def _last_word(_of_words: Any) -> Any:
-    last = [WORDS - 1] * WORDS
-    return _words(_words), lambda _c, builder, _s, words: shuffled(builder, words[0], words[0], last)
+def _cumulated(builder: Any, sums: Any) -> Any:
+    zeros = ir.Constant(_words.vector, [0] * WORDS)
+    for n in (1, 2, 4):  # add the last lane of the lower half to each upper half of 2 n lanes
+        lasts = [k // (2 * n) * 2 * n + n - 1 if k % (2 * n) >= n else WORDS for k in range(WORDS)]
+        sums = builder.add(sums, shuffled(builder, sums, zeros, lasts))
+    return sums
 
 
-@compile_as(simd.sum_words_of)
-def _sum_words_of(_of_words: Any) -> Any:
-    return types.int64(_words), lambda _c, builder, _s, arguments: _folded(builder, arguments[0], builder.add)
-
-
-def _halves(builder: Any, both: Any, place: int) -> Any:
+def _halves(builder: Any, first: Any, second: Any, place: int) -> Any:
     """Return the lower (0) or upper (1) 32 bits of two vectors' words, shuffled within 16 bytes, which is fastest."""
     kind, order = ir.VectorType(I32, 2 * WORDS), range(0, 2 * WORDS, 4)
-    first, second = (builder.bitcast(words, kind) for words in both)
     places = [k + place for start in order for k in (start, start + 2, start + 2 * WORDS, start + 2 * WORDS + 2)]
-    return builder.sitofp(shuffled(builder, first, second, places), _lanes.vector)
+    both = shuffled(builder, builder.bitcast(first, kind), builder.bitcast(second, kind), places)
+    return builder.sitofp(both, _lanes.vector)
 
 
-@compile_as(simd.upper_halves)
-def _upper_halves(_first: Any, _second: Any) -> Any:
-    return _lanes(_words, _words), lambda _c, builder, _s, both: _halves(builder, both, 1)
+def _define(declared: Callable[..., Any], signature: Any, emit: Callable[..., Any]) -> None:
+    """Define an operation on values: `emit` takes the builder and the arguments."""
+    compile_as(declared)(lambda *_: (signature, lambda call: emit(call.builder, *call.arguments)))
 
 
-@compile_as(simd.lower_halves)
-def _lower_halves(_first: Any, _second: Any) -> Any:
-    return _lanes(_words, _words), lambda _c, builder, _s, both: _halves(builder, both, 0)
-
-
-@compile_as(simd.highest_lane)
-def _highest_lane(_values: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        def higher(low: Any, high: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(">", low, high), low, high)
-
-        return _folded(builder, arguments[0], higher)
-
-    return types.float32(_lanes), generate
-
-
-@compile_as(simd.count_lanes)
-def _count_lanes(_which: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        bits = builder.bitcast(arguments[0], ir.IntType(LANES))
-        return builder.zext(builder.ctpop(bits), I64)
-
-    return types.int64(_mask), generate
-
-
-@compile_as(simd.any_lanes)
-def _any_lanes(_which: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        bits = ir.IntType(LANES)
-        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], bits), ir.Constant(bits, 0))
-
-    return types.boolean(_mask), generate
+_F32S = f"v{LANES}f32"  # the type of lanes in names of LLVM intrinsics
+_define(simd.absolute, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "fabs", _F32S, lanes))
+_define(simd.roots_of, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "sqrt", _F32S, lanes))
+_define(simd.choose_lanes, _lanes(_mask, _lanes, _lanes), ir.IRBuilder.select)
+_define(simd.sum_lanes, types.float32(_lanes), lambda builder, lanes: _folded(builder, lanes, builder.fadd))
+_define(simd.highest_lane, types.float32(_lanes), _highest)
+_define(
+    simd.count_lanes, types.int64(_mask), lambda builder, mask: builder.zext(builder.ctpop(_bits(builder, mask)), I64)
+)
+_define(
+    simd.any_lanes, types.boolean(_mask),
+    lambda builder, mask: builder.icmp_unsigned("!=", _bits(builder, mask), ir.Constant(ir.IntType(LANES), 0)),
+)  # fmt: skip
+_define(simd.cumulated, _words(_words), _cumulated)
+_define(
+    simd.last_word, _words(_words), lambda builder, words: shuffled(builder, words, words, [WORDS - 1] * WORDS)
+)  # fmt: skip
+_define(simd.sum_words_of, types.int64(_words), lambda builder, words: _folded(builder, words, builder.add))
+_define(simd.upper_halves, _lanes(_words, _words), lambda builder, one, two: _halves(builder, one, two, 1))
+_define(simd.lower_halves, _lanes(_words, _words), lambda builder, one, two: _halves(builder, one, two, 0))

@@ -1,4 +1,4 @@
-"""Folders of data files with a manifest of the size and checksum of every file, and their validation."""
+"""Folders of data files, with a manifest of every file's size and checksum, and their validation."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class FolderFormat:
                 raise self.damage(path, "its checksum differs")
 
     def damage(self, path: Path, problem: str) -> FileFormatError:
-        """Return the error for a damaged file."""
+        """Return the error for a damaged file, with the remedy."""
         return FileFormatError(path, f"is damaged: {problem}. {self.advice[:1].upper() + self.advice[1:]}")
 
     @contextmanager

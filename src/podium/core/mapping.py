@@ -1,4 +1,4 @@
-"""Memory-mapped arrays: the system reads pages of the file when they are used, and may drop them again."""
+"""Memory-mapped arrays: the system reads pages of a file when they are used, and may drop them again."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def map_rows(path: Path, n_columns: int) -> Float32s:
 
 
 def new_array(path: Path, size: int, dtype: Any) -> NDArray[Any]:
-    """Return the array of a new `.npy` file, to be filled; raise an OSError if the disk has no room for it.
+    """Create a `.npy` file and return its array, to be filled; raise an OSError if the disk is too full.
 
-    The space is reserved now, because a full disk would kill the process when it writes to mapped pages.
+    The space is reserved now, because a process that writes to mapped pages on a full disk is killed.
     """
     if size == 0:  # nothing to map
         np.save(path, np.empty(0, dtype))
@@ -39,7 +39,7 @@ def new_array(path: Path, size: int, dtype: Any) -> NDArray[Any]:
 
 
 class _Memory:
-    """An object that exposes the memory of an array to NumPy."""
+    """Exposes the memory of a read-only array to NumPy as writable."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         interface = array.__array_interface__
@@ -48,5 +48,5 @@ class _Memory:
 
 
 def as_kernels_take(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the same memory as a writable flat array, so that kernels are compiled for one type only."""
+    """Return the same memory as a flat array marked as writable, so that kernels are compiled for one type only."""
     return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))

@@ -1,7 +1,7 @@
-"""Merging of results of parts of the data, such as sums and maxima, independent of the order of parts.
+"""Merge results of parts of the data, such as sums and maxima, in any order of the parts.
 
-A part wraps its results in these classes, `merge` merges two of them, and `merged` unwraps the result. Lists, tuples
-and dictionaries are merged entry by entry. The result of a part without documents is None.
+A part wraps its results in these classes. `merge` merges those of two parts, and `merged` unwraps the outcome. Lists,
+tuples and dictionaries are merged entry by entry. The result of a part without documents is None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Total:
-    """A result that is summed: numbers, integer arrays, `ExactSum`, and tuples of these.
+    """A result that is summed: numbers, integer arrays, `ExactSum`, and tuples of them.
 
     Merging overwrites the arrays of the first operand, so nothing else may use them.
     """
@@ -32,7 +32,7 @@ class Total:
 
 @dataclass(frozen=True)
 class Max:
-    """A result of which the maximum counts: numbers, arrays, and tuples of these; NaN is larger than all numbers."""
+    """A result of which the maximum is kept: numbers, arrays, and tuples of them; NaN is larger than any number."""
 
     value: Any
 
@@ -152,7 +152,7 @@ def _largest(one: Any, other: Any) -> Any:
 
 
 def alone(steps: Generator[Any, Any, Result]) -> Result:
-    """Run steps that yield a part's results and receive the merged ones, for a single part, which gets its own."""
+    """Run steps that yield the results of a part and receive the merged ones, for data with a single part."""
     answer = None
     try:
         while True:

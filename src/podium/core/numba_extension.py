@@ -1,11 +1,11 @@
-"""Registration of Podium's operations with Numba's compiler, in this module only.
+"""Register Podium's operations with Numba's compiler. No other module does.
 
 An operation is declared without Numba, as a function whose Python body states what it does (`intrinsics`, `simd`,
 `bitwise`). `llvm_lanes` and `llvm_bitwise` define its LLVM code, with the documented low-level API of
 `numba.extending`: `type_callable` for the types of a call, `lower_builtin` for its instructions. The instructions are
 emitted directly into the caller, so that `inlined` and `not_inlined` can mark the caller.
 
-`docs/architecture.md` lists the private API that is used in addition.
+`docs/architecture.md` lists the private API that this module also uses.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ ANY_ARGUMENTS: Any = types.VarArg(types.Any)  # type: ignore[no-untyped-call]
 def compile_as(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function as the definition of a declared operation.
 
-    The definition takes the types of the arguments and returns the signature, and a function that emits the
-    instructions for (context, builder, signature, arguments) and returns their value, or None.
+    The definition takes the types of the arguments. It returns the signature, and a function that emits the
+    instructions of a `Call` and returns their value, or None.
     """
 
     def register(definition: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,7 +43,7 @@ def compile_as(declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
 
         @extending.lower_builtin(declared, ANY_ARGUMENTS)  # type: ignore[untyped-decorator]
         def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            value = definition(*signature.args)[1](context, builder, signature, arguments)
+            value = definition(*signature.args)[1](Call(context, builder, signature, arguments))
             return context.get_dummy_value() if value is None else value
 
         return definition
@@ -85,15 +85,23 @@ class Memory(NamedTuple):
     element: Any
 
 
-def array_memory(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Memory:
-    """Return the memory of the array `arguments[which]`."""
-    array = context.make_array(signature.args[which])(context, builder, arguments[which])
-    return Memory(array.data, context.get_data_type(signature.args[which].dtype))
+class Call(NamedTuple):
+    """A call that is being compiled, as Numba passes it to the functions that emit instructions."""
 
+    context: Any
+    builder: Any
+    signature: Any
+    arguments: Any
 
-def element_memory(context: Any, builder: Any, signature: Any, arguments: Any, which: int) -> Memory:
-    """Return the memory from element `arguments[which + 1]` of the array `arguments[which]` on."""
-    return memory_at(builder, array_memory(context, builder, signature, arguments, which), arguments[which + 1])
+    def array(self, which: int) -> Memory:
+        """Return the memory of the array `arguments[which]`."""
+        kind = self.signature.args[which]
+        array = self.context.make_array(kind)(self.context, self.builder, self.arguments[which])
+        return Memory(array.data, self.context.get_data_type(kind.dtype))
+
+    def element(self, which: int) -> Memory:
+        """Return the memory from element `arguments[which + 1]` of the array `arguments[which]` on."""
+        return memory_at(self.builder, self.array(which), self.arguments[which + 1])
 
 
 def memory_at(builder: Any, memory: Memory, index: Any) -> Memory:

@@ -1,4 +1,4 @@
-"""Records of observers of a training run, in addition to the run's own measures."""
+"""Record what observers of a training run return, in addition to the run's own measures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_observers(observers: object) -> None:
 
 
 class Observations:
-    """The numbers that observers return after each round by name; NaN for rounds without a number.
+    """The numbers that observers return after each round, by name; NaN for rounds without a number.
 
     Args:
         values: the values of an earlier run that is being resumed.
@@ -35,7 +35,7 @@ class Observations:
         >>> observations = Observations()
         >>> for iteration in range(2):
         ...     round_ = SimpleNamespace(iteration=iteration, means={})
-        ...     observations.tell([lambda r: {"even": 1.0} if r.iteration % 2 == 0 else None], round_)
+        ...     observations.record([lambda r: {"even": 1.0} if r.iteration % 2 == 0 else None], round_)
         >>> observations.columns(2)
         {'even': [1.0, nan]}
 
@@ -44,17 +44,18 @@ class Observations:
     def __init__(self, values: Mapping[str, Sequence[float]] | None = None) -> None:
         self.values = {name: list(column) for name, column in (values or {}).items()}
 
-    def tell(self, observers: Iterable[Observer], round_: Any) -> None:
+    def record(self, observers: Iterable[Observer], round_: Any) -> None:
         """Call every observer with a round, and record the mapping from names to numbers that it returns."""
-        said: dict[str, float] = {}
+        returned: dict[str, float] = {}
         for observer in observers:
             answer = observer(round_)
             if isinstance(answer, Mapping):
-                said |= _checked(answer, {*said, *round_.means})
-        for name in dict.fromkeys((*self.values, *said)):
+                returned |= _checked(answer, {*returned, *round_.means})
+        for name in dict.fromkeys((*self.values, *returned)):
             column = self.values.setdefault(name, [])
-            column[:] = _of_length(column, round_.iteration) if len(column) != round_.iteration else column
-            column.append(said.get(name, math.nan))
+            if len(column) != round_.iteration:
+                column[:] = _of_length(column, round_.iteration)
+            column.append(returned.get(name, math.nan))
 
     def columns(self, n_rounds: int) -> dict[str, list[float]]:
         """Return a list for each name, with an entry for each round."""

@@ -17,7 +17,7 @@ that type checkers and editors know the constructor:
     from_parameters(GrowthParameters, estimator) # takes the values of the estimator by the declared names
 
 Signatures, checks, the `Args` of docstrings, command-line options (`cli/options.py`), tables in the docs (`table`) and
-translations from LightGBM and XGBoost (`estimators/translating.py`) derive from these.
+translations from LightGBM and XGBoost (`estimators/translating.py`) all derive from these declarations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Names:
     Attributes:
         lightgbm, xgboost, catboost, ranklib: names, separated by spaces.
         defaults: the documented default of each tool.
-        advice: what to write in Podium, if another name is not enough.
+        advice: what to write in Podium if the name alone is not enough.
 
     """
 
@@ -76,8 +76,8 @@ class Parameter(Generic[Value]):
         least, above, most, below: the range of numbers.
         choices: the allowed words.
         optional: whether None is allowed.
-        by_round: whether a list, or a function of the round, may take the place of the number (`in_round`).
-        option: the command-line option if it differs from the name; None if there is none.
+        by_round: whether a list, or a function of the round, may replace the number (`in_round`).
+        option: the command-line option, if it differs from the name; None if the command line has no such option.
         read: converts the text of a command-line option, if `kind` does not.
         names: the names in other tools.
 
@@ -101,7 +101,7 @@ class Parameter(Generic[Value]):
     def __call__(self, default: Value = UNSET) -> Value:
         """Return the dataclass field of this parameter, with another default if given."""
         declared = self if default is UNSET else dataclasses.replace(self, default=default)
-        # For type checkers the field has the type of its value, as with `dataclasses.field`.
+        # As with `dataclasses.field`, type checkers see the type of the value.
         return cast("Value", dataclasses.field(default=declared.default, metadata={"parameter": declared}))
 
     @property
@@ -131,7 +131,7 @@ class Parameter(Generic[Value]):
             require_whole(name, value, least, optional=self.optional, **most)
         elif self.by_round and _is_list(value):
             if not len(value):
-                raise DataError(f"{name} must have a value for the first round at least, but is empty")
+                raise DataError(f"{name} must have at least a value for the first round, but is empty")
             for k, one in enumerate(value):
                 self._of_one_round().check(one, f"{name}[{k}]")
         elif self.kind is float:
@@ -141,8 +141,8 @@ class Parameter(Generic[Value]):
             raise DataError(f"{name} must be True or False, but is {value!r}")
         elif self.choices and value not in self.choices:
             near = did_you_mean(value, self.choices) if isinstance(value, str) else ""
-            few = " or ".join(map(repr, self.choices))
-            listed = few if len(self.choices) < 3 else "one of " + ", ".join(map(repr, self.choices))
+            shown = [repr(word) for word in self.choices]
+            listed = " or ".join(shown) if len(shown) < 3 else "one of " + ", ".join(shown)
             raise DataError(f"{name} must be {listed}, but is {value!r}{near}")
 
     def in_round(self, value: Any, iteration: int) -> float:
@@ -175,9 +175,9 @@ def number(name: str, default: float = UNSET, **declared: Any) -> Parameter[floa
     return Parameter(name, float, default, **declared)
 
 
-def fraction(name: str, default: float = 1.0, **declared: Any) -> Parameter[float]:
-    """Return a parameter that is a share, above 0 and at most 1."""
-    return Parameter(name, float, default, above=0, most=1, **declared)
+def fraction(name: str, **declared: Any) -> Parameter[float]:
+    """Return a parameter that is a share, above 0 and at most 1; by default 1."""
+    return Parameter(name, float, 1.0, above=0, most=1, **declared)
 
 
 def flag(name: str, default: bool = UNSET, **declared: Any) -> Parameter[bool]:
@@ -196,7 +196,7 @@ def anything(name: str, default: Any = None, **declared: Any) -> Parameter[Any]:
 
 
 def optional(declared: Parameter[Value]) -> Parameter[Value | None]:
-    """Return the same parameter with None allowed, which is the default if there is no other."""
+    """Return the same parameter, but allow None, which is then the default unless another one is declared."""
     default = None if declared.default is UNSET else declared.default
     return cast("Parameter[Value | None]", dataclasses.replace(declared, optional=True, default=default))
 
@@ -228,8 +228,8 @@ def unknown_parameter(owner: str, name: str, names: Iterable[str]) -> ParameterE
 class Parameterized:
     """The base of classes whose fields are parameters: dataclasses that scikit-learn can clone and search.
 
-    The constructor stores values unchanged and only checks names; call `check_parameters` in `fit`. A subclass can
-    change a default in one line, or define its own constructor with `**settings` for all other parameters.
+    The constructor stores values unchanged and only checks names; call `check_parameters` in `fit`. A subclass changes
+    a default in one line, or defines a constructor that takes all other parameters as `**settings`.
 
     >>> from podium.core.hyperparameters import N_LEAVES
     >>> class Trees(Parameterized):
@@ -249,7 +249,7 @@ class Parameterized:
         _document(cls)
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
-        """Check the names before the constructor does, because its own error would not suggest the right one."""
+        """Check the names first, because the constructor's error would not suggest the right one."""
         names = set(inspect.signature(cls.__init__).parameters) - {"self"}
         for name in values:
             if name not in names:
@@ -270,7 +270,7 @@ class Parameterized:
 def settings(cls: Class) -> Class:
     """Make a frozen, keyword-only dataclass that checks its declared parameters before `__post_init__`.
 
-    Parameters have their declared defaults here; only estimators may have others.
+    Parameters keep their declared defaults here; only estimators may change them.
     """
     further = vars(cls).get("__post_init__")
 

@@ -1,6 +1,6 @@
-"""Access to charts of results by name.
+"""Find the chart of a result by name.
 
-Results are defined in lower layers than `podium.reports`, so their `plot` methods import a chart on use.
+Results are defined in lower layers than `podium.reports`, so their `plot` methods import the chart when it is drawn.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class _Bar:
             from rich.console import Console
             from rich.progress import Progress
 
-            # Leave standard output alone, unless it is the same terminal and would overwrite the bar.
+            # Redirect standard output only if it is the same terminal, where it would overwrite the bar.
             self.rich = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
             self.rich.start()
             self.rich.add_task(self.title, total=self.total)
@@ -72,14 +72,14 @@ def progress(
 ) -> Iterator[Callable[..., None]]:
     """Yield a function `advance(amount, note="")` that shows progress on standard error.
 
-    Within one of several jobs (`core.jobs`) nothing is shown; the code that runs them shows progress.
+    Inside a job (`core.jobs`) nothing is shown, because the code that runs the jobs shows their progress.
 
     Args:
         title: the title of the bar.
         total: the number of steps, if it is known.
         verbose: None for a bar after two seconds if standard error is a terminal, 0 for nothing, n for a line after
             every n units and after the last.
-        unit: the unit that lines count.
+        unit: the noun for the unit, in lines.
         steps: the number of steps per unit.
 
     """

@@ -1,7 +1,7 @@
-"""Random numbers determined by a key, so that a document has the same number in any row, thread and machine.
+"""Random numbers determined by a key: a document gets the same number in any row, in any thread, on any machine.
 
-The stream of a library's generator depends on the order of calls, and may change with its version. Here a number is a
-hash of a key and a purpose (splitmix64), so that any thread can compute any number in any order.
+The numbers of a library's generator depend on the order of calls, and may change with its version. Here a number is a
+hash of a key and a purpose (splitmix64), so any thread can compute any number in any order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def mix(word: Any) -> Any:
 
 @helper
 def random_bits(key: Any, index: Any) -> Any:
-    """Return 64 random bits, number `index` of the stream of a key."""
+    """Return 64 random bits: entry `index` of the stream of a key."""
     return mix(key + (index + np.uint64(1)) * GOLDEN)
 
 

@@ -1,11 +1,11 @@
 """SIMD: explicit vectors of 16 single-precision numbers, or of 8 words, where the compiler would not vectorize.
 
-A vectorized sum needs an accumulator for each lane, added up at the end. A compiler that must not reorder additions
-does not create these. Written with lanes, the order of additions, and hence the result, is the same on every machine.
-If the machine's vectors are shorter, LLVM splits them.
+A vectorized sum needs an accumulator for each lane, and adds them up at the end. A compiler that must not reorder
+additions does not create them. Written with lanes, the order of additions, and hence the result, is the same on every
+machine. If the machine's vectors are shorter, LLVM splits them.
 
 In a kernel, lanes support `+ - * /` and `< > ==`. They are values: `a = a + b` compiles, but `a += b` does not, because
-it would change an array in place where lanes are arrays. Vectors of eight words (int64) support `+` and `-`.
+it would change an array in place wherever lanes are arrays. Vectors of eight words (int64) support `+` and `-`.
 `podium.core.llvm_lanes` defines the type. The bodies here state what each operation does. They are compiled, with
 arrays for lanes, if LLVM instructions cannot be used (`podium.core.compiling.uses_llvm`).
 """
@@ -24,7 +24,7 @@ CACHE_LINE = 64  # bytes
 
 
 def aligned_zeros(n: int, dtype: Any) -> Any:
-    """Return zeros that are aligned to a cache line, so that no vector crosses two lines."""
+    """Return zeros aligned to a cache line, so that no vector spans two lines."""
     size = np.dtype(dtype).itemsize
     memory = np.zeros(n + CACHE_LINE // size, dtype)
     first = -memory.ctypes.data % CACHE_LINE // size
@@ -103,7 +103,7 @@ def sum_words_of(words: Any) -> Any:
 
 
 def upper_halves(first: Any, second: Any) -> Any:
-    """Return the upper 32 bits of two vectors' words as signed numbers: alternately two of each vector."""
+    """Return the upper 32 bits of two vectors' words as signed numbers, alternating two words of each vector."""
     return _in_turn(first >> 32, second >> 32)
 
 
@@ -128,7 +128,7 @@ def _in_turn(first: Any, second: Any) -> Any:
 
 
 def highest_lane(values: Any) -> Any:
-    """Return the highest of all lanes, none of them NaN."""
+    """Return the highest lane; no lane may be NaN."""
     return values.max()
 
 

@@ -1,4 +1,4 @@
-"""A stable sort for kernels: keys with items, ascending. Negate the keys for descending order."""
+"""A stable ascending sort of keys with items, for kernels. For descending order, negate the keys."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ RUN = 12  # length of the runs that are sorted by insertion before merging
 
 @helper
 def sort_with_items(keys: Keys, items: Any, spare_keys: Keys, spare_items: Any, n: Any) -> None:
-    """Sort the first n keys in ascending order, and their items with them, keeping the order of ties.
+    """Sort the first n keys in ascending order, and their items with them; ties keep their order.
 
-    It sorts short runs by insertion, then merges them. The spare arrays are scratch of the same types, at least n long.
+    Short runs are sorted by insertion, then merged. The spare arrays are scratch of the same types, at least n long.
     """
     not_inlined()
     for start in range(0, n, RUN):

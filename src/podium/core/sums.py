@@ -47,9 +47,9 @@ def with_weights(values: Floats, weights: Floats | None) -> Floats:
 
 @dataclass(frozen=True)
 class ExactSum:
-    """An exact sum, to which the sums of other parts of the data can be added; `float` rounds it once.
+    """An exact sum, to which sums of other parts of the data can be added; `float` rounds it once.
 
-    The result equals `math.fsum` over all values, however they are divided into parts.
+    The result equals `math.fsum` of all values, however they are divided into parts.
 
     Example:
         >>> import numpy as np

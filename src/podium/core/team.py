@@ -1,11 +1,11 @@
 """A team of persistent threads, for work in many short pieces.
 
-Waking a sleeping thread takes about 50 µs, a tenth of the time of a tree on small data. So an idle thread waits for a
-while in compiled code, without the interpreter lock, for the team's **event**, a counter that increases when there is
-work. A thread that is woken needs the lock to begin, and would go to sleep again if the caller still held it. So
-kernels that a team runs together (`Team.run_kernel`) set the event themselves, after the lock is released. The threads
-meet before the kernel ends. Then the caller's thread leaves, and the others stay in the kernel until the next event, so
-that none of them takes the lock while the caller does short work.
+Waking a sleeping thread takes about 50 µs, a tenth of the time of a tree on small data. So an idle thread first waits
+in compiled code, without the interpreter lock, for the team's **event**, a counter that increases when there is work. A
+thread that starts to work needs the lock, and would fall asleep again if the caller still held it. So kernels that a
+team runs together (`Team.run_kernel`) set the event themselves, after the lock is released. The threads meet before the
+kernel ends. Then the caller's thread leaves, and the others stay in the kernel until the next event, so none of them
+takes the lock while the caller does short work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.core.threads import n_threads_for, starting_threads, thread_count
 from podium.errors import PodiumError
 
 Result = TypeVar("Result")
-LOOKS = 1_000_000  # how often a thread polls the event before it goes to sleep, about 0.6 ms
+POLLS = 1_000_000  # of the event before a thread goes to sleep: about 0.6 ms
 
 
 class _Worker(threading.Thread):
@@ -50,14 +50,14 @@ class _Worker(threading.Thread):
                 self._wake.release()
 
     def wait(self) -> None:
-        """Wait until the work is done."""
+        """Wait until the assigned work is done."""
         self._done.acquire()
 
     def run(self) -> None:
         """Do assigned work until the team ends."""
         while True:
             if self._work is None and not self._is_ended:
-                compiled_wait(self.event, LOOKS)
+                compiled_wait(self.event, POLLS)
             with self._state:
                 falls_asleep = self._sleeps = self._work is None and not self._is_ended
             if falls_asleep:
@@ -75,7 +75,7 @@ class _Worker(threading.Thread):
 
 
 class Team:
-    """Persistent threads, one of which is the caller's.
+    """Persistent threads, including the caller's.
 
     A team must be closed, for example by `with Team(n) as team`. It serves one caller at a time.
 
@@ -116,21 +116,21 @@ class Team:
         return [first, *(worker.result for worker in self._workers)]
 
     def run_kernel(self, work: Callable[[int], Result]) -> Result:
-        """Run a kernel that sets the event, and whose threads meet before they end (`set_event`, `leave`).
+        """Run a kernel that sets the event and whose threads meet before they end (`set_event`, `leave`).
 
-        It returns the result of the caller's thread. The kernel must not fail, or the other threads would wait forever.
+        Return the result of the caller's thread. The kernel must not fail, or the other threads would wait forever.
         """
         for worker in self._workers:
             worker.give(work, answers=False)
         return work(0)
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
-        """Call `work(first, last)` for contiguous shares of 0 … n − 1, one per thread, or one in all if n is small."""
+        """Call `work(first, last)` for contiguous shares of 0 … n − 1: one per thread, or just one if n is small."""
         pieces = n_threads_for(n, self.n_threads)
         return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
 
     def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
-        """Call `work(k)` for 0 … n − 1, where n is at most the number of threads; for n = 1, no thread is woken."""
+        """Call `work(k)` for 0 … n − 1, with n at most the number of threads; n = 1 wakes no thread."""
         return [work(0)] if n == 1 else self.run(work)
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class Team:
 
 @helper
 def set_event(thread: Any, n_threads: Any, event: Any) -> None:
-    """Start the other threads; called at the beginning of a kernel that a team runs."""
+    """Start the other threads; call it at the beginning of a kernel that a team runs."""
     if n_threads > 1 and thread == 0:
         add_atomically(event, 0, 1)
 
@@ -164,19 +164,19 @@ def set_event(thread: Any, n_threads: Any, event: Any) -> None:
 def leave(thread: Any, n_threads: Any, barrier: Any, event: Any) -> None:
     """Wait until all threads have arrived; then the caller's returns, and the others wait for the next event.
 
-    Called at the end of a kernel that a team runs.
+    Call it at the end of a kernel that a team runs.
     """
     wait_at_barrier(barrier, n_threads)
     if thread > 0:
-        wait_for_event(event, LOOKS)
+        wait_for_event(event, POLLS)
 
 
 @helper
-def wait_for_event(event: Ints, looks: int) -> None:
-    """Wait for the next event, polling at most `looks` times."""
-    heard = read_atomically(event, 0)
-    for _ in range(looks):
-        if read_atomically(event, 0) != heard:
+def wait_for_event(event: Ints, polls: int) -> None:
+    """Wait for the next event, polling at most `polls` times."""
+    last = read_atomically(event, 0)
+    for _ in range(polls):
+        if read_atomically(event, 0) != last:
             return
 
 

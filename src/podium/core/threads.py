@@ -19,7 +19,7 @@ MOST_THREADS = 4096  # more is a mistake, and few systems can start them
 WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than waking a thread
 MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a matrix product
 
-# torch's random state, and the number of threads of torch and BLAS, are global, so code that sets them takes turns.
+# Torch's random state and the thread counts of torch and BLAS are global, so code that sets them takes turns.
 PROCESS_WIDE = threading.RLock()
 
 
@@ -89,8 +89,7 @@ def starting_threads() -> Iterator[None]:
             raise
         raise PodiumError(
             f"the system cannot start another thread; {threading.active_count()} are running in Python: pass a "
-            "smaller n_threads, or raise the limit of processes (ulimit -u, a container's pids limit) "
-            "or of memory"
+            "smaller n_threads, or raise the limit on processes (ulimit -u, a container's pids limit) or on memory"
         ) from error
 
 
@@ -99,9 +98,9 @@ def map_threads(
 ) -> Iterator[Result]:
     """Yield `function(item)` for every item in order, computed on threads.
 
-    Items are drawn only slightly ahead of the results, so that a lazy iterable of large items stays lazy. The first
-    exception in the order of the items is raised, and later items are not started. The pool only lives for this call,
-    so that forked processes do not inherit it.
+    Items are drawn only slightly ahead of the results, so a lazy iterable of large items stays lazy. The first
+    exception in the order of the items is raised, and later items are not started. The pool exists only during the
+    call, so forked processes do not inherit it.
     """
     n_threads = thread_count(n_threads)
     if n_threads == 1 or (isinstance(items, Sized) and len(items) < 2):
@@ -123,8 +122,16 @@ def map_threads(
 
 
 def ranges(n: int, n_threads: int | None = None, smallest: int = 1024) -> list[tuple[int, int]]:
-    """Cut 0 … n into contiguous ranges of at least `smallest`, a few per thread, or one range for one thread."""
+    """Divide 0 … n into contiguous ranges of at least `smallest`: a few per thread, or a single one for one thread."""
     n_threads = thread_count(n_threads)
     pieces = 1 if n_threads == 1 else max(1, min(4 * n_threads, n // smallest))
     bounds = [n * k // pieces for k in range(pieces + 1)]
     return list(pairwise(bounds))
+
+
+def for_ranges(
+    n: int, work: Callable[[int, int], object], n_threads: int | None = None, smallest: int = 1024
+) -> None:  # fmt: skip
+    """Call `work(first, last)` on threads, for `ranges` of 0 … n."""
+    for _ in map_threads(lambda bounds: work(*bounds), ranges(n, n_threads, smallest), n_threads):
+        pass

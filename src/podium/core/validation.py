@@ -1,4 +1,4 @@
-"""Validation of arguments. Every message states what was expected, what the value is and what to do."""
+"""Validation of arguments. Every message states what was expected, what the value is, and what to do."""
 
 from __future__ import annotations
 

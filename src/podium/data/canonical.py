@@ -1,7 +1,7 @@
-"""A canonical order of the documents of each query, and random numbers, that depend on content but not on row order.
+"""A canonical order of each query's documents, and random numbers, from content instead of row order.
 
-Everything that depends on the order of documents, such as ties and samples, uses these, so that models do not depend
-on the order of the caller's rows.
+Everything that depends on the order of documents, such as ties and samples, uses them. So models do not depend on the
+order of the caller's rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.core.array_types import Bools, Floats, Ints, UInt32s, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of, uniform
 from podium.core.sorting import sort_with_items
-from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.core.threads import for_ranges, map_threads, n_threads_for, ranges
 from podium.data.features import Features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 1 << 14  # sparse rows to hash at a time: the column numbers are 
 
 
 def hash_rows(features: Features) -> UInt64s:
-    """Return a 64-bit hash of each feature row, the same for dense and sparse features."""
+    """Return a 64-bit hash of each row of features; dense and sparse features hash alike."""
     hashes = np.empty(features.shape[0], np.uint64)
     if is_sparse(features):
         values = features.data.view(np.uint32)
@@ -44,9 +44,7 @@ def hash_rows(features: Features) -> UInt64s:
             pass
         return hashes
     bits, threads = features.view(np.uint32), n_threads_for(features.size, least=CELLS_WORTH_SHARING)
-    pieces = ranges(len(bits), threads)
-    for _ in map_threads(lambda r: hash_dense_rows(bits[slice(*r)], hashes[slice(*r)]), pieces, threads):
-        pass
+    for_ranges(len(bits), lambda first, last: hash_dense_rows(bits[first:last], hashes[first:last]), threads)
     return hashes
 
 
@@ -63,7 +61,7 @@ def _cell_hash(bits: np.uint32, column: int) -> np.uint64:
 
 @kernel
 def hash_dense_rows(bits: UInt32s, hashes: UInt64s) -> None:
-    """Hash each row of float32 bits. The hash is a sum over cells, so that zeros do not count, as in sparse rows."""
+    """Hash each row of float32 bits. The hash is a sum over cells, so zeros do not count, as in sparse rows."""
     for row in range(bits.shape[0]):
         total = np.uint64(0)
         for column in range(bits.shape[1]):
@@ -73,7 +71,7 @@ def hash_dense_rows(bits: UInt32s, hashes: UInt64s) -> None:
 
 @kernel
 def hash_compressed_rows(starts: Ints, columns: Ints, bits: UInt32s, hashes: UInt64s) -> None:
-    """Hash compressed sparse rows, with the same result as for dense rows."""
+    """Hash compressed sparse rows to the same values as `hash_dense_rows`."""
     for row in range(len(starts) - 1):
         total = np.uint64(0)
         for k in range(starts[row], starts[row + 1]):
@@ -105,7 +103,7 @@ def canonical_order(data: RankingData) -> Ints:
 def sort_queries(hashes: UInt64s, offsets: Ints, first: int, last: int, order: Ints) -> bool:
     """Sort the rows of some queries by their hashes, and return whether two rows of a query have the same hash.
 
-    It sorts query by query, because a query fits into the cache and all documents do not.
+    Sorting query by query is fast, because a query fits into the cache.
     """
     largest = 0
     for query in range(first, last):
@@ -158,7 +156,7 @@ def preference_hashes(data: RankingData, hashes: UInt64s) -> UInt64s:
 
 
 def content_hashes(data: RankingData) -> UInt64s:
-    """Return a hash of everything known about each document except its id, its query id and its row."""
+    """Return a hash of everything that is known about each document, except its id, its query id and its row."""
     keys = data.row_hashes.copy()
     columns: dict[str, NDArray[Any] | None] = {f"label {source}": data.labels[source] for source in sorted(data.labels)}
     columns["document weights"] = data.document_weights
@@ -174,7 +172,7 @@ def content_hashes(data: RankingData) -> UInt64s:
 
 
 def digest_of(data: RankingData) -> bytes:
-    """Return a hash of all documents with their queries and labels that ignores row order and query ids."""
+    """Return a hash of all documents, their queries and labels that does not depend on row order or query ids."""
     return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()
 
 
@@ -186,9 +184,9 @@ def document_hashes(data: RankingData) -> UInt64s:
 
 
 def query_keys(data: RankingData) -> UInt64s:
-    """Return a key for each query, computed from the features of its documents and not from its id.
+    """Return a key for each query that depends on the features of its documents, not on its id.
 
-    Queries with the same features are numbered in the order of their other content. Queries whose content is all equal
+    Queries with the same features are numbered in the order of their other content. If all content is equal, queries
     are interchangeable.
     """
     keys = query_sums(data, data.row_hashes)
@@ -217,7 +215,7 @@ def keys_of_occurrences(keys: UInt64s, occurrences: UInt64s) -> UInt64s:
 
 
 def queries_by_content(data: RankingData) -> Ints:
-    """Return the queries in an order that depends on their documents, but not on their ids or row order."""
+    """Return the queries in an order that depends on their documents, not on their ids or on row order."""
     return _by_content(data, query_sums(data, data.row_hashes))
 
 
@@ -235,7 +233,7 @@ def rows_in_order(data: RankingData, queries: Ints) -> tuple[Ints, Ints]:
 
 
 def query_sums(data: RankingData, hashes: UInt64s) -> UInt64s:
-    """Return a hash of each query's documents: a sum, so that their order does not matter."""
+    """Return a hash of each query's documents: a sum, so their order does not matter."""
     has_rows = data.query_sizes > 0
     sums = np.zeros(data.n_queries, np.uint64)
     if has_rows.any():
@@ -250,7 +248,7 @@ class ContentRandom:
         self.data = data
 
     def of_documents(self, purpose: str) -> Floats:
-        """Return a number for each row; the canonical order distinguishes rows of a query with equal features."""
+        """Return a number for each row; those of a query's equal rows differ by their canonical order."""
         return uniform(self.document_keys, purpose)
 
     def of_queries(self, purpose: str) -> Floats:
@@ -261,8 +259,7 @@ class ContentRandom:
     def document_keys(self) -> UInt64s:
         """The key of each row: a hash of its features, its query, and its number among equal rows."""
         hashes = self.data.row_hashes
-        times = _occurrences(self.data, hashes) * np.uint64(0xD6E8FEB86659FD93)
-        keys: UInt64s = hashes ^ times
+        keys: UInt64s = hashes ^ (_occurrences(self.data, hashes) * np.uint64(0xD6E8FEB86659FD93))
         keys[self.data.order] ^= np.repeat(self.data.query_keys, self.data.query_sizes)
         return keys
 

@@ -193,9 +193,7 @@ def by_query(
     errors refer to the entries by `name`.
     """
     n_queries, n = len(query_ids), len(order)
-    if hasattr(values, "index") and hasattr(
-        values, "to_dict"
-    ):  # a pandas Series by query id, for example from `groupby`
+    if hasattr(values, "index") and hasattr(values, "to_dict"):  # a pandas Series, for example from `groupby`
         by_id = values.to_dict()
         values = by_id if set(by_id) == set(query_ids.tolist()) else values
     if isinstance(values, Mapping):
@@ -214,8 +212,8 @@ def by_query(
         return np.ascontiguousarray(first)
     if array.ndim != 1 or len(array) != n_queries:
         raise DataError(
-            f"{name} must have one entry for each of the {n_queries} queries (in the order of "
-            f"query_ids) or the {n} rows, or be a mapping from query id, but it has shape {array.shape}"
+            f"{name} must have one entry for each of the {n_queries} queries (in the order of query_ids) or the {n} "
+            f"rows, or be a mapping from query ids, but it has shape {array.shape}"
         )
     return convert(array)
 
@@ -227,7 +225,7 @@ def to_positions(values: ArrayLike, n: int) -> Int32s:
     bad = np.flatnonzero((floats != np.floor(floats)) | ((floats < 1) & (floats != -1)) | (floats > 2**24))
     if len(bad):
         raise DataError(
-            f"positions must be whole numbers from 1, or −1 or NaN for documents that were not shown, "
+            "positions must be whole numbers from 1, or −1 or NaN for documents that were not shown, "
             f"but row {bad[0]} has {floats[bad[0]]:g}"
         )
     return frozen(floats.astype(np.int32))
@@ -341,45 +339,40 @@ def qid_from_sizes(group_sizes: ArrayLike, n: int) -> Ints:
 
 @dataclass(frozen=True)
 class PreferencePairs:
-    """Pairs of rows: `i` should rank above `j` with the given probability. Pairs may contradict each other.
-
-    `weight` is the weight of each pair, or None if all pairs weigh 1.
-    """
+    """Pairs of rows: `i` should rank above `j` with the given probability. Pairs may contradict each other."""
 
     i: Ints
     j: Ints
     probability: Float32s
-    weight: Float32s | None = None
+    weight: Float32s | None = None  # of each pair; None if all weigh 1
 
     def __len__(self) -> int:
         return len(self.i)
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """The columns (i, j, probability), and the weights where there are some."""
+        """The columns (i, j, probability), followed by the weights if there are any."""
         return (self.i, self.j, self.probability) + (() if self.weight is None else (self.weight,))
 
     @property
     def weights(self) -> Floats:
-        """How often each pair counts, in double precision."""
+        """The weight of each pair, in double precision."""
         return np.ones(len(self)) if self.weight is None else self.weight.astype(np.float64)
 
 
 def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> PreferencePairs:
-    """Return pairs (i, j, probability that i ranks above j, weight) of rows; raise unless both are of one query."""
+    """Return pairs (i, j, probability that i ranks above j, weight) of rows; raise if they are of different queries."""
     columns = _as_columns(values)
     i, j = (_to_row_numbers(column, name, n) for name, column in zip("ij", columns, strict=False))
     if len(i) != len(j):
         raise DataError(f"preferences: i and j must have the same length, but have {len(i)} and {len(j)} entries")
-    probability = (
-        to_floats(columns[2], "preferences: probability", len(i)) if len(columns) > 2 else np.ones(len(i), np.float32)
-    )
+    given = columns[2] if len(columns) > 2 else np.ones(len(i))
+    probability = to_floats(given, "preferences: probability", len(i))
     bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
     if len(bad):
         raise DataError(f"preferences: probabilities must be in [0, 1], but pair {bad[0]} has {probability[bad[0]]}")
     weight = to_floats(columns[3], "preferences: weight", len(i)) if len(columns) > 3 else None
-    bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf))) if weight is not None else bad
-    if weight is not None and len(bad):
+    if weight is not None and len(bad := np.flatnonzero(~((weight >= 0) & (weight < np.inf)))):
         raise DataError(f"preferences: weights must be finite and non-negative, but pair {bad[0]} has {weight[bad[0]]}")
     query = query_of_row(order, offsets)
     bad = np.flatnonzero((query[i] != query[j]) | (i == j))

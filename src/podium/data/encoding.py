@@ -1,4 +1,4 @@
-"""The encoding of columns as float32 features: names of categories, and offsets that save precision."""
+"""Encode columns as float32 features: by the names of their categories, and by offsets that save precision."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from podium.errors import DataError, warn
 MERGE_SAMPLE = 1 << 16  # rows to check for float64 values that become equal in float32
 CROWDED = 1 / 128  # relative distance from the median: float32 has only about 2^16 steps within it
 LARGE = 1 << 20  # from here on, the steps of float32 are at least 1/8
-STEPS = 1 << 16  # this many different float32 values are enough, because there are at most 255 bins
+STEPS = 1 << 16  # different float32 values are enough, because there are at most 255 bins
 ENOUGH = 7 / 8  # share of a column's different values that should stay different
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns were encoded as float32 features."""
+    """The encoding of columns as float32 features."""
 
     # the names of the categories of each categorical feature, by feature number; category k has the value k
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -51,9 +51,8 @@ class Encoding:
         if not isinstance(categories, dict) or not isinstance(shifts, dict):
             raise DataError("the encoding of the features is invalid")
         for key in (*categories, *shifts):
-            if not (
-                isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9 and key == str(int(key))
-            ):
+            is_digits = isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9
+            if not is_digits or key != str(int(key)):
                 raise DataError(f"the encoding has an entry for {key!r}, but expected the number of a feature")
             if int(key) >= n_features:
                 raise DataError(f"the encoding has an entry for feature {key}, but there are {n_features} features")
@@ -138,14 +137,14 @@ def warn_of_unknown_categories(feature: Any, present: Sequence[str], trained: Se
 
 
 class CategoriesSeen:
-    """Collects the categories of data in blocks, to warn about features whose categories training never saw."""
+    """Collects the categories of blocks of data, to warn about features whose categories training never saw."""
 
     def __init__(self) -> None:
         self._unknown: dict[Any, tuple[set[str], Sequence[str]]] = {}
         self._known: set[Any] = set()
 
-    def look(self, feature: Any, values: Iterable[Any], trained: Sequence[str]) -> None:
-        """Add the values of a feature in a block; messages refer to it as `feature`."""
+    def add(self, feature: Any, values: Iterable[Any], trained: Sequence[str]) -> None:
+        """Add a block's values of a feature; messages refer to it as `feature`."""
         if feature in self._known:
             return
         names = set(names_of_categories(values))
@@ -180,8 +179,8 @@ class Converted:
 class FeatureBuilder:
     """Fills a float32 matrix column by column.
 
-    With an encoding, it uses that encoding's categories and shifts, for example those of a model. Without one, it
-    numbers categories and shifts crowded columns by their own values.
+    An encoding, for example that of a model, determines categories and shifts. Without one, the values of each column
+    do: categories are numbered, and crowded columns are shifted.
     """
 
     def __init__(self, matrix: Float32s, encoding: Encoding | None = None, seen: CategoriesSeen | None = None) -> None:
@@ -197,7 +196,7 @@ class FeatureBuilder:
         names = names_of_categories(values) if trained is None else trained
         codes = codes_of_categories(values, names)
         if trained is not None and self.seen is not None:
-            self.seen.look(name, values, trained)
+            self.seen.add(name, values, trained)
         elif trained is not None and np.isnan(codes).all():
             warn_of_unknown_categories(name, names_of_categories(values), trained)
         self.matrix[:, column] = codes
@@ -214,7 +213,7 @@ class FeatureBuilder:
             self.shift_if_crowded(column, name, values, precision(values, short))
 
     def apply_shift(self, column: int, values: NDArray[Any]) -> None:
-        """Shift a column that is already in the matrix, if the encoding says so."""
+        """Shift a column that is already in the matrix if the encoding shifts it."""
         assert self.encoding is not None
         if column in self.encoding.shifts:
             self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
@@ -248,10 +247,10 @@ class ColumnPrecision(NamedTuple):
     is_crowded: bool = False  # whether float32 has few steps between most of the values
     # whether some values are inexact and so large that the training data of a model may have been crowded there
     is_large: bool = False
-    # is_merged, loses_much: whether some, or many, different values became equal, in a sample of the rows
-    is_merged: bool = False
-    loses_much: bool = False
-    is_infinite: bool = False  # whether a value overflows float32, in the sample
+    # in a sample of the rows:
+    is_merged: bool = False  # whether different values became equal
+    loses_much: bool = False  # whether many did
+    is_infinite: bool = False  # whether a value overflows float32
 
 
 def precision(values: NDArray[Any], short: Float32s, shift: float = 0) -> ColumnPrecision:
@@ -286,7 +285,7 @@ def is_crowded(values: NDArray[Any]) -> bool:
 
 
 def best_shift(values: NDArray[Any], short: Float32s) -> float | None:
-    """Return what to subtract from crowded values to keep them distinct in float32; None if they already are."""
+    """Return the number to subtract from crowded values to keep them distinct in float32; None if they already are."""
     distinct = np.unique(values[np.isfinite(values)])
     if len(np.unique(short[np.isfinite(values)])) >= min(STEPS, ENOUGH * len(distinct)):
         return None
@@ -321,7 +320,7 @@ class Losses:
                 names.append(name)
 
     def words(self) -> tuple[str, ...]:
-        """Return the descriptions of all losses; warn if much of a feature is lost."""
+        """Return descriptions of all losses; warn if a feature loses much."""
         merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
         infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
         if self.few_left:
@@ -334,8 +333,8 @@ class Losses:
         return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
 
 
-def listed(noun: str, items: list[Any], most: int = 8) -> str:
-    """Return `feature 3`, `features 1, 2`, or the first few items and how many more there are."""
-    shown = ", ".join(str(item) for item in items[:most])
-    more = f" and {len(items) - most} more" if len(items) > most else ""
+def listed(noun: str, items: list[Any]) -> str:
+    """Return `feature 3`, `features 1, 2`, or the first eight items and how many more there are."""
+    shown = ", ".join(str(item) for item in items[:8])
+    more = f" and {len(items) - 8} more" if len(items) > 8 else ""
     return f"{noun}{'s' if len(items) > 1 else ''} {shown}{more}"

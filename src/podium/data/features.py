@@ -1,4 +1,4 @@
-"""The conversion of features of any kind to a float32 matrix."""
+"""Convert features of any kind to a float32 matrix."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def n_rows(features: Any) -> int:
 
 
 def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | None = None) -> Converted:
-    """Convert features to float32, by an encoding or by one computed from their values.
+    """Convert features to float32, by the given encoding or one computed from the values.
 
-    `categorical` are the numbers of the categorical columns, which may hold text.
+    `categorical` has the numbers of the categorical columns, which may hold text.
     """
     if is_sparse(X):
         if categorical or (encoding is not None and encoding.categories):
@@ -43,7 +43,7 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
         raise DataError(f"features must be a matrix of numbers ({error})") from None
     if array.ndim != 2:
         raise DataError(
-            f"features must have two dimensions, documents × features, but got {array.ndim}; "
+            f"features must have two dimensions, documents × features, but got {array.ndim}. "
             "Reshape your data: pass a single feature as X[:, None], a single document as X[None, :]"
         )
     chosen = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
@@ -67,15 +67,15 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
 
 
 def _precisions(array: NDArray[Any], features: Float32s) -> list[ColumnPrecision]:
-    """Return how well float32 represents each column, copying a few at a time because rows are contiguous."""
+    """Return how well float32 represents each column; a few are copied at a time, because rows are contiguous."""
 
-    def look(first: int) -> list[ColumnPrecision]:
+    def examine(first: int) -> list[ColumnPrecision]:
         block = slice(first, first + COLUMNS_AT_ONCE)
         columns, short = (np.ascontiguousarray(values[:, block].T) for values in (array, features))
         return [precision(*column) for column in zip(columns, short, strict=True)]
 
     firsts = range(0, array.shape[1], COLUMNS_AT_ONCE)
-    return [quality for block in map_threads(look, firsts) for quality in block]
+    return [quality for block in map_threads(examine, firsts) for quality in block]
 
 
 def as_list_of_features(categorical: Any) -> list[Any]:
@@ -110,7 +110,7 @@ def _column_numbers(columns: Sequence[Any], n_features: int) -> set[int]:
 
 
 def _column_by_column(array: NDArray[Any], categorical: set[int], encoding: Encoding | None) -> Converted:
-    """Return the features of an array of objects, whose columns may have different types or hold categories."""
+    """Return the features of an array whose columns may have different types or hold categories."""
     if categorical and encoding is not None and array.dtype.kind in "fiub":
         raise DataError(
             f"feature {min(categorical)} is categorical, but an array of numbers has no names of categories: pass a "

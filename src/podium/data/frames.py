@@ -1,4 +1,4 @@
-"""Data frames of any library (through narwhals), and the column names that imply a role."""
+"""Data frames of any library, through narwhals, and the column names that imply a role."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ def is_frame(value: Any, in_memory: bool = False) -> bool:
 def assign_roles(
     names: Sequence[str], roles: dict[str, Any], feature_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the column of each role.
+    """Return the roles with their default columns filled in, and the feature columns.
 
-    `roles` maps each role to the name of a column, to values, or to None, and `labels` to a mapping of those. The
-    result fills in the default columns of roles, and has the feature columns.
+    `roles` maps each role to the name of a column, to values, or to None, and `labels` to a mapping of such entries.
     """
     if len(set(names)) < len(names):
         raise DataError(f"column names must be distinct, but two columns are named {first_repeated(names)!r}")
@@ -100,8 +99,8 @@ def take_apart(
 ) -> tuple[Converted, list[str], dict[str, Any]]:
     """Return a frame's features as an array, their names, and the other columns by role.
 
-    `categorical` are features by name or number. With an encoding, features are converted by it, and their categories
-    are added to `seen`.
+    `categorical` has features by name or number. An encoding determines the conversion; then the categories are added
+    to `seen`.
     """
     refuse_other_rows(native, roles | roles["labels"])
     frame, series_of = columns_by_name(native)
@@ -124,7 +123,7 @@ def _to_matrix(
     features: Sequence[str],
     categorical: set[str],
     encoding: Encoding | None,
-    seen: CategoriesSeen | None = None,
+    seen: CategoriesSeen | None,
 ) -> Converted:
     builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding, seen)
     for k, name in enumerate(features):
@@ -153,7 +152,7 @@ def not_numbers(name: str, dtype: Any, *, is_temporal: bool = False) -> DataErro
 
 
 def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
-    """Return those of the given columns, by name or index, that are not numeric."""
+    """Return the given columns, by name or index, that are not numeric."""
     _, series_of = columns_by_name(native)
     features = [name for name in series_of if not has_role(name)]
     named = [features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in columns]
@@ -181,7 +180,7 @@ def has_role(name: str) -> bool:
 
 
 def has_queries(native: Any) -> bool:
-    """Return whether a frame has a column whose name marks it as query ids."""
+    """Return whether a frame has a column that is named like query ids."""
     import narwhals.stable.v2 as nw
 
     return not set(ROLES["qid"]).isdisjoint(nw.from_native(native).lazy().collect_schema().names())
@@ -232,7 +231,7 @@ def features_by_name(
         extra = [name for name in series_of if name not in expected and not has_role(name)]
         if extra:
             raise DataError(f"the model has no feature for the column {extra[0]!r} ({len(extra)} such columns in all)")
-    features: Float32s = _to_matrix(frame, series_of, names, set(), encoding or Encoding()).features
+    features: Float32s = _to_matrix(frame, series_of, names, set(), encoding or Encoding(), None).features
     return features
 
 
@@ -282,6 +281,6 @@ def refuse_other_rows(frame: Any, columns: dict[str, Any]) -> None:
         is_series = hasattr(value, "index") and hasattr(value.index, "equals") and len(value) == len(frame)
         if is_series and not value.index.equals(frame.index):
             raise DataError(
-                f"{name} is a Series whose index differs from that of the features, so its rows do not match: align "
+                f"{name} is a Series whose index differs from that of the features, so the rows do not match: align "
                 "it, or pass an array"
             )

@@ -1,4 +1,4 @@
-"""A memory limit for readers, so that an endless stream raises an error before the machine runs out of memory."""
+"""A memory limit for readers: an endless stream raises an error before the machine runs out of memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 class Budget:
-    """The memory limit of `read`, which applies to text and to arrays: they are not needed at the same time."""
+    """The memory limit of `read`, for text and for arrays separately: they are not needed at the same time."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
         require_whole("max_bytes", max_bytes, 1, optional=True, most=2**63 - 1)

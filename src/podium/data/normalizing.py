@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import helper, kernel
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.errors import DataError
@@ -28,19 +28,17 @@ def normalize_queries(data: RankingData, method: str) -> Features:
     - `"zscore"`: minus the mean, divided by the standard deviation with n − 1;
     - `"minmax"`: minus the minimum, divided by the range.
 
-    A feature that is constant within a query, or all zero for `"sum"`, becomes 0 there. Sums are computed in the
-    canonical order, so that the result does not depend on row order.
+    A feature that is constant within a query, or all zero for `"sum"`, becomes 0 in that query. Sums are computed in
+    the canonical order, so the result does not depend on row order.
     """
     require_scale(data, method)
     result = np.empty(data.features.shape, np.float32)
     code = METHODS.index(method)
 
-    def work(bounds: tuple[int, int]) -> None:
-        offsets = data.offsets[bounds[0] : bounds[1] + 1]
-        _normalize(data.features, data.canonical_order, offsets, code, result)
+    def work(first: int, last: int) -> None:
+        _normalize(data.features, data.canonical_order, data.offsets[first : last + 1], code, result)
 
-    for _ in map_threads(work, ranges(data.n_queries, smallest=16)):
-        pass
+    for_ranges(data.n_queries, work, smallest=16)
     categorical = list(data.encoding.categories)
     result[:, categorical] = data.features[:, categorical]  # category numbers have no scale
     return result
@@ -101,7 +99,7 @@ def _normalize(features: Float32s, order: Ints, offsets: Ints, method: int, resu
 
 @helper
 def _sum_rows(features: Float32s, rows: Ints, scales: _Scales) -> None:
-    """Compute sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
+    """Fill in sums (as origin), sums of absolute values (as scale), counts, and the lowest and highest values."""
     origin, scale, n_values, low, high = scales
     origin[:], scale[:], n_values[:], low[:], high[:] = 0.0, 0.0, 0.0, np.inf, -np.inf
     for row in rows:
@@ -116,7 +114,7 @@ def _sum_rows(features: Float32s, rows: Ints, scales: _Scales) -> None:
 
 @helper
 def _deviations(features: Float32s, rows: Ints, scales: _Scales) -> None:
-    """Compute the standard deviations with n − 1, as scale."""
+    """Fill in the standard deviations with n − 1, as scale."""
     origin, scale, n_values, low, high = scales
     scale[:] = 0.0
     for row in rows:

@@ -39,20 +39,21 @@ class RankingData:
         features: an (n, f) array, a scipy sparse matrix (which stays sparse), or a pandas, polars or pyarrow frame. NaN
             is a missing value, ±inf are values. Features are stored as float32; a float32 array is not copied.
         relevance: the main labels, one real number per row, or NaN for "not labelled".
-        qid: the query id of each row, whole numbers or text, in any order.
+        qid: the query id of each row: whole numbers or text, in any order.
         group_sizes: the number of rows of each query, instead of `qid`, if rows are grouped by query.
         labels: further label sources by name, for example `{"clicks": c}`.
         document_weights: non-negative weights of rows.
         query_weights: weights of queries: a mapping from query id, one entry per query in the order of `query_ids`, or
             one per row that is constant within a query.
         positions: the rank, from 1, at which each document was shown; −1 or NaN if it was not shown.
-        preferences: pairs (i, j, probability, weight) of rows of one query, where i should rank above j; the last
-            two columns are optional, and 1 by default.
+        preferences: pairs (i, j, probability, weight) of rows of one query, where i should rank above j; the last two
+            columns are optional, and 1 by default.
         document_ids: an id for each row.
         feature_names: a name for each feature; a frame has its own.
-        categorical: the categorical features by name or number, which hold text or numbers that are names. Categorical
-            columns of frames need not be named. Categories are stored as numbers, with their names in `encoding`.
-        encoding: the encoding of features that are already encoded.
+        categorical: the categorical features by name or number, which hold text or numbers that are names. Columns of
+            frames that have a categorical type need not be listed. Categories are stored as numbers, with their names
+            in `encoding`.
+        encoding: the encoding, if features are already encoded.
 
     Example:
         >>> import podium
@@ -76,7 +77,7 @@ class RankingData:
         encoding: how features are encoded: `encoding.categories` has the names of categories by feature,
             `encoding.shifts` what was subtracted from values that would have become equal in float32.
         wide: the original values of features for which float32 has few steps, by feature.
-        absent_value: the value, 0 or NaN, of features beyond the last one in a sparse text; otherwise None.
+        absent_value: for sparse text, the value of features beyond the last one in it, 0 or NaN; otherwise None.
         reading: the options of `podium.read` that determined the values of features.
         losses: descriptions of what the conversion to float32 lost.
         row_index: the index of the pandas frame that the data came from, unless it was 0, 1, 2 …
@@ -152,7 +153,7 @@ class RankingData:
         self._init_rows(roles, preferences)
 
     def _init_rows(self, roles: dict[str, Any], preferences: Any) -> None:
-        """Group the rows into queries, and validate the columns other than features; only constructors call this."""
+        """Group the rows into queries, and validate all columns other than features; only constructors call this."""
         n = self.n_documents
         qid = columns.to_query_ids(roles["qid"], n)
         query_ids, order, offsets = columns.group_rows(qid)
@@ -175,11 +176,11 @@ class RankingData:
 
     @classmethod
     def _make(cls, arguments: dict[str, Any], origin: Mapping[str, Any]) -> Self:
-        """Return data from the constructor's arguments, with the attributes that `_origin` lists."""
+        """Return data from the constructor's arguments and the attributes that `_origin` lists."""
         return cls(**arguments)._changed(**origin)
 
     def _changed(self, **attributes: Any) -> Self:
-        """Return a shallow copy with other attributes, keeping cached properties."""
+        """Return a shallow copy with some attributes changed; it keeps cached properties."""
         data = object.__new__(type(self))
         frozen = {name: MappingProxyType(value) if type(value) is dict else value for name, value in attributes.items()}
         data.__dict__.update(self.__dict__ | frozen)
@@ -251,21 +252,21 @@ class RankingData:
 
     @cached_property
     def row_hashes(self) -> UInt64s:
-        """A hash of each row's features, the same for dense and sparse features."""
+        """A hash of each row's features; dense and sparse features hash alike."""
         from podium.data.canonical import hash_rows
 
         return columns.frozen(hash_rows(self.features))
 
     @cached_property
     def canonical_order(self) -> Ints:
-        """The same as `order`, but with the rows of each query sorted by content instead of row number."""
+        """Like `order`, but with the rows of each query sorted by content instead of row number."""
         from podium.data.canonical import canonical_order
 
         return columns.frozen(canonical_order(self))
 
     @cached_property
     def query_keys(self) -> UInt64s:
-        """A key of each query for random numbers, computed from its content; subsets keep the keys of the whole."""
+        """A key of each query for random numbers, computed from its content."""
         from podium.data.canonical import query_keys
 
         return columns.frozen(query_keys(self))
@@ -309,11 +310,11 @@ class RankingData:
         if not changes.keys().isdisjoint(("qid", "group_sizes")) and "query_weights" not in changes:
             if self.query_weights is not None:  # the queries have changed
                 arguments["query_weights"] = self.query_weight_of_row
-        if "features" in changes:
-            if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
-                arguments["encoding"] = None
-            return RankingData(**arguments)
-        return self._rebuilt(arguments)
+        if "features" not in changes:
+            return self._rebuilt(arguments)
+        if "encoding" not in changes and (frames.is_frame(changes["features"]) or not self.encoding):
+            arguments["encoding"] = None
+        return RankingData(**arguments)
 
     def _rebuilt(self, arguments: dict[str, Any]) -> RankingData:
         return RankingData._make(arguments | {"features": self.features}, self._origin())
@@ -344,12 +345,12 @@ class RankingData:
         return take_rows(self, rows)
 
     def without_features(self) -> RankingData:
-        """Return the same documents without features, but with values computed from them, like the canonical order."""
+        """Return the same documents without features, but with everything computed from them: the canonical order."""
         assert self.row_hashes is not None  # computed now
         assert self.canonical_order is not None
-        nothing = columns.frozen(np.empty((self.n_documents, 0), np.float32))
-        data: RankingData = object.__new__(RankingData)  # for subclasses such as BinnedFiles as well
-        data.__dict__.update(self.__dict__ | {"features": nothing, "feature_names": None})
+        no_features = columns.frozen(np.empty((self.n_documents, 0), np.float32))
+        data: RankingData = object.__new__(RankingData)  # also if this is a subclass, such as BinnedFiles
+        data.__dict__.update(self.__dict__ | {"features": no_features, "feature_names": None})
         return data
 
     def with_base_scores(self, scores: Floats) -> Self:
@@ -357,21 +358,20 @@ class RankingData:
 
         Copies by `replace` and `take` have no base scores.
         """
-        data = self._changed(
-            base_scores=columns.frozen(np.asarray(scores, np.float64) + 0.0)
-        )  # adding 0 turns −0 into 0
+        positive_zeros = np.asarray(scores, np.float64) + 0.0  # turns −0 into 0
+        data = self._changed(base_scores=columns.frozen(positive_zeros))
         for derived in ("canonical_order", "query_keys"):
             data.__dict__.pop(derived, None)
         return data
 
     def with_weight(self) -> RankingData:
-        """Return the data of documents with nonzero weight, for pointwise losses; all documents if there are none."""
+        """Return the documents with nonzero weight, for pointwise losses; all documents if none has any."""
         counts = self.has_weight
         return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
 
     @property
     def has_weight(self) -> Bools:
-        """Return which rows have a positive weight, both their own and their query's."""
+        """Whether each row counts: its own weight and that of its query are positive."""
         counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
         return counts if self.query_weights is None else counts & (self.query_weight_of_row > 0)
 
@@ -391,7 +391,7 @@ class RankingData:
         return tuple(self.select(part) for part in split_queries(self.query_ids, fractions, seed))
 
     def k_fold(self, n_splits: int = 5, *, seed: int = 0) -> list[tuple[RankingData, RankingData]]:
-        """Yield (train, test) for each of `n_splits` folds; every query is in exactly one test part."""
+        """Return (train, test) for each of `n_splits` folds; every query is in exactly one test part."""
         from podium.data.subsets import fold_of_queries
 
         fold = fold_of_queries(self.query_ids, n_splits, seed)
@@ -415,7 +415,7 @@ class RankingData:
         return self._changed(reading={**self.reading, **options})
 
     def summary(self) -> Summary:
-        """Return a summary of the data and of likely mistakes, to print or to read its attributes."""
+        """Return a summary of the data and of likely mistakes; print it, or read its attributes."""
         from podium.data.summary import summarize
 
         return summarize(self)

@@ -1,4 +1,4 @@
-"""The features that a model expects, and the conversion of any input to them, which every prediction uses."""
+"""The features that a model expects, and the conversion of any input to them. Every prediction uses it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Schema:
         if self.names is None or data.feature_names is None:
             absent = self.n_features - data.n_features
             if absent > 0 and data.absent_value is not None:
-                self._tell_of_absent(data, absent)
+                self._warn_of_absent(data, absent)
                 return [*range(data.n_features), *[-1] * absent]
             self._require_width(data.n_features)
             return list(range(self.n_features))
@@ -113,18 +113,18 @@ class Schema:
                 raise DataError(
                     f"the data lacks the feature {missing[0]!r} of the model ({len(missing)} missing in all)"
                 )
-            self._tell_of_absent(data, len(missing))
+            self._warn_of_absent(data, len(missing))
         expected = set(self.names)
         unknown = [name for name in data.feature_names if name not in expected] if extra == "refuse" else []
         if unknown:
             raise DataError(f"the model has no feature {unknown[0]!r}, which the data has ({len(unknown)} in all)")
         return sources
 
-    def _tell_of_absent(self, data: RankingData, n_absent: int) -> None:
+    def _warn_of_absent(self, data: RankingData, n_absent: int) -> None:
         value = "0" if data.absent_value == 0 else "missing"
         warn(
-            f"the data has {data.n_features} of the model's {self.n_features} features: its text is sparse, so the "
-            f"last {n_absent} are treated as {value}",
+            f"the data has {data.n_features} of the model's {self.n_features} features: its text is sparse, so "
+            f"the last {n_absent} are treated as {value}",
             stacklevel=6,
         )
 
@@ -182,7 +182,7 @@ class Schema:
 
 
 def _are_beyond(missing: list[str], data: RankingData) -> bool:
-    """Return whether all these features are beyond the last one in a sparse text, judging by their numbers."""
+    """Return whether the numbers of all these features are above the last one in a sparse text."""
     if data.absent_value is None or data.feature_names is None:
         return False
     named = [*missing, *data.feature_names]
@@ -192,7 +192,7 @@ def _are_beyond(missing: list[str], data: RankingData) -> bool:
 
 
 def columns_of_text(X: Any, columns: Sequence[Any]) -> list[Any]:
-    """Return those of the given columns that are not numeric."""
+    """Return the given columns that are not numeric."""
     if not len(columns) or isinstance(X, RankingData) or is_sparse(X):
         return []
     if frames.is_frame(X):
@@ -205,7 +205,7 @@ def columns_of_text(X: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def as_data(data: Any) -> RankingData:
-    """Return `RankingData`, also from a frame whose column names imply queries and labels."""
+    """Return `RankingData` as it is, or made from a frame whose column names imply queries and labels."""
     if isinstance(data, RankingData):
         return data
     if frames.is_frame(data):

@@ -1,4 +1,4 @@
-"""Sparse features: conversion to dense blocks, and validation. Kernels do not check indices, so we do it here."""
+"""Sparse features: conversion to dense blocks, and validation, because kernels do not check indices."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def dense_block(features: Any, rows: Any = slice(None), dtype: Any = np.float32)
     return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype)
 
 
-def frozen_block(features: Any, rows: Any = slice(None)) -> Float32s:
-    """Return the same as a read-only view, so that kernels are compiled for one type of array only."""
+def frozen_block(features: Any, rows: Any) -> Float32s:
+    """Return `dense_block` as a read-only view, so that kernels are compiled for one type of array only."""
     return frozen(dense_block(features, rows))
 
 
@@ -56,9 +56,9 @@ def checked_rows(X: Any) -> Any:
 
 
 def float32_rows(X: Any) -> Any:
-    """Return valid rows as float32, sorted and without duplicate columns.
+    """Return valid rows as float32, with the columns of each row sorted and distinct.
 
-    The result shares the caller's arrays if they already are. The flags of the caller's matrix are not trusted.
+    The result shares the caller's arrays if they already are. Flags of the caller's matrix are not trusted.
     """
     from scipy.sparse import csr_array
 
@@ -72,7 +72,7 @@ def float32_rows(X: Any) -> Any:
 
 
 def _check_before_conversion(X: Any) -> None:
-    """Raise if scipy's compiled conversions would read out of bounds; other formats are converted in Python."""
+    """Raise if scipy's compiled conversions would read out of bounds; it converts other formats in Python."""
     if X.format == "csc":
         _check_compressed(X, X.shape[1], X.shape[0])
     elif X.format == "bsr":

@@ -35,7 +35,7 @@ def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) ->
 
 
 def number_of_query(data: RankingData, query: Any) -> int:
-    """Return the number of the query with this id; the id of an integer query may be text."""
+    """Return the number of the query with this id; an integer id may be given as text."""
     for number, known in enumerate(data.query_ids.tolist()):
         if str(known) == str(query):
             return number
@@ -74,8 +74,7 @@ def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
 
     A preference pair is kept if both of its rows are.
     """
-    arguments: dict[str, Any] = {}
-    arguments["labels"] = {source: values[rows] for source, values in data.labels.items()}
+    arguments: dict[str, Any] = {"labels": {source: values[rows] for source, values in data.labels.items()}}
     for name in ("qid", "document_weights", "positions", "document_ids"):
         value = getattr(data, name)
         arguments[name] = None if value is None else value[rows]
@@ -85,16 +84,16 @@ def columns_of_rows(data: RankingData, rows: Ints) -> dict[str, Any]:
         new_row = np.full(data.n_documents, -1)
         new_row[rows] = np.arange(len(rows))
         i, j = new_row[data.preferences.i], new_row[data.preferences.j]
-        stays = (i >= 0) & (j >= 0)
-        others = (column[stays] for column in data.preferences.columns[2:])
-        arguments["preferences"] = (i[stays], j[stays], *others)
+        is_kept = (i >= 0) & (j >= 0)
+        others = (column[is_kept] for column in data.preferences.columns[2:])
+        arguments["preferences"] = (i[is_kept], j[is_kept], *others)
     return arguments
 
 
 def without_features(data: RankingData) -> RankingData:
     """Return the data without features and document ids, which no measure needs."""
-    nothing = np.zeros((len(data), 1), np.float32)
-    return data.replace(features=nothing, feature_names=None, encoding=None, document_ids=None)
+    zeros = np.zeros((len(data), 1), np.float32)
+    return data.replace(features=zeros, feature_names=None, encoding=None, document_ids=None)
 
 
 def shuffled_queries(query_ids: NDArray[Any], seed: int) -> Ints:
@@ -109,20 +108,20 @@ def split_queries(query_ids: NDArray[Any], fractions: tuple[float, ...], seed: i
 
 
 def split_by_content(data: RankingData, *fractions: float, seed: int = 0) -> list[RankingData]:
-    """Split like `RankingData.split`, but by the content of queries, for splits that a model depends on."""
+    """Split like `RankingData.split`, but by the content of queries: for splits on which a model depends."""
     order = np.argsort(ContentRandom(data).of_queries(f"{seed}/split"), kind="stable")
     return [data.select(part) for part in _parts(order, fractions)]
 
 
-def folds_by_content(data: RankingData, n_splits: int, seed: int = 0) -> Ints:
-    """Return the fold of each query, determined by its content, for folds that a model depends on."""
+def folds_by_content(data: RankingData, n_splits: int, seed: int) -> Ints:
+    """Return the fold of each query, determined by its content: for folds on which a model depends."""
     fold = _folds(np.argsort(ContentRandom(data).of_queries(f"{seed}/folds"), kind="stable"), n_splits)
     require_weight_outside(data, fold)
     return fold
 
 
 def require_weight_outside(data: RankingData, fold: Ints) -> None:
-    """Raise if one fold has all positive weights, because a model trained without it would have no data."""
+    """Raise if one fold has all positive weights, because a model could not be trained without it."""
     weighted = np.unique(data.query_of_row[data.has_weight])
     if len(np.unique(fold[weighted])) != 1:
         return
@@ -135,7 +134,7 @@ def require_weight_outside(data: RankingData, fold: Ints) -> None:
 
 
 def _folds(order: Ints, n_splits: int) -> Ints:
-    """Return the fold of each query, dealing queries out to folds in this order."""
+    """Return the fold of each query; folds take turns at queries in this order."""
     if not 2 <= n_splits <= len(order):
         raise DataError(f"n_splits must be between 2 and the number of queries, {len(order)}, but got {n_splits}")
     fold = np.empty(len(order), np.int64)
@@ -154,7 +153,7 @@ def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
 
 
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
-    """Return the fold in whose test part each query is; the sizes of folds differ by at most one query."""
+    """Return the fold that tests on each query; the sizes of folds differ by at most one query."""
     return _folds(shuffled_queries(query_ids, seed), n_splits)
 
 
@@ -180,13 +179,9 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     if first.preferences is not None:
         before = np.cumsum([0] + [part.n_documents for part in parts])
         pairs = [(part.preferences, start) for part, start in zip(parts, before, strict=False)]
-        arguments["preferences"] = (
-            np.concatenate([p.i + start for p, start in pairs if p is not None]),
-            np.concatenate([p.j + start for p, start in pairs if p is not None]),
-            np.concatenate([p.probability for p, _ in pairs if p is not None]),
-        )
-        if any(p is not None and p.weight is not None for p, _ in pairs):
-            arguments["preferences"] += (np.concatenate([p.weights for p, _ in pairs if p is not None]),)
+        moved = [(p.i + start, p.j + start, p.probability, p.weights) for p, start in pairs if p is not None]
+        has_weights = any(p is not None and p.weight is not None for p, _ in pairs)
+        arguments["preferences"] = tuple(map(np.concatenate, zip(*moved, strict=True)))[: 4 if has_weights else 3]
     absent_values = {str(part.absent_value): part.absent_value for part in parts}
     absent_value = first.absent_value if len(absent_values) == 1 else None
     return RankingData._make(arguments, {"wide": wide, "reading": first.reading, "absent_value": absent_value})
@@ -198,9 +193,7 @@ def _stacked(parts: list[RankingData]) -> tuple[Any, Encoding | None, dict[int, 
         from scipy.sparse import vstack
 
         if any(part.encoding.shifts for part in parts):
-            raise DataError(
-                "parts with shifted features cannot be concatenated with sparse parts: make all parts dense"
-            )
+            raise DataError("shifted features cannot be concatenated with sparse ones: make all parts dense")
         return vstack([part.features for part in parts], format="csr"), None, {}
     matrix = np.concatenate([part.features for part in parts])
     builder = FeatureBuilder(matrix)

@@ -1,4 +1,4 @@
-"""Summaries of ranking data and of likely mistakes."""
+"""Summaries of ranking data, with warnings of likely mistakes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # in a notebook
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """A label source: the number of labelled documents, and the count of each value, or interval if there are many."""
+    """A label source: the number of labelled documents, and the count of each value, or of intervals of many values."""
 
     labelled: int
     lowest: float
@@ -82,15 +82,14 @@ class Summary:
 class ValueCounts(NamedTuple):
     """Counts of feature values."""
 
-    constant: list[int]  # the features with a single value
-    # nonzero, missing: the numbers of nonzero and of missing values
-    nonzero: int
-    missing: int
-    copies: Mapping[str, list[int]]  # the features that equal the labels of all labelled documents, by label source
+    constant: list[int]  # features with a single value
+    nonzero: int  # values
+    missing: int  # values
+    copies: Mapping[str, list[int]]  # features that equal the labels of all labelled documents, by label source
 
 
 class ValueCounter:
-    """Counts values of dense features block by block."""
+    """Counts the values of dense features, block by block."""
 
     def __init__(self) -> None:
         self.nonzero = self.missing = 0
@@ -98,7 +97,7 @@ class ValueCounter:
         self._is_constant = np.ones(0, bool)
         self._is_copy: dict[str, Bools] = {}
 
-    def hear(self, rows: Float32s, labels: Mapping[str, Float32s] = MappingProxyType({})) -> None:
+    def add(self, rows: Float32s, labels: Mapping[str, Float32s] = MappingProxyType({})) -> None:
         """Add rows; with labels, also compare the features with them."""
         if self._first is None and len(rows):
             self._first, self._is_constant = rows[0].copy(), np.ones(rows.shape[1], bool)
@@ -134,7 +133,7 @@ def _vary(labels: Float32s) -> bool:
 
 
 def summarize(data: RankingData, values: ValueCounts | None = None) -> Summary:
-    """Return a summary of data; feature values are only examined if `values` are not passed."""
+    """Return a summary of data, using counts of its values if they are passed."""
     sizes = data.query_sizes
     if values is None:
         copies = {source: _copies_of(labels, data) for source, labels in data.labels.items()}
@@ -180,7 +179,7 @@ def _count_values(data: RankingData) -> tuple[list[int], int, int]:
         return np.flatnonzero(~spread).tolist(), int(np.count_nonzero(X.data)) - missing, missing
     counter = ValueCounter()
     for start in range(0, len(X), 1 << 14):
-        counter.hear(X[start : start + (1 << 14)])
+        counter.add(X[start : start + (1 << 14)])
     return counter.constant, counter.nonzero, counter.missing
 
 
@@ -221,13 +220,13 @@ def _queries_without_order(data: RankingData) -> list[str]:
     labels = data.relevance[data.order]
     highest = np.fmax.reduceat(labels, data.offsets[:-1])
     lowest = np.fmin.reduceat(labels, data.offsets[:-1])
-    nothing = int((~(highest > 0)).sum())
+    irrelevant = int((~(highest > 0)).sum())
     equal = int((highest == lowest).sum())
     problems = []
-    if nothing:
+    if irrelevant:
         problems.append(
-            f"{nothing:,} of {data.n_queries:,} queries have no relevant document: choose how measures count them with "
-            "empty=…"
+            f"{irrelevant:,} of {data.n_queries:,} queries have no relevant document: choose how measures count them "
+            "with empty=…"
         )
     if equal:
         problems.append(f"{equal:,} of {data.n_queries:,} queries have equal labels, so models learn nothing from them")

@@ -29,7 +29,7 @@ class AdaRankTraining(LinearTraining):
 
     A weak ranker sorts by one standardised feature, ascending or descending. Each round picks the one with the highest
     mean of the measure E over the queries, weighted by P(q), and adds ½ log((1 + Σ P E) / (1 − Σ P E)) to its weight.
-    Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far, so that badly ranked queries count more.
+    Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far, so badly ranked queries count more.
 
     Args:
         selection: the measure E, from −1 to 1, which also picks the round if there is validation data; with graded
@@ -61,7 +61,7 @@ class AdaRankTraining(LinearTraining):
         queries = queries_by_content(data)  # sums do not depend on the order of queries
 
         def values(scores: Floats) -> Floats:
-            """Return E of each query; 0 for queries without a defined E, for any ranker."""
+            """Return E of each query; 0 for queries where E is undefined."""
             return np.nan_to_num(measure.values(Ranking(data, scores))[queries], nan=0.0)
 
         weak = np.array([values(sign * design.column(k)) for k in range(data.n_features) for sign in (1.0, -1.0)])

@@ -24,7 +24,7 @@ from podium.models.base import checked_sets
 class Ascent:
     """The settings of a linear training run without gradients.
 
-    Training starts from the best single feature. It sets one weight after another to the exact optimum for the other
+    Training starts from the best single feature. It sets one weight after another to its exact optimum, given the other
     weights, and stops when a cycle no longer raises the mean of the measure. (Metzler and Croft 2007 searched in steps;
     the sweep tries all weights.)
 
@@ -63,7 +63,7 @@ class Ascent:
         observations = Observations()
         n, steps = self.n_iterations, train.n_features
         with progress("ascending", n * steps, verbose=self.verbose, unit="cycles", steps=steps) as advance:
-            for iteration in range(self.n_iterations):
+            for iteration in range(n):
                 before = value
                 for k in range(train.n_features):
                     column = design.column(k)
@@ -80,7 +80,7 @@ class Ascent:
                 for key, other in others.items():
                     history[key].append(other.mean(ranking))
                 means = {key: values[-1] for key, values in history.items()}
-                observations.tell(observers, LinearStep(iteration, weights.copy(), means, None, train, None, scores))
+                observations.record(observers, LinearStep(iteration, weights.copy(), means, None, train, None, scores))
                 if value <= before:
                     break
         fixed = [str(m) for m in (measure.fixed(train), *others.values())]

@@ -16,7 +16,7 @@ from podium.linear.design import DesignMatrix
 from podium.objectives import BoundObjective, Hinge, Objective, Pairwise
 from podium.objectives.hinges import BoundHinge, bind_hinge, is_hinge
 
-PRECISE, ROUGH = 1e-8, 1e-2  # gaps relative to the cost: stop training below the first, warn above the second
+PRECISE, ROUGH = 1e-8, 1e-2  # gaps relative to the cost: below the first, training stops; above the second, it warns
 NOISE = 1e-6  # of the cost of equal scores: λ of pairs are in single precision
 AHEAD = 0.1  # of the way from the best weights to those of the model: where the next plane touches (Franc, Sonnenburg)
 HALVINGS = 20  # of the line search
@@ -28,10 +28,10 @@ class CuttingPlanes(Descent):
     """The settings of a linear training run on a hinge loss, which has no hessian.
 
     The cost is ½ l2 n |w|² + C(Zw), where Z holds the standardised features of n documents, and C is a maximum of
-    planes, such as RankSVM's Σ max(0, m − (s_i − s_j)). The planes known so far bound it from below; minimizing this
-    bound is a small quadratic program. Each step moves the best weights towards that minimum by a line search, and
-    adds a plane that touches a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims 2006).
-    Training ends when the gap between bound and cost is below 1e-8 of the cost. `learning_rate` has no effect.
+    planes, such as RankSVM's Σ max(0, m − (s_i − s_j)). The planes known so far bound it from below, and minimizing
+    this bound is a small quadratic program. Each step moves the best weights towards that minimum by a line search, and
+    adds a plane that touches the cost a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims
+    2006). Training ends when the gap between bound and cost is below 1e-8 of the cost. `learning_rate` has no effect.
 
     Args:
         objective: `Pairwise(Hinge())`, `Preferences(Hinge())` or `SVMMAP()`.
@@ -91,7 +91,7 @@ class CuttingPlanes(Descent):
                 return
         if gap > ROUGH * cost + noise:
             warn(
-                f"after {self.n_iterations} steps the cost may still be {gap / cost:.1%} above the lowest: raise "
+                f"after {self.n_iterations} steps the cost may still be {gap / cost:.1%} above its minimum: raise "
                 "n_iterations or l2",
                 stacklevel=4,
             )
@@ -137,7 +137,7 @@ def best_shares(products: Floats, offsets: Floats, shares: Floats) -> Floats:
     """Return x ≥ 0 with Σx = 1 that maximizes offsets·x − ½ xᵀ products x, starting from such an x.
 
     An active-set method (Nocedal and Wright 2006, §16.5): it maximizes over the entries above 0 with Σx = 1. An entry
-    that would fall below 0 is set to 0 and leaves the set; if there is none, the entry with the largest slope joins it.
+    that would fall below 0 is set to 0 and leaves the set. Otherwise the entry with the largest slope joins the set.
 
     >>> best_shares(np.eye(2), np.array([0.5, 0.0]), np.array([1.0, 0.0])).round(9).tolist()
     [0.75, 0.25]

@@ -31,7 +31,7 @@ Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardised features,
 
 @dataclass(frozen=True)
 class LinearStep:
-    """The argument of observers after each step of a linear training run.
+    """The argument of observers, after each step of a linear training run.
 
     Attributes:
         iteration: the number of the step, from 0.
@@ -87,7 +87,7 @@ class DescentResult:
 
 @settings
 class LinearTraining:
-    """The settings that all stepwise linear training runs share.
+    """The settings that all linear training runs in steps share.
 
     Args:
         selection: the measure, or graded measures, that picks the step if there is validation data.
@@ -126,7 +126,7 @@ class LinearTraining:
                 weights_by_step.append(weights)
                 means = history.add(design.model(weights, base_score), scores)
                 step = LinearStep(iteration, weights, means, history.best, train, objective, scores)
-                observations.tell(observers, step)
+                observations.record(observers, step)
                 advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means.items()))
                 if self.patience is not None and history.best is not None and iteration - history.best >= self.patience:
                     break
@@ -184,12 +184,10 @@ class Descent(LinearTraining):
             bound = self._bind(measuring, train)
             require_one_output(bound, "a linear model")
             bound.team = team
+            loss = None
+            if self.watches_loss:
+                loss = WatchedLoss(measuring, self._with_loss(bound, measuring, train), sets, team)
             steps = self._steps(design, bound)
-            loss = (
-                WatchedLoss(measuring, self._with_loss(bound, measuring, train), sets, team)
-                if self.watches_loss
-                else None
-            )
             return self.take(steps, design, sets, observers, self.objective, bound.base_score, loss)
 
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
@@ -220,7 +218,7 @@ def _require_newton(gradients: Floats, hessians: Floats) -> None:
     if not (np.isfinite(gradients).all() and np.isfinite(hessians).all()):
         raise DataError("a gradient or hessian is not finite: lower learning_rate, or raise l2")
     if hessians.min(initial=0.0) < 0:
-        raise DataError("a hessian is negative: a linear ranker takes Newton steps")
+        raise DataError("a hessian is negative, but a linear ranker takes Newton steps")
 
 
 class History:

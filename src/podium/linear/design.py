@@ -1,9 +1,8 @@
-"""The design matrix of a linear ranker: standardised features, in chunks that threads share."""
+"""The design matrix of a linear ranker: standardised features, in chunks that are divided among threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,21 @@ from scipy import linalg
 from podium.core.array_types import Floats, Ints
 from podium.core.threads import map_threads
 from podium.data import RankingData
-from podium.data.canonical import queries_by_content
+from podium.data.canonical import queries_by_content, rows_in_order
 from podium.data.sparse import dense_block
 from podium.models import LinearModel
 from podium.models.base import require_numbers
 
-CHUNK = 8192  # rows to sum together; sums of chunks are added in order, so results do not depend on threads
+CHUNK = 8192  # rows to sum at a time; sums of chunks are added in order, so results do not depend on threads
 
 
 class DesignMatrix:
-    """Z, the standardised features, with rows in an order that only depends on content."""
+    """Z, the standardised features, with rows in an order that depends only on content."""
 
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
         require_numbers(data, "a linear ranker")
         self.data, self.n_threads = data, n_threads
-        offsets, order = data.offsets, data.canonical_order
-        self.order = np.concatenate([order[offsets[q] : offsets[q + 1]] for q in queries_by_content(data)])
+        self.order, _ = rows_in_order(data, queries_by_content(data))
         self.means, self.scales = np.zeros(data.n_features), np.ones(data.n_features)
         total, count = (sum(sums) for sums in zip(*self._map_chunks(self._sums), strict=True))
         self.means = total / np.maximum(count, 1)
@@ -41,7 +39,7 @@ class DesignMatrix:
         return map_threads(work, chunks, self.n_threads)
 
     def _features(self, rows: Any, columns: Any = slice(None)) -> Floats:
-        """Return a copy of some features, with NaN for infinite values."""
+        """Return a copy of some features, with NaN in place of infinite values."""
         block = dense_block(self.data.features[:, columns] if columns != slice(None) else self.data.features, rows)
         features = block.astype(np.float64)
         features[~np.isfinite(features)] = np.nan
@@ -52,7 +50,7 @@ class DesignMatrix:
         return np.nansum(features, axis=0), (~np.isnan(features)).sum(axis=0).astype(np.float64)
 
     def _standardised(self, rows: Ints) -> Floats:
-        """Return Z of some rows; missing values are 0, the mean."""
+        """Return some rows of Z; a missing value is 0, the mean."""
         return np.nan_to_num((self._features(rows) - self.means) * self.scales, nan=0.0)
 
     def scores(self, weights: Floats) -> Floats:
@@ -79,12 +77,11 @@ class DesignMatrix:
     def inverse_hessian(self, hessians: Floats, l2: float) -> Floats:
         """Return (2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a slightly larger diagonal if that is singular."""
 
-        def work(hessians: Floats, rows: Ints) -> Floats:
+        def work(rows: Ints) -> Any:
             block = self._standardised(rows)
-            product: Floats = block.T @ (hessians[rows, None] * block)
-            return product
+            return block.T @ (hessians[rows, None] * block)
 
-        matrix = 2.0 * sum(self._map_chunks(partial(work, hessians)))
+        matrix = 2.0 * sum(self._map_chunks(work))
         matrix[np.diag_indices_from(matrix)] += l2 * len(self.order) + 1e-8 * np.trace(matrix) / len(matrix) + 1e-12
         return np.asarray(linalg.inv(matrix))
 

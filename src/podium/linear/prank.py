@@ -53,11 +53,11 @@ class ShownDocuments:
             raise DataError("PRank needs labels: no document with a weight above 0 has one")
         self.classes = _as_classes(labels[self.times > 0] if classes is None else classes)
         self.ranks = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
-        strange = labels[(self.times > 0) & (self.classes[self.ranks] != labels)]
-        if len(strange):
+        unknown = labels[(self.times > 0) & (self.classes[self.ranks] != labels)]
+        if len(unknown):
             known = ", ".join(f"{label:g}" for label in self.classes[:20])
             raise DataError(
-                f"the label {strange[0]:g} is not among the classes ({known}): pass all of them in the first call, "
+                f"the label {unknown[0]:g} is not among the classes ({known}): pass all of them in the first call, "
                 "classes=[…]"
             )
 
@@ -86,11 +86,11 @@ class Perceptron:
 
     @classmethod
     def before(cls, classes: Floats, design: DesignMatrix) -> Perceptron:
-        """Return an untrained one for features on the scales of the design; constant features are not scaled."""
+        """Return an untrained perceptron for features on the scales of the design; constant features are not scaled."""
         return cls(classes, design.means, np.where(design.scales > 0, design.scales, 1.0))
 
     def learn(self, documents: ShownDocuments, order: Ints) -> int:
-        """Learn from documents one by one; return Σ |rank − rank of the label| with ranks from before each update."""
+        """Learn from documents one by one; return Σ |rank − rank of the label|, each rank from before its update."""
         loss = 0
         for start in range(0, len(order), CHUNK):
             rows = order[start : start + CHUNK]
@@ -194,7 +194,7 @@ class PRankTraining:
                 if observers:
                     weights, scores = perceptron.learnt(self.averaged)[0], model._predict_rows(train.features)
                     step = LinearStep(epoch, weights, means, history.best, train, None, scores)
-                    observations.tell(observers, step)
+                    observations.record(observers, step)
                 advance(1, ", ".join(f"{key} {mean:.4f}" for key, mean in means.items()))
                 if self.patience is not None and history.best is not None and epoch - history.best >= self.patience:
                     break
@@ -204,15 +204,15 @@ class PRankTraining:
 
 
 def _whole_weights(data: RankingData) -> Floats:
-    """Return how often to show each document; raise for fractions, because whole steps keep thresholds in order."""
+    """Return how often to show each document; raise for fractions: only whole steps keep thresholds in order."""
     weights = np.ones(len(data)) if data.document_weights is None else data.document_weights.astype(np.float64)
     if data.query_weights is not None:
         weights = weights * data.query_weight_of_row
     wrong = weights[(weights != np.rint(weights)) | (weights >= MOST_TIMES)]
     if len(wrong):
         raise DataError(
-            "PRank shows a document weight times, so weights must be whole numbers below 2^31, but one is "
-            f"{wrong[0]:g}: multiply and round them, or omit them"
+            "PRank shows a document as often as its weight says, so weights must be whole numbers below 2^31, but one "
+            f"is {wrong[0]:g}: multiply and round them, or omit them"
         )
     return weights
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from podium.boosting.checkpoints import Checkpoint
 from podium.core.files import remove_leftovers, replacing
-from podium.core.observing import Observations, Observer
+from podium.core.observing import Observations
 from podium.errors import FileFormatError, PodiumError
 from podium.neural.optimizers import Optimizer
 
@@ -31,38 +30,35 @@ class State:
     best: int = 0  # the best epoch
     halved: int = 0  # the epoch after which the rate was last halved
     history: dict[str, list[float]] = field(default_factory=dict)  # the means of measures
-    observations: dict[str, list[float]] = field(default_factory=dict)  # the values that observers returned
+    observations: Observations = field(default_factory=Observations)
     # the state of each batch's objective; empty for most objectives
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
     candidates: States = field(default_factory=dict)  # the weights of epochs that are, or may become, the best
 
-    def observe(self, observers: Sequence[Observer], epoch: Any) -> None:
-        """Call the observers with an epoch, and record the values that they return."""
-        observations = Observations(self.observations)
-        observations.tell(observers, epoch)
-        self.observations = observations.values
-
     def whole_history(self) -> dict[str, list[float]]:
         """Return the measured means and the values of observers, with one entry per epoch."""
-        return self.history | Observations(self.observations).columns(self.epochs)
+        return self.history | self.observations.columns(self.epochs)
 
     def copy(self) -> State:
         """Return a copy that the next epoch leaves unchanged."""
-        history = {key: list(values) for key, values in self.history.items()}
-        return replace(self, history=history, objectives=list(self.objectives), candidates=dict(self.candidates))
+        return replace(
+            self, history={key: list(values) for key, values in self.history.items()},
+            observations=Observations(self.observations.values), objectives=list(self.objectives),
+            candidates=dict(self.candidates),
+        )  # fmt: skip
 
 
 def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[dict[str, Tensor], State]:
-    """Return copies of everything needed to resume after this epoch."""
+    """Return copies of everything that a run needs to resume after this epoch."""
     tensors = {f"now/{name}": tensor for name, tensor in module.state_dict().items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer.state().items()}
     return {name: tensor.contiguous().clone() for name, tensor in tensors.items()}, state.copy()
 
 
 def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Tensor], state: State) -> None:
-    """Write a snapshot atomically: the old file is replaced only after the new one is complete."""
+    """Write a snapshot; the old file is replaced only when the new one is complete."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
-    learnt = {"history": state.history, "observations": state.observations, "objectives": state.objectives}
+    learnt = {"history": state.history, "observations": state.observations.values, "objectives": state.objectives}
     described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
     for k, weights in state.candidates.items():
         tensors = tensors | {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
@@ -74,7 +70,7 @@ def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Ten
 def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer) -> State | None:
     """Load the weights of an earlier run into `module` and `optimizer`, and return its state; None without a file.
 
-    Raise if the run had other settings or data, or if the file is damaged.
+    Raise if that run had other settings or data, or if the file is damaged.
     """
     path = Path(checkpoint.path)
     remove_leftovers(path)
@@ -96,9 +92,7 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
         raise FileFormatError(str(path), f"is not a checkpoint of a net, or is damaged ({error})") from error
 
 
-def _restore(
-    described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer
-) -> State:  # fmt: skip
+def _restore(described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer) -> State:
     candidates: States = {}
     parts: dict[str, dict[str, Tensor]] = {"now": {}, "optimizer": {}}
     for name, tensor in tensors.items():
@@ -110,6 +104,7 @@ def _restore(
             candidates.setdefault(int(number), {})[inner] = tensor
     module.load_state_dict(parts["now"])
     optimizer.restore(parts["optimizer"])
+    described["observations"] = Observations(described.get("observations"))
     return State(**described, candidates=candidates)
 
 

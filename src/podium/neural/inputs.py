@@ -1,4 +1,4 @@
-"""Scaling of features for nets: unlike trees, nets need inputs of similar size ([W] §1)."""
+"""Scale features for nets: unlike trees, nets need inputs of similar size ([W] §1)."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
 Integrated gradients (Sundararajan, Taly and Yan 2017) follow the straight line from a baseline to the document:
 φ_k = (x_k − b_k) ∫ ∂s/∂x_k (b + t (x − b)) dt over [0, 1], x and b on the scale of the net's inputs.
-Σ φ_k = s(x) − s(b). The integral is computed by Gauss-Legendre quadrature with 16 points, then with 16 points on each
-of 4, 16 and 64 intervals until the sum is accurate. A few points are enough for smooth nets. Nets with kinks (ReLU)
-need many.
+Σ φ_k = s(x) − s(b). Gauss-Legendre quadrature computes the integral with 16 points, then with 16 points on each of 4,
+16 and 64 intervals until the sum is accurate. Smooth nets need few points; nets with kinks (ReLU) need many.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) 
     if n_wrong:
         warn(
             f"integrated gradients of {n_wrong} documents miss the difference of scores by up to "
-            f"{float(errors.max()):.1g}, even with {POINTS * STRETCHES[-1]} points: the net is not smooth there"
+            f"{float(errors.max()):.1g}, even with {POINTS * STRETCHES[-1]} points, because the net is not smooth there"
         )
     return values.numpy(), base
 
@@ -200,10 +199,29 @@ class Net(Model):
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Net:
-        return _read(stored)
+        header, file, n_features = stored.header, stored.path, stored.n_features
+        inputs = _inputs(stored.array, header.get("inputs"), n_features, file)
+        weights = _weights(stored.array("weights", bytes), file)
+        described = header.get("net")
+        if not isinstance(described, dict):
+            raise FileFormatError(file, "the description of its net is missing")
+        if described.get("net") != "own":
+            net = _empty_net(described, weights, n_features, file)
+        elif stored.module is not None:
+            net = copy.deepcopy(stored.module)
+        else:
+            raise ParameterError(
+                f"{file} contains the weights of a custom net, {described.get('class')}: "
+                "pass the net as well, podium.load(file, module=…)"
+            )
+        expected = {name: (tensor.shape, tensor.dtype) for name, tensor in net.state_dict().items()}
+        if expected != {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}:
+            raise FileFormatError(file, f"its weights are not those of a {type(net).__name__} of this shape")
+        net.load_state_dict(weights)
+        return cls(net.eval(), inputs, stored.feature_names, stored.info, stored.encoding)
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """Return the weights as a vector, and a function from such a vector to the scores of the data's rows."""
+        """Return the weights as a vector, and a function from such a vector to the scores of the documents."""
         order = data.canonical_order
         documents = torch.from_numpy(self.inputs(self.schema.rows(data)[order]))
         module = copy.deepcopy(self.module).requires_grad_(False)
@@ -279,35 +297,17 @@ def _header_size(content: bytes) -> int:
     return int.from_bytes(content[:8], "little")
 
 
-def _read(stored: StoredModel) -> Net:
-    array, header, file, module, n_features = stored.array, stored.header, stored.path, stored.module, stored.n_features
-    inputs = _inputs(array, header.get("inputs"), n_features, file)
-    content = array("weights", bytes)
+def _weights(content: bytes, file: str) -> dict[str, Tensor]:
+    """Return the weights of a file; raise if they are damaged or not finite."""
     if _header_size(content) > LARGEST_HEADER:
         raise FileFormatError(file, "its weights are damaged, or have too many tensors")
     try:
         weights = load(content)
     except Exception as error:  # safetensors raises many types for crafted bytes
         raise FileFormatError(file, f"its weights are damaged: {error}") from error
-    described = header.get("net")
-    if not isinstance(described, dict):
-        raise FileFormatError(file, "the description of its net is missing")
-    if described.get("net") == "own":
-        if module is None:
-            raise ParameterError(
-                f"{file} contains the weights of a custom net, {described.get('class')}: "
-                "pass the net as well, podium.load(file, module=…)"
-            )
-        net = copy.deepcopy(module)
-    else:
-        net = _empty_net(described, weights, n_features, file)
-    expected = {name: (tensor.shape, tensor.dtype) for name, tensor in net.state_dict().items()}
-    if expected != {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()}:
-        raise FileFormatError(file, f"its weights are not those of a {type(net).__name__} of this shape")
     if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
         raise FileFormatError(file, "a weight is not finite")
-    net.load_state_dict(weights)
-    return Net(net.eval(), inputs, stored.feature_names, stored.info, stored.encoding)
+    return weights
 
 
 def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Podium's nets: torch modules that map documents to scores and can be rebuilt from a description."""
+"""Podium's nets: torch modules that map documents to scores, and can be rebuilt from a description."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def build_net(description: dict[str, Any]) -> nn.Module:
 
 
 def sees_lists(module: nn.Module) -> bool:
-    """Return whether a module's `forward` takes the queries' offsets in addition to the documents."""
+    """Return whether a module's `forward` takes the offsets of queries in addition to the documents."""
     return "offsets" in inspect.signature(module.forward).parameters
 
 
@@ -142,9 +142,9 @@ def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, with_lists:
 
 
 class NumpyLayers:
-    """`Layers` in NumPy, forward and backward: about three times as fast as autograd for nets as small as the papers'.
+    """`Layers` in NumPy, forward and backward: three times as fast as autograd for nets as small as the papers'.
 
-    It shares the weights of the net and writes into the gradients of its tensors.
+    It shares the weights of the net, and writes into the gradients of its tensors.
     """
 
     def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:

@@ -1,7 +1,7 @@
 """Optimizers that update all weights of a module at once.
 
-A module's weights become views of one vector, so a step takes a handful of operations for any number of tensors. For
-nets as small as the papers', that is several times as fast as one update per tensor.
+A module's weights become views of one vector, so a step takes a few operations for any number of tensors. For nets as
+small as the papers', that is several times as fast as one update per tensor.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
-from podium.boosting.checkpoints import Checkpoint, fingerprint
+from podium.boosting.checkpoints import Checkpoint, Pace, fingerprint
 from podium.core import hyperparameters as h
 from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.interrupts import Stopped, between_steps
@@ -42,7 +42,7 @@ log = logging.getLogger("podium")
 
 @dataclass(frozen=True)
 class Epoch:
-    """The argument of observers: the state of training after a pass over the training queries.
+    """The argument of observers: the state of training after a pass over all training queries.
 
     Attributes:
         iteration: the number of the epoch, from 0.
@@ -109,7 +109,7 @@ class NetTraining:
     """The settings of a training run.
 
     Args:
-        objective: the objective, whose λ is passed to the backward pass.
+        objective: the objective, whose λ starts the backward pass.
         selection: the measure, or graded measures, that chooses the best epoch and when to halve the learning rate. It
             is computed on the first validation set, or on the training queries without one.
         watched: further measures to record in the history.
@@ -159,7 +159,7 @@ class NetTraining:
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetTrainingResult:
-        """Train a copy of a module, starting from its weights; by default the papers' net.
+        """Train a copy of a module, starting from its weights; the default is the papers' net.
 
         `module` may also be a function that takes the number of features and returns a module. With a checkpoint,
         training resumes where an earlier run stopped.
@@ -177,7 +177,7 @@ class NetTraining:
                 return self._descend(run, observers, checkpoint)
 
     def _threads_worthwhile(self, net: nn.Module, train: RankingData) -> int:
-        """Return the number of threads for matrix products: one if waking another costs more than it saves."""
+        """Return the number of threads for matrix products: one if waking another one costs more than it saves."""
         share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
         return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
@@ -189,7 +189,7 @@ class NetTraining:
                 self, ("epochs", "n_threads", "patience", "verbose"), run.train, run.sets, run.net.digest()
             )
             run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
-        pace = checkpoint.pace() if checkpoint else None
+        pace = Pace(checkpoint) if checkpoint else None
         last, snapshot = run.state.copy(), None
         try:
             with (
@@ -201,7 +201,7 @@ class NetTraining:
                     epoch = run.add_epoch(check_signals)
                     last = run.state.copy()
                     if observers:
-                        run.state.observe(observers, epoch)
+                        run.state.observations.record(observers, epoch)
                         last = run.state.copy()
                     if checkpoint and pace:
                         run.state.objectives = [batch.bound.state() for batch in run.batches]
@@ -249,8 +249,8 @@ class _NetRun:
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:
         self.settings, self.train, self.sets, self.team = settings, train, sets, team
-        # Shuffle queries from an order by content, and put documents in the canonical order: then the order of the rows
-        # does not matter.
+        # Queries are shuffled from an order by content, and documents are in the canonical order, so the order of the
+        # caller's rows does not matter.
         queries = np.random.default_rng(settings.seed).permutation(queries_by_content(train))
         rows, offsets = rows_in_order(train, queries)
         features = train.features[rows]

@@ -13,10 +13,10 @@ from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.choices import DataPart
 from podium.core.compiling import helper, kernel
 from podium.core.random import seed_of
+from podium.core.threads import for_ranges
 from podium.data.datasets.clicks import simulate_clicks
 from podium.data.datasets.random_values import (
     add_noise,
-    for_row_ranges,
     normal,
     normal_values,
     random_permutation,
@@ -47,7 +47,7 @@ def artificial(
 
     Args:
         queries: the number of queries; a smaller number gives the first queries of a larger one.
-        documents: the number of documents per query, or a pair to draw it between, both ends included.
+        documents: the number of documents per query, or a pair of the lowest and the highest number to draw.
         features: the number of features.
         seed: determines the polynomial, and together with `part` the documents.
         part: `"train"`, `"valid"` or `"test"`: different documents, the same polynomial.
@@ -55,7 +55,7 @@ def artificial(
         feature_noise: the standard deviation of noise added to the features after the labels are computed.
         shift: how far to move the polynomial's coefficients, 0 to 1, to simulate a related domain.
         clicks: whether to simulate clicks (`simulate_clicks`) that depend on the score itself, not only on the label.
-            They add the label sources `"clicks"` and `"similar_clicks"`, which includes similar queries.
+            This adds the label sources `"clicks"` and `"similar_clicks"`, which also has clicks of similar queries.
 
     Returns:
         The data; the same arguments give the same bits everywhere.
@@ -111,7 +111,7 @@ def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Floa
 
     def terms(X: Float32s) -> Floats:
         result = np.empty((len(X), 3))
-        for_row_ranges(len(X), lambda a, b: cubic_terms(X[a:b], linear, second, third, result[a:b]))
+        for_ranges(len(X), lambda a, b: cubic_terms(X[a:b], linear, second, third, result[a:b]))
         return result
 
     sample = terms(uniform_matrix(CALIBRATION_ROWS, features, seed_of(*family, shift, "scales")))
@@ -204,7 +204,7 @@ def _features_and_scores(query: Ints, features: int, domain: tuple[object, ...],
     def work(first: int, last: int) -> None:
         fill_web_like(key, first, query[first:last], weights * is_chosen, offsets, X[first:last], scores[first:last])
 
-    for_row_ranges(len(query), work)
+    for_ranges(len(query), work)
     return X, scores
 
 

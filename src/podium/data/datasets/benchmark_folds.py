@@ -1,4 +1,4 @@
-"""Folds of benchmark folders: the layouts of LETOR, MSLR-WEB, Istella and Yahoo."""
+"""The folds in folders of benchmarks: the layouts of LETOR, MSLR-WEB, Istella and Yahoo."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Fold:
 
     Attributes:
         name: the name of the fold.
-        files: the files of `train`, `valid` and `test`; the files of a part are read as one.
+        files: the files of `train`, `valid` and `test`; all files of a part are read as one data set.
         options: options for `podium.read`.
 
     Example:
@@ -135,10 +135,8 @@ def _data_files(folder: Path) -> dict[str, Path]:
         for suffix in COMPRESSED:
             name = name.removesuffix(suffix)
         stem, dot, last = name.rpartition(".")
-        role_or_part = (
-            stem in _ROLE_OF_WORD or re.fullmatch(r"s[1-5]", stem) or stem.rpartition(".")[2] in _ROLE_OF_WORD
-        )
-        if path.is_file() and dot + last in SUFFIXES and role_or_part:
+        has_role = stem.rpartition(".")[2] in _ROLE_OF_WORD or re.fullmatch(r"s[1-5]", stem)
+        if path.is_file() and dot + last in SUFFIXES and has_role:
             if stem in by_stem:
                 raise FileFormatError(path, f"exists in two formats, also as {by_stem[stem].name}: keep one of them")
             by_stem[stem] = path
@@ -173,15 +171,9 @@ def _from_parts(root: Path, parts: Parts) -> dict[str, dict[str, list[Path]]]:
         return {}
     files_by_fold = {}
     for k in range(5):
-        if parts == "letor":
-            train, valid, test = [k, k + 1, k + 2], k + 3, k + 4
-        else:
-            train, valid, test = [k + 1, k + 2, k + 3], k + 4, k
-        files_by_fold[f"Fold{k + 1}"] = {
-            "train": [pieces[t % 5] for t in train],
-            "valid": [pieces[valid % 5]],
-            "test": [pieces[test % 5]],
-        }
+        first = k if parts == "letor" else k + 1
+        *train, valid, test = (pieces[(first + place) % 5] for place in range(5))
+        files_by_fold[f"Fold{k + 1}"] = {"train": train, "valid": [valid], "test": [test]}
     return files_by_fold
 
 
@@ -199,7 +191,7 @@ def _from_named_files(root: Path) -> dict[str, dict[str, list[Path]]]:
 
 
 def _widened(data: RankingData, widest: RankingData, fill: float) -> RankingData:
-    """Return the data with columns appended for features that none of its documents has."""
+    """Return the data with columns appended for the features that only other parts have."""
     width, names = widest.n_features, widest.feature_names
     if width == data.n_features:
         return data

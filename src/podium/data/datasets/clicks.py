@@ -43,9 +43,9 @@ def simulate_clicks(
 ) -> RankingData:
     """Add click labels: the share of simulated users whose *last* click was on a document.
 
-    The documents of a query are shown in one order, by attraction (or by the scores of another ranker) with some
-    noise, down to a depth. A user looks at rank r with probability r^−bias, clicks attractive documents, and stops when
-    satisfied. Documents that were never shown or clicked get the label 0. Row order does not matter.
+    The documents of a query are shown in one order, by attraction (or by the scores of another ranker) plus noise, down
+    to a depth. A user looks at rank r with probability r^−bias, clicks attractive documents, and stops when satisfied.
+    Documents that were never shown or never clicked last get the label 0. Row order does not matter.
 
     Args:
         data: the data, with relevance labels unless `attraction` is passed.
@@ -56,7 +56,7 @@ def simulate_clicks(
         position_bias: the exponent of the probability to look at a rank; 0 for users who look at every rank.
         noise: the share of clicks that are random.
         disorder: the standard deviation of the noise on `shown_by`.
-        similar_queries: the number of similar queries, with somewhat different attraction, whose users also count.
+        similar_queries: the number of similar queries, with slightly different attraction, whose users also count.
         label: the name of the new label source.
         seed: the seed of all random numbers, which also depend on the query ids.
 
@@ -119,7 +119,7 @@ def _attraction_of_labels(data: RankingData) -> Floats:
 
 
 def _examination(depth: int, position_bias: float) -> Floats:
-    """Return r^−bias, rounded to 2^-32 so that every platform's power function gives the same clicks."""
+    """Return r^−bias, rounded to multiples of 2^-32, so that clicks do not depend on the platform's power function."""
     ranks = np.arange(1, depth + 1, dtype=np.float64)
     return np.asarray(np.rint(ranks**-position_bias * 2.0**32) / 2.0**32)
 
@@ -129,7 +129,7 @@ def _sessions(
 ) -> tuple[Ints, Ints]:
     noise = np.empty(2 * len(attraction))
     fill_normal(key ^ np.uint64(0x5851F42D4C957F2D), 0, noise)
-    if is_similar:  # users of a similar query find somewhat different documents attractive
+    if is_similar:  # users of a similar query find slightly different documents attractive
         attraction = np.clip(attraction + SIMILAR_SPREAD * noise[len(attraction) :], 0.0, 1.0)
     appeal = attraction if shown_by is None else shown_by
     by_appeal = np.argsort(-(appeal + users.disorder * noise[: len(attraction)]), kind="stable")

@@ -1,18 +1,16 @@
 """Random features and noise for artificial data: each value is a hash of a key and an index.
 
-The same key gives the same bits on every machine and for any number of threads; see the package's docstring.
+The same key gives the same bits on every machine, with any number of threads; see the package's docstring.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.random import random_bits
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges
 
 
 @helper
@@ -49,37 +47,30 @@ def fill_normal(key: np.uint64, first_index: int, values: Floats) -> None:
         values[k] = normal(key, np.uint64(first_index + k))
 
 
-@kernel
-def add_normal(key: np.uint64, first_index: int, scale: float, values: Float32s) -> None:
-    """Add noise to a flat array of float32."""
-    for k in range(len(values)):
-        values[k] += np.float32(scale * normal(key, np.uint64(first_index + k)))
-
-
-def for_row_ranges(n_rows: int, work: Callable[[int, int], None]) -> None:
-    """Call `work(first, last)` for ranges of rows on threads; each row depends on its number alone."""
-    for _ in map_threads(lambda bounds: work(*bounds), ranges(n_rows)):
-        pass
-
-
 def uniform_matrix(n_rows: int, width: int, key: np.uint64) -> Float32s:
     """Return random numbers in [−1, 1)."""
     X = np.empty((n_rows, width), np.float32)
-    for_row_ranges(n_rows, lambda first, last: fill_uniform(key, first, X[first:last]))
+    for_ranges(n_rows, lambda first, last: fill_uniform(key, first, X[first:last]))
     return X
 
 
 def normal_values(n: int, key: np.uint64) -> Floats:
     """Return approximately standard normal numbers."""
     values = np.empty(n)
-    for_row_ranges(n, lambda first, last: fill_normal(key, first, values[first:last]))
+    for_ranges(n, lambda first, last: fill_normal(key, first, values[first:last]))
     return values
 
 
 def add_noise(X: Float32s, scale: float, key: np.uint64) -> None:
     """Add normal noise with standard deviation `scale` to every value, in place."""
-    flat = X.reshape(-1)
-    for_row_ranges(len(flat), lambda first, last: add_normal(key, first, scale, flat[first:last]))
+    width = X.shape[1]
+
+    def work(first: int, last: int) -> None:
+        noise = np.empty((last - first) * width)
+        fill_normal(key, first * width, noise)
+        X[first:last] += (scale * noise).astype(np.float32).reshape(-1, width)
+
+    for_ranges(len(X), work)
 
 
 def random_permutation(n: int, key: np.uint64) -> Ints:

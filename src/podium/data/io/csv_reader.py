@@ -1,6 +1,6 @@
-"""The reader of CSV and TSV with a header line: pyarrow parses the fields, column names determine their roles.
+"""The reader of CSV and TSV with a header line: pyarrow parses the fields, and column names determine their roles.
 
-pyarrow's errors do not say where a problem is, so `check_lines` goes through a block that pyarrow refuses line by line.
+Errors of pyarrow do not say where a problem is. If it refuses a block, `check_lines` searches that block line by line.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CsvReader(TextReader):
         assert self.header is not None
         return _layout(source_name(self.sources[0]), self.delimiter, self.header, self.columns)
 
-    def look(self, items: list[Counted]) -> None:
+    def examine(self, items: list[Counted]) -> None:
         _, _, _, texts = self._parse(items)
         for name in self.layout.categorical:
             self.categories.setdefault(name, set()).update(filter(None, texts[name]))
@@ -145,7 +145,7 @@ class CsvReader(TextReader):
         return arguments
 
     def _parse(self, items: list[Counted]) -> tuple[Float32s, Floats, list[QueryRun], dict[str, list[str]]]:
-        """Return the features and other numbers of a group, its runs and its text columns; update the totals."""
+        """Return a group's features, its other numbers, its runs and its text columns; update the totals."""
         layout, n_rows = self.layout, sum(item.rows for item in items)
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * len(layout.features) + 8 * len(layout.extras)), self.names)
         features = np.empty((n_rows, len(layout.features)), np.float32)
@@ -154,7 +154,7 @@ class CsvReader(TextReader):
         parse = partial(self._parse_block, features, extras)
         parts = list(map_threads(parse, drain(items), self.options.n_threads))
         runs = [run for part in parts for run in part.runs]
-        self.hear(runs, n_rows, sum(part.overflows for part in parts))
+        self.add_group(runs, n_rows, sum(part.overflows for part in parts))
         texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
@@ -174,10 +174,10 @@ class CsvReader(TextReader):
                 short[:] = values
             size = np.abs(values)
             if is_feature and (size >= _EXACT_FLOAT32).any():
-                self._look_at_large(place, values[size < LARGEST_EXACT])
+                self._examine_large(place, values[size < LARGEST_EXACT])
             if (size >= LARGEST_EXACT).any():
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
-        overflows = self._look_at_texts(item, far) if far else 0
+        overflows = self._examine_texts(item, far) if far else 0
         query, *columns = (_trimmed(table.column(name)) for name in texts)
         # Equal values share one object, to save memory.
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
@@ -188,14 +188,14 @@ class CsvReader(TextReader):
         self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * item.rows * len(layout.categorical), block.file)
         return _CsvPart(runs, values, overflows)
 
-    def _look_at_large(self, feature: int, values: Floats) -> None:
+    def _examine_large(self, feature: int, values: Floats) -> None:
         """Record the integer parts of a feature's numbers that float32 does not represent."""
         whole = np.unique(np.trunc(values))
         whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
-        self.merges.look(np.column_stack([np.full(len(whole), feature), whole]))
+        self.merges.add(np.column_stack([np.full(len(whole), feature), whole]))
 
-    def _look_at_texts(self, item: Counted, rows_of: dict[str, Ints]) -> int:
-        """Do the same for the text of numbers that float64 may merge, and count those that overflow float32."""
+    def _examine_texts(self, item: Counted, rows_of: dict[str, Ints]) -> int:
+        """Record such integer parts of numbers that float64 may merge, from text; count overflows of float32."""
         overflows, table = 0, _read_fields(item, self.layout, list(rows_of), [])
         for name, rows in rows_of.items():
             place, is_feature = self.layout.numbers[name]
@@ -206,7 +206,7 @@ class CsvReader(TextReader):
             lossy = [number for number in numbers if number != int(np.float32(number))]
             digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in lossy]
             if is_feature:
-                self.merges.look(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
+                self.merges.add(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
         return overflows
 
     def _encode(self, features: Float32s, texts: dict[str, list[str]]) -> Encoding:
@@ -219,7 +219,7 @@ class CsvReader(TextReader):
             if self.like is not None:
                 trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
             if trained is not None and self.known is None:
-                self.seen.look(repr(name), values, trained)
+                self.seen.add(repr(name), values, trained)
             names = self.known.categories[name] if self.known is not None else trained
             categories[column] = names_of_categories(values) if names is None else names
             features[:, column] = codes_of_categories(values, categories[column])
@@ -351,7 +351,7 @@ class _Field(NamedTuple):
 
 
 def check_bytes(block: Block) -> None:
-    """Raise if the block contains a byte that is invalid in text: NUL, or a carriage return inside a line."""
+    """Raise if the block contains NUL, or a carriage return inside a line."""
     match = _NOT_TEXT.search(block.text.data)
     if match is not None:
         raise block.error(match.start(), PROBLEMS[NUL if match[0] == b"\0" else LONE_RETURN])
@@ -383,13 +383,13 @@ def check_quotes(block: Block, layout: _Layout) -> None:
     text, delimiter = block.text.tobytes(), re.escape(layout.delimiter.encode())
     if b'"' not in text:
         return
-    # This also matches some doubled quotes inside fields, so a match only means that each line must be checked.
+    # Some doubled quotes inside fields match as well, so a match only means that each line must be checked.
     if re.search(rb'(?:^|%b)"[^"\n]*(?:""[^"\n]*)*"(?!["\r\n]|%b)' % (delimiter, delimiter), text, re.MULTILINE):
         check_lines(block, layout)
 
 
 def check_lines(block: Block, layout: _Layout) -> None:
-    """Raise an error for the first problem of a block, if there is one."""
+    """Raise an error for the first problem in a block, if there is one."""
     start, n_columns = 0, len(layout.names)
     for line in block.text.tobytes().split(b"\n"):
         content = line.rstrip(b"\r")
@@ -416,8 +416,7 @@ def _check_field(block: Block, field: _Field, name: str, layout: _Layout) -> Non
     is_feature = layout.numbers[name][1]
     with np.errstate(over="ignore"):
         if not is_feature and np.isinf(np.float32(float(field.text))):
-            problem = f"labels, weights and positions must be finite, but found {token!r}"
-            raise block.error(field.start, problem)
+            raise block.error(field.start, f"labels, weights and positions must be finite, but found {token!r}")
 
 
 def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_Field]:

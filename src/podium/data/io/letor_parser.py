@@ -70,11 +70,11 @@ class ParseOutcome(NamedTuple):
     """
 
     rows: int = 0  # documents
-    # runs, uncertain, large: numbers of entries in `Notes`
+    # the number of entries in `Notes`
     runs: int = 0
     uncertain: int = 0
     large: int = 0
-    # run_start, run_end: where the query id of the last run is
+    # the query id of the last run
     run_start: int = 0
     run_end: int = -1
     pairs: int = 0  # values of compressed sparse rows
@@ -88,7 +88,7 @@ OUTCOME = np.dtype([(name, np.int64) for name in ParseOutcome._fields])
 
 
 class Notes(NamedTuple):
-    """What a parser leaves to Python, one row per entry."""
+    """Entries that a parser leaves to Python, one per row."""
 
     runs: Ints  # (row, line, start, end) of every query id that differs from the one before it
     uncertain: Ints  # (row, slot, start, end) of numbers that Python has to parse; the slot −1 is the label
@@ -126,7 +126,7 @@ def note_uncertain(slot: Int, start: Int, end: Int, uncertain: Ints, outcome: An
 
 @helper
 def _write_row(table: Ints, entry: Int, row: Int, second: Int, start: Int, end: Int) -> None:
-    """Write four numbers one by one: assigning a tuple to a row would take seconds to compile."""
+    """Write four numbers one by one; assigning a tuple to a row would take seconds to compile."""
     table[entry, 0], table[entry, 1], table[entry, 2], table[entry, 3] = row, second, start, end
 
 
@@ -155,7 +155,7 @@ class ParsedRows(NamedTuple):
 
 @kernel
 def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
-    """Return the number of lines and documents, the largest last index, and the end, at most after `most` documents."""
+    """Return the numbers of lines and documents, the largest last index, and where `most` documents or the text end."""
     n, at, lines, rows, largest = len(text), 0, 0, 0, 0
     while at < n:
         start = at
@@ -187,7 +187,7 @@ def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
 
 @kernel
 def parse_letor(text: Bytes, indices: Indices, rows: ParsedRows, notes: Notes, outcomes: NDArray[Any]) -> None:
-    """Parse the lines of one block, and write the outcome to the single record of `outcomes`."""
+    """Parse the lines of a block, and write the outcome to the single record of `outcomes`."""
     outcome = outcomes[0]
     at, row, line = 0, 0, 0
     while at < len(text):

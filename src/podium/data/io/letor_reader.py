@@ -34,7 +34,7 @@ from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
 
 NAME_BYTES = 64  # of a feature's name as a Python object
-DENSE_WASTE = 64  # a dense array over 1 GiB that is this many times as large as its text is taken for a mistake
+DENSE_WASTE = 64  # a dense array over 1 GiB and more than this many times the size of its text must be a mistake
 
 
 @dataclass
@@ -63,8 +63,8 @@ class LetorReader(TextReader):
         super().end_source(source, n_rows)
         self.side_files.check(source, n_rows)
 
-    def look(self, items: list[Counted]) -> None:
-        """Parse a group for its facts only: with no feature columns, features are checked but not kept."""
+    def examine(self, items: list[Counted]) -> None:
+        """Parse a group for its facts only; without feature columns, features are checked but not kept."""
         self._parse(items, 0)
 
     def arguments(self, items: list[Counted]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class LetorReader(TextReader):
         n_in_text = max(0, largest + 1 - self.options.first_index)
         if self.like is None:
             return n_in_text
-        # Drop features beyond those of the model, unless it has to raise because there are too many.
+        # Drop features beyond those of the model, unless the model must raise because there are too many.
         n_expected = self.like.n_indices(self.options.first_index)
         return max(n_expected, n_in_text) if self.like.names is None or self.options.sparse else n_expected
 
@@ -114,7 +114,7 @@ class LetorReader(TextReader):
         return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
 
     def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Floats, list[_LetorPart]]:
-        """Return the features of a group (unless they are sparse), the labels, and the rest; update the totals."""
+        """Return a group's features (unless they are sparse), its labels, and the rest; update the totals."""
         n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
         self.largest = max(self.largest, *(item.largest_index for item in items))
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), self.names)
@@ -132,7 +132,7 @@ class LetorReader(TextReader):
         self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
         if self.side_files.has_queries:
             self._take_queries(parts, n_rows)
-        self.hear([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
+        self.add_group([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
         return None if sparse else features, labels, parts
 
     def _parse_block(self, features: Float32s, labels: Floats, sparse: bool, item: Counted) -> _LetorPart:
@@ -158,7 +158,7 @@ class LetorReader(TextReader):
             if np.isinf(short):
                 raise block.error(start, f"the label {block.token(start)!r} is too large for float32")
             target.labels[row] = number
-        self.merges.look(notes.large)
+        self.merges.add(notes.large)
         runs = [
             QueryRun(item.first_row + row, decoded(block, start, end, "query id"), block.file, block.first_line + line)
             for row, line, start, end in notes.runs.tolist()
@@ -192,11 +192,11 @@ def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: 
 
 
 def _parsed(item: Counted, target: ParsedRows, options: TextOptions, has_qid: bool) -> tuple[ParseOutcome, Notes]:
-    """Run the parser with larger and larger buffers until all uncertain numbers fit; raise the problem it records."""
+    """Run the parser, with larger buffers until all uncertain numbers fit; raise the problem that it records."""
     block = item.block
     runs = np.empty((item.rows, 4), np.int64)
-    # Enough room for all large numbers that a block can contain, the shortest being "1e8" and a separator. The system
-    # only commits the pages that are used.
+    # Room for all large numbers that a block can contain; the shortest is "1e8" with a separator. The system only
+    # commits the pages that are used.
     large = np.empty((len(block.text) // 4 + 1, 2), np.int64)
     size = 64 + item.rows  # labels that are not integers are uncertain as well
     while True:

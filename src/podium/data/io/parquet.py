@@ -26,7 +26,7 @@ _DESCRIPTION = b"podium"  # key of metadata that columns cannot express, as JSON
 _PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability), with weights if there are any
 
 # The SHA-256 of the whole file, computed with zeros in its place, is written into the footer last, because checksums of
-# pages cover neither their headers nor the footer. Thrift encodes a string of 64 bytes as \x18\x40 and the bytes.
+# pages cover neither their headers nor the footer. Thrift encodes a string of 64 bytes as \x18\x40, then the bytes.
 _DIGEST = b"podium.sha256"
 _DIGEST_BYTES = 64
 _NO_DIGEST = b"0" * _DIGEST_BYTES
@@ -77,7 +77,8 @@ def read_parquet(
             preferences=stored_preferences(schemas, [len(t) for t in tables]),
         )  # fmt: skip
         description = common_description(schemas)
-        encoding = described_encoding(description, data.n_features) if feature_names is None else None
+        described = description.get("encoding") if feature_names is None else None
+        encoding = Encoding.from_json(described, data.n_features)
         if encoding and encoding != data.encoding:
             features = features_by_name(table, data.feature_names, encoding)
             data = data.replace(features=features, encoding=encoding)._changed(wide=data.wide)
@@ -87,7 +88,7 @@ def read_parquet(
 
 
 def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str] | None) -> list[str]:
-    """Return the columns that have a role or are features, in the order of the file; raise for nested types."""
+    """Return the columns that are features or have a role, in the order of the file; raise for nested types."""
     types = import_pyarrow().types
     roles, features = assign_roles(schema.names, roles, feature_names)
     used = {*features, *roles["labels"].values(), *(value for value in roles.values() if isinstance(value, str))}
@@ -99,7 +100,7 @@ def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str
 
 
 def without_text(table: Any, schemas: Sequence[Any], features: Sequence[str], categorical: Sequence[str]) -> Any:
-    """Return the table; raise for text features, which are read as dictionaries but are not categorical."""
+    """Return the table; raise for features that hold text, which is read as dictionaries, but are not categorical."""
     pyarrow = import_pyarrow()
     for name in set(features).difference(categorical):
         column, dtype = table.column(name), schemas[0].field(name).type
@@ -121,20 +122,15 @@ def require_same_columns(sources: Sequence[Source], schemas: Sequence[Any], size
 
 
 def common_description(schemas: Sequence[Any]) -> dict[str, Any]:
-    """Return Podium's description of the features that all files agree on; empty for files by other tools."""
+    """Return Podium's description of the features, as far as all files agree; empty for files from other tools."""
     descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in schemas]
     if not all(isinstance(description, dict) for description in descriptions):
         return {}
     return {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
 
 
-def described_encoding(description: dict[str, Any], n_features: int) -> Encoding:
-    """Return the encoding that the features were written with, empty if there is none."""
-    return Encoding.from_json(description.get("encoding"), n_features)
-
-
 def as_described(data: RankingData, description: dict[str, Any], categorical: Sequence[str]) -> RankingData:
-    """Return the data with the attributes that its file describes, and without names if it was written without."""
+    """Return the data with the attributes that its file describes; without feature names if it was written so."""
     if description.get("features_are_named") is False:
         data = data.replace(feature_names=None)
     reading = description.get("reading")
@@ -149,8 +145,8 @@ def as_described(data: RankingData, description: dict[str, Any], categorical: Se
 def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Iterator[tuple[Any, Any]]:
     """Yield a file opened by pyarrow and its schema; raise if a checksum is wrong.
 
-    Text is read as a dictionary, so that repeated values take memory once. With `buffer_bytes`, that many bytes of a
-    column are read at a time, instead of a whole row group.
+    Text is read as a dictionary, so repeated values are stored once. With `buffer_bytes`, that many bytes of a column
+    are read at a time instead of a whole row group.
     """
     name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
@@ -194,7 +190,7 @@ def _in_memory(stream: Any, budget: Budget, name: str) -> io.BytesIO:
 
 
 def _unpacked_bytes(metadata: Any, n_columns: int) -> int:
-    """Return an estimate of a file's size in memory: its stated size or 12 bytes per number, plus some per row."""
+    """Estimate a file's size in memory: its stated size or 12 bytes per number, plus some per row."""
     stated = sum(max(0, metadata.row_group(k).total_byte_size) for k in range(metadata.num_row_groups))
     n_rows = max(0, metadata.num_rows)
     return int(ROW_BYTES * n_rows + max(stated, 12 * n_rows * n_columns))
@@ -263,7 +259,7 @@ def write_parquet(data: RankingData, path: Path) -> None:
 
 
 def _column(data: RankingData, feature: int, pyarrow: Any) -> Any:
-    """Return a feature for other tools to read: categories by name, and numbers without the shift."""
+    """Return a feature as other tools read it: categories by name, and numbers without the shift."""
     values = data.original_column(feature) if feature in data.wide else data.feature(feature)
     names = data.encoding.categories.get(feature)
     if names is None:

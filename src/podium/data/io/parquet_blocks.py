@@ -1,6 +1,6 @@
-"""The reader of Parquet files in blocks of rows.
+"""Read Parquet files in blocks of rows.
 
-Facts that depend on a whole column, such as its shift, are computed first, a column at a time.
+Facts that depend on a whole column, such as its shift, are computed first, one column at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losse
 from podium.data.io.parquet import (
     as_described,
     common_description,
-    described_encoding,
     import_pyarrow,
     naming_damage,
     opened_parquet,
@@ -88,7 +87,7 @@ class ParquetFiles:
 
     @cached_property
     def _empty(self) -> Any:
-        """An empty table whose column types accommodate those of all files."""
+        """An empty table with column types that accommodate all files."""
         pyarrow = import_pyarrow()
         tables = [file.schema_arrow.remove_metadata().empty_table() for file in self.files]
         return pyarrow.concat_tables(tables, promote_options="permissive").select(self._columns)
@@ -100,11 +99,11 @@ class ParquetFiles:
     @cached_property
     def _described(self) -> Encoding:
         """The encoding that the features were written with, if they are all read."""
-        features = self._assigned[1]
-        return described_encoding(self._description, len(features)) if self.feature_names is None else Encoding()
+        described = self._description.get("encoding") if self.feature_names is None else None
+        return Encoding.from_json(described, len(self._assigned[1]))
 
     def facts(self, like: Schema | None) -> ColumnFacts:
-        """Examine whole columns: all that may need a shift, or only those that a model shifts."""
+        """Examine whole columns: all that may need a shift, or with `like` only those that the model shifts."""
         features, series_of = self._assigned[1], frames.columns_by_name(self._empty)[1]
         losses, shifts, wide = Losses(), dict(self._described.shifts), set()
         categories = dict(self._described.categories)
@@ -145,7 +144,7 @@ class ParquetFiles:
         return blocks.sizes(self.n_rows)
 
     def tables(self, sizes: Iterable[int], advance: Callable[[float], None]) -> Iterator[Any]:
-        """Yield all columns in tables of these numbers of rows."""
+        """Yield all columns, in tables with these numbers of rows."""
         pyarrow = import_pyarrow()
         wanted = iter(sizes)
         held, n_held, size = [self._empty], 0, next(wanted)
@@ -187,7 +186,7 @@ class ParquetFiles:
         return name in self.categorical or any(is_dictionary(schema.field(name).type) for schema in self.schemas)
 
     def _shift_of(self, name: str, losses: Losses) -> tuple[float | None, bool]:
-        """Return the shift of a column and whether to keep its values, as if the column were read at once."""
+        """Return the shift of a column, and whether to keep its values, as if all files were read at once."""
         self.budget.hold("data", 8 * COLUMN_COPIES * self.n_rows, source_name(self.sources[0]))
         values = np.concatenate([frames.values_of(part) for part in self._parts(name)])
         builder = FeatureBuilder(np.empty((len(values), 1), np.float32))

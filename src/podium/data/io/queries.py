@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.core.array_types import Ints
 from podium.errors import FileFormatError, warn
 
 if TYPE_CHECKING:
@@ -66,6 +67,18 @@ class QueryBlocks:
         self._query_start = row
 
 
+def block_bounds(query_starts: Ints, n_rows: int, most_rows: int) -> list[int]:
+    """Return the bounds of blocks of whole queries (`QueryBlocks`), given the first row of each query.
+
+    >>> block_bounds(np.array([0, 3, 4]), 10, 4)
+    [0, 4, 10]
+    """
+    blocks = QueryBlocks(most_rows)
+    for query, row in enumerate(query_starts.tolist()):
+        blocks.begin(query, row)
+    return [0, *np.cumsum(blocks.sizes(n_rows)).tolist()]
+
+
 @dataclass(frozen=True)
 class QueryRun:
     """Consecutive rows with one query id: their first row, and its line of the file."""
@@ -79,22 +92,23 @@ class QueryRun:
 class QueryRuns:
     """Collects the runs of all rows, group by group."""
 
-    def __init__(self, returning: Returning, most_rows: int | None = None) -> None:
+    def __init__(self, returning: Returning, most_rows: int | None) -> None:
         self.blocks = QueryBlocks(most_rows or 0)  # where blocks end that hold whole queries
         self.are_integers = True  # whether all ids so far are integers
-        self.returned: QueryRun | None = None  # the first run whose query returns after others, if that is checked
+        self.returned: QueryRun | None = None  # the first run whose query returns after others
         self._returning = returning
         self._keeps_ids = returning != "merge" or most_rows is not None
 
-    def hear(self, runs: Iterable[QueryRun], rows_before: int) -> None:
+    def add(self, runs: Iterable[QueryRun], rows_before: int) -> None:
         """Add the runs of a group that follows `rows_before` other rows."""
         for run in runs:
             self.are_integers = self.are_integers and _is_integer(run.query)
             if self._keeps_ids and self.blocks.begin(run.query, rows_before + run.row) and self.returned is None:
                 self.returned = run
-                self._tell_of_returned(run)
+                self._report(run)
 
-    def _tell_of_returned(self, run: QueryRun) -> None:
+    def _report(self, run: QueryRun) -> None:
+        """Warn or raise, as requested, because a query returns."""
         problem = f"query {run.query!r} returns after other queries"
         if self._returning == "error":
             raise FileFormatError(run.file, problem, line=run.line)
@@ -107,13 +121,9 @@ class QueryRuns:
 
 def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[Any]:
     """Return one query id for each row, as integers or as text."""
-    ids = (
-        np.array([int(run.query) for run in runs], np.int64)
-        if as_integers
-        else np.array([run.query for run in runs], object)
-    )
+    ids = [int(run.query) if as_integers else run.query for run in runs]
     lengths = np.diff([run.row for run in runs], append=n_rows)
-    return np.repeat(ids, lengths)
+    return np.repeat(np.array(ids, np.int64 if as_integers else object), lengths)
 
 
 def _is_integer(text: str) -> bool:

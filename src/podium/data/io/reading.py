@@ -15,7 +15,7 @@ import numpy as np
 from podium.core.choices import Absent, DataFormat, Returning
 from podium.core.progress import progress
 from podium.core.validation import require_whole
-from podium.data.io.queries import QueryBlocks
+from podium.data.io.queries import block_bounds
 from podium.data.io.request import Request, request_of
 from podium.data.io.text_blocks import Source
 from podium.data.io.text_reader import TextReader
@@ -107,8 +107,8 @@ def read_blocks(
     r"""Read ranking data of any size block by block, using the memory of one block.
 
     Each block is what `read` returns for its rows: the same features, categories and type of query ids. These depend
-    on the whole file, so it is read twice, unless `like` determines them. A stream cannot be read twice, so without
-    `like` it is read into memory.
+    on the whole file, which is therefore read twice unless `like` determines them. A stream cannot be read twice, so
+    without `like` it is read into memory.
 
     Args:
         source: as for `read`.
@@ -117,9 +117,9 @@ def read_blocks(
         whole_queries: whether to keep each query within one block, which then has at most `rows` rows, unless a single
             query has more. If the rows of a query are not adjacent, all rows are one block, with a warning.
             Preferences are only read for whole queries. `normalize` implies whole queries.
-        like: `model.schema` of the model that is going to score the blocks. LETOR text then has as many features as the
-            model, categories are numbered as in the model, and returning query ids are not checked. It has no effect
-            with whole queries.
+        like: `model.schema` of the model that will score the blocks. LETOR text then has as many features as the model,
+            categories are numbered as in the model, and returning query ids are not checked. It has no effect with
+            whole queries.
         **options: options of `read`. `max_bytes` limits a block; text is read about 4 MiB at a time.
 
     Returns:
@@ -170,7 +170,7 @@ class _Blocks:
     def _of_text(self) -> Iterator[RankingData]:
         request, n_passes = self.request, 2 if self.like is None else 1
         if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
-            # With whole queries another warning follows, and a model that does not see lists does not depend on it.
+            # With whole queries another warning follows, and scores of a model that does not see lists cannot change.
             request = replace(request, options=replace(request.options, returning_qid="merge"))
         with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
             known, first, stamps = None, None, self._stamps()
@@ -215,10 +215,10 @@ class _Blocks:
             )
 
     def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
-        """Make a first pass over the text, and return the facts that depend on all of it."""
+        """Make a first pass over the text; return its reader, which has the facts that depend on all of it."""
         reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
         for items in reader.groups(advance, repeat(self.rows)):
-            reader.look(items)
+            reader.examine(items)
         reader.finish()
         return reader
 
@@ -253,7 +253,7 @@ class _Blocks:
     def _all_at_once(self) -> Iterator[RankingData]:
         warn(
             f"{self.request.name}: all rows are read into memory, because the rows of a query are not adjacent: sort "
-            "them by query to read in blocks",
+            "the rows by query to read in blocks",
             stacklevel=3,
         )
         yield self.request.read()
@@ -263,13 +263,10 @@ class _Blocks:
             data = data.replace(preferences=None)
             ends = [*range(0, len(data), self.rows), len(data)]
         else:
-            blocks, starts = QueryBlocks(self.rows), data.offsets[:-1]
             if not np.array_equal(data.order, np.arange(len(data))):
                 yield data
                 return
-            for query, row in enumerate(starts.tolist()):
-                blocks.begin(query, row)
-            ends = [0, *np.cumsum(blocks.sizes(len(data))).tolist()]
+            ends = block_bounds(data.offsets[:-1], len(data), self.rows)
         for first, last in pairwise(ends):
             yield data.take(np.arange(first, last))
 

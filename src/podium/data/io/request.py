@@ -36,8 +36,6 @@ class FormatFacts(NamedTuple):
 
 
 _LETOR_OPTIONS = ("n_features", "absent", "first_index", "largest_index", "sparse", "returning_qid")
-
-
 FORMATS: dict[DataFormat, FormatFacts] = {
     "letor": FormatFacts((".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"), False, _LETOR_OPTIONS),
     "csv": FormatFacts((".csv",), has_columns=True, options=("returning_qid",), delimiter=","),
@@ -45,8 +43,6 @@ FORMATS: dict[DataFormat, FormatFacts] = {
     "parquet": FormatFacts((".parquet", ".pq"), has_columns=True),
 }
 SUFFIXES: dict[str, DataFormat] = {suffix: name for name, facts in FORMATS.items() for suffix in facts.suffixes}
-
-
 _FORMAT_NAMES = ", ".join(map(repr, [*FORMATS][:-1])) + f" or {[*FORMATS][-1]!r}"
 
 
@@ -60,8 +56,8 @@ def format_of(path: str | os.PathLike[str]) -> DataFormat:
         return "letor"
     if name is None:
         raise DataError(
-            f"{os.fspath(path)}: the suffix does not determine the format; use one of "
-            f"{', '.join(SUFFIXES)} (optionally with .gz, .bz2 or .xz), or pass format={_FORMAT_NAMES}"
+            f"{os.fspath(path)}: the suffix does not determine the format; use one of {', '.join(SUFFIXES)} "
+            f"(optionally with .gz, .bz2 or .xz), or pass format={_FORMAT_NAMES}"
         )
     return name
 
@@ -159,7 +155,7 @@ class Request:
         raise NotImplementedError(f"there is no reader of text for the format {self.format!r}")
 
     def data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
-        """Return the data for a text reader's arguments of `RankingData`, whose rows follow `rows_before` others."""
+        """Return the data for a text reader's arguments of `RankingData`; its rows follow `rows_before` others."""
         categorical = self.columns.categorical
         reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
         if self.format == "letor":
@@ -178,7 +174,7 @@ class Request:
 
     @contextmanager
     def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
-        """Add the file, and the row that rows are counted from, to errors of columns such as a negative weight."""
+        """Add the file, and the row from which rows are counted, to errors in columns, such as a negative weight."""
         try:
             yield
         except FileFormatError:

@@ -23,7 +23,7 @@ from podium.errors import FileFormatError, warn
 
 
 class _Side(NamedTuple):
-    """The content of the side files of one text file."""
+    """The contents of a text file's side files."""
 
     sizes: Ints | None  # the number of documents of each query
     weights: Floats | None
@@ -75,8 +75,11 @@ class SideFiles:
             raise FileFormatError(
                 name, f"has {n_rows} documents, but the sizes in its query file add up to {side.sizes.sum()}"
             )
-        for what, values in (("weight", side.weights), ("position", side.positions)):
-            if values is not None and len(values) != n_rows and (what != "weight" or len(values) != _n_queries(side)):
+        n_queries = None if side.sizes is None else len(side.sizes)
+        for what, values, valid_sizes in (
+            ("weight", side.weights, (n_rows, n_queries)), ("position", side.positions, (n_rows,)),
+        ):  # fmt: skip
+            if values is not None and len(values) not in valid_sizes:
                 raise FileFormatError(name, f"has {n_rows} documents, but its {what} file has {len(values)} lines")
 
 
@@ -91,10 +94,6 @@ def side_file(source: Source, *suffixes: str) -> Path | None:
     if len(existing) > 1:
         raise FileFormatError(existing[1], f"has the same role as {existing[0].name}: keep one of the two")
     return existing[0] if existing else None
-
-
-def _n_queries(side: _Side) -> int | None:
-    return None if side.sizes is None else len(side.sizes)
 
 
 def _read_side(source: Source) -> _Side:

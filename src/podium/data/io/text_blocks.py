@@ -29,7 +29,7 @@ class DamagedError(Exception):
 
 
 class _Inflater:
-    """gzip's decompressor with the interface that those of bzip2 and xz have."""
+    """A decompressor for gzip with the interface of those for bzip2 and xz."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(31)  # with gzip's header, checksum and length
@@ -70,7 +70,7 @@ MAGIC_BYTES = max(len(format_.magic) for format_ in _FORMATS)
 
 
 def decompressed(raw: Any, head: bytes) -> io.RawIOBase | None:
-    """Return a stream of the decompressed text, or None; `head` is what was already read from `raw`."""
+    """Return a stream of the decompressed text, or None; `head` was already read from `raw`."""
     for format_ in _FORMATS:
         if head.startswith(format_.magic):
             return _Decompressed(raw, head, format_)
@@ -147,14 +147,11 @@ _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet"
 
 @dataclass
 class Block:
-    """Whole lines of one file, as bytes that end with a line feed.
-
-    `first_line`, the number of its first line in the file, is set once the lines of the blocks before are counted.
-    """
+    """Whole lines of one file, as bytes that end with a line feed."""
 
     file: str
     text: Bytes
-    first_line: int = 1
+    first_line: int = 1  # in the file; set once the lines of earlier blocks are counted
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the line and the column, both from 1, of a byte of this block."""
@@ -189,8 +186,8 @@ def text_blocks(
 ) -> Iterator[Block]:
     """Yield the blocks of a file or binary stream, decompressed according to its content, not its name.
 
-    `advance` is called with the number of bytes on disk of each block. All blocks together, and any single line, must
-    stay within the budget.
+    `advance` is called with the size of each block on disk. All blocks together, and each single line, must stay within
+    the budget.
     """
     name = source_name(source)
     budget = budget or Budget()
@@ -229,14 +226,14 @@ def text_blocks(
 
 
 def _refuse_nul(block: Block, *, has_place: bool) -> None:
-    """Raise if the block contains NUL; `has_place` says whether it starts with the first line."""
+    """Raise if the block contains NUL; if it starts with the first line (`has_place`), say where."""
     if not block.text.all():
         problem = "found a NUL byte: this is not a text file, or it is damaged"
         raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
 
 
 def _pages(size: int) -> Bytes:
-    """Return memory that is unmapped when the last view of it is gone; `malloc` might keep it."""
+    """Return memory that is unmapped when its last view is gone; `malloc` might keep it."""
     return np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
 
@@ -264,7 +261,7 @@ def _after_last_line_feed(text: Bytes) -> int:
 
 @contextmanager
 def opened(source: Source) -> Iterator[Any]:
-    """Yield the source as a stream with `peek`; a stream of the caller stays open."""
+    """Yield the source as a stream with `peek`; a stream that the caller passed stays open."""
     if isinstance(source, str | os.PathLike):
         path = to_path(source)
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Kernels that parse and write characters and numbers of text."""
+"""Kernels that parse and write the numbers of text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]
 
     Up to 2^53 and 10^22 both factors are exact doubles, so one multiplication or division rounds correctly
     (Clinger 1990). Beyond that the double may be off by a few units in the last place. Rounding is monotone, so if both
-    ends of a generous interval round to the same float32, the result is certain. For the rest, about one number in
+    ends of a generous interval round to the same float32, the result is certain. For all others, about one number in
     2^26, the caller uses Python's `float`.
     """
     if mantissa == 0:
@@ -124,7 +124,7 @@ def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
 
 @helper
 def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
-    """Return the integer part (up to 18 digits) of mantissa · 10^exponent if float32 cannot represent it; else 0."""
+    """Return the integer part (up to 18 digits) of mantissa · 10^exponent, or 0 if float32 represents it."""
     if not EXACT_FLOAT32 <= value < np.inf:
         return 0
     while exponent < 0:

@@ -51,9 +51,9 @@ def drain(items: list[Counted]) -> Iterator[Counted]:
 
 
 class Merges:
-    """Collects features with different large numbers that became equal in float32.
+    """Collects the features in which different large numbers became equal in float32.
 
-    It compares all numbers of a column within a block, and up to 65,536 of them between blocks.
+    Within a block it compares all numbers of a column, between blocks up to 65,536 of them.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Merges:
         self._seen: dict[int, Ints] = {}
         self._lock = threading.Lock()
 
-    def look(self, larges: Ints) -> None:
+    def add(self, larges: Ints) -> None:
         """Compare the numbers of a block, as (feature, digits), with each other and with earlier ones."""
         with self._lock:
             for feature in set(np.unique(larges[:, 0]).tolist()) - self.features:
@@ -107,19 +107,18 @@ class Facts:
 class TextReader(ABC):
     """Reads text at once or in groups of rows.
 
-    A subclass has a static method `scan(text, most_rows)`, which returns the number of lines and rows of a block, its
-    largest feature index, and where the scan stopped. It implements the abstract methods `arguments` (parse a group),
-    `look` (parse it for its facts only), `facts` and `feature_names`.
+    A subclass has a static method `scan(text, most_rows)`, which returns the numbers of lines and rows of a block, its
+    largest feature index, and where the scan stopped. It implements the abstract methods.
 
-    While it parses, it calls `budget.hold` before it allocates memory, and passes numbers that float32 may merge to
-    `merges.look`. It calls `self.hear(runs, n_rows, n_overflows)` once for each group, with the query ids of all its
-    blocks in order. It uses `known` and `like`, if given, instead of facts found in the text.
+    While a subclass parses, it calls `budget.hold` before it allocates memory, and passes numbers that float32 may
+    merge to `merges.add`. It calls `add_group` once for each group. If `known` or `like` is given, it uses their facts
+    instead of those of the text.
 
     Args:
         sources: files and streams, read as one data set.
         options: the options for text.
         budget: the memory limit of all rows, or of one group.
-        known: the facts of an earlier pass; without them, the facts found so far.
+        known: the facts of an earlier pass; by default those of the text so far.
         like: the features of a model, which replace those of the text.
         most_rows: the maximum size of blocks of whole queries, if this pass is to find them.
 
@@ -158,7 +157,7 @@ class TextReader(ABC):
         return arguments
 
     def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Counted]]:
-        """Yield groups with these numbers of rows, for `look` or `arguments`.
+        """Yield groups with these numbers of rows, for `examine` or `arguments`.
 
         Lines without a row belong to the group before them. Groups are read lazily, and the budget limits one group.
         """
@@ -193,8 +192,8 @@ class TextReader(ABC):
             raise FileFormatError(source_name(source), "has no documents")
 
     @abstractmethod
-    def look(self, items: list[Counted]) -> None:
-        """Parse a group for its facts only."""
+    def examine(self, items: list[Counted]) -> None:
+        """Parse a group only for its facts."""
 
     @abstractmethod
     def arguments(self, items: list[Counted]) -> dict[str, Any]:
@@ -214,10 +213,10 @@ class TextReader(ABC):
             warn(f"{self.names}: {self.n_overflows} numbers are too large for float32 (3.4e38) and became infinite")
         self.merges.warn(self.names, self.feature_names())
 
-    def hear(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:
-        """Update the totals with a parsed group."""
+    def add_group(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:
+        """Add a parsed group to the totals; `runs` has the query ids of all its blocks, in order."""
         n_bytes = self.queries.blocks.n_bytes
-        self.queries.hear(runs, self.n_rows)
+        self.queries.add(runs, self.n_rows)
         self.budget.hold("query ids", self.queries.blocks.n_bytes - n_bytes, self.names)
         self.n_rows += n_rows
         self.n_overflows += n_overflows

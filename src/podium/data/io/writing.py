@@ -87,7 +87,7 @@ class _LetorLines(NamedTuple):
 
 
 class _Omitted(NamedTuple):
-    """Whether to omit zeros and missing values from a line, and whether from the first line as well."""
+    """Whether to omit zeros and missing values from lines, and whether from the first line as well."""
 
     zeros: bool
     missing: bool
@@ -171,7 +171,7 @@ def _texts(texts: Sequence[str]) -> _Texts:
 
 
 def _bytes_per_row(n_features: int) -> int:
-    """Return an upper bound of a row's length: 16 characters per number, and 10 for its index and separators."""
+    """Return an upper bound of a row's length: 16 characters for each number, 12 for its index and separators."""
     return 32 + 28 * n_features
 
 
