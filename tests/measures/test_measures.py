@@ -224,7 +224,7 @@ def test_names_parse_and_parse_back(text, measure):
     [
         ("ndgc@10", r"there is no measure 'ndgc' \(did you mean 'ndcg'\?\); choose from accuracy, alpha_ndcg, ap"),
         ("ndcg@", "is not a measure"),
-        ("ndcg@0", "cutoff of ndcg must be a positive whole number"),
+        ("ndcg@0", "the cutoff of ndcg must be a whole number from 1, but is 0"),
         ("ndcg(colour=red)", "ndcg has parameters discount, empty, gain, labels, short, ties, but got 'colour=red'"),
         ("ndcg(gain=cubic)", "a gain must be .*, but got 'cubic'"),
         ("ndcg(gain=table:)", "a gain must be"),
@@ -237,7 +237,7 @@ def test_names_parse_and_parse_back(text, measure):
         ("rbp(p=1)", "p must be between"),
         ("rbp(p=abc)", "p must be between"),
         ("ap(threshold=high)", "threshold must be a number"),
-        ("ap(threshold=nan)", "threshold must be a number"),
+        ("ap(threshold=nan)", "threshold must be finite"),
         ("err(max_label=none)", "max_label must be a number"),
         ("err(max_label=2000)", "max_label must be a number"),
         ("ndcg(gain=3)", "a gain must be .*, but got 3"),
