@@ -116,7 +116,9 @@ def _adapt(
     )
     systems = {"background": background, **others, "in-domain": in_domain}
     if len(systems) != 2 + len(others) or {"interpolated", "adapted"} & set(systems):
-        raise DataError(f"others: {', '.join(others)} must not have the names of the four ways")
+        raise DataError(
+            f"others must not be named background, in-domain, interpolated or adapted, but are {', '.join(others)}"
+        )
     systems = {name: as_submodel(ranker, train) for name, ranker in systems.items()}
     runs = {name: scores_of(ranker, test) for name, ranker in systems.items()}
     interpolated = combine(*systems.values(), data=valid, measure=measure, method="powell" if others else None)
