@@ -235,7 +235,7 @@ def test_names_parse_and_parse_back(text, measure):
         ("tau(ties=expected)", "tau does not support ties='expected'"),
         ("accuracy@10", "does not support a cutoff"),
         ("rbp(p=1)", "p must be between"),
-        ("rbp(p=abc)", "p must be between"),
+        ("rbp(p=abc)", "p must be a number"),
         ("ap(threshold=high)", "threshold must be a number"),
         ("ap(threshold=nan)", "threshold must be finite"),
         ("err(max_label=none)", "max_label must be a number"),
