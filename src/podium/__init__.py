@@ -1,7 +1,7 @@
 """Podium: learning to rank, from RankNet to LambdaMART and beyond.
 
-This module has the names that most programs need, each imported on first use. The rest is in packages such as
-`podium.measures`, `podium.objectives` and `podium.explain`, which are attributes of `podium`.
+This module provides the names that most programs need, and imports each on first use. Everything else is in packages
+such as `podium.measures`, `podium.objectives` and `podium.explain`, which `import podium` makes available too.
 """
 
 import warnings
@@ -83,66 +83,66 @@ if TYPE_CHECKING:
     from podium.tuning import tune as tune
 
 
-# The map: every public name and the module that it comes from.
+# Every public name, and the module to import it from.
 _HOMES = {
-    # data, in and out
+    # data
     "RankingData": "podium.data",  # documents with features and labels, grouped into queries
-    "read": "podium.data",  # LETOR text, CSV, TSV, Parquet …
-    "read_blocks": "podium.data",  # … in blocks, for files that are larger than memory
-    "bin_files": "podium.binned",  # files that are larger than memory as bins in a folder, to train on …
-    "open_binned": "podium.binned",  # … opened again
-    "write": "podium.data",  # LETOR text, Parquet
+    "read": "podium.data",  # read LETOR, CSV, TSV or Parquet files
+    "read_blocks": "podium.data",  # read files larger than memory in blocks
+    "bin_files": "podium.binned",  # bin files larger than memory into a folder to train on
+    "open_binned": "podium.binned",  # open such a folder
+    "write": "podium.data",  # write LETOR or Parquet files
     # generated data
-    "artificial": "podium.data.datasets.artificial",  # the papers' random cubic polynomials
-    "artificial_web": "podium.data.datasets.artificial",  # in the shape of MSLR-WEB
+    "artificial": "podium.data.datasets.artificial",  # labels from random cubic polynomials, as in the papers
+    "artificial_web": "podium.data.datasets.artificial",  # data that resembles MSLR-WEB
     # measures
-    "Measure": "podium.measures",  # the base class; subclass it for your own
+    "Measure": "podium.measures",  # the base class of all measures, and of your own
     "NDCG": "podium.measures",  # normalised discounted cumulative gain
     "ERR": "podium.measures",  # expected reciprocal rank
     "AP": "podium.measures",  # average precision
-    "Graded": "podium.measures",  # several measures in order of trust
+    "Graded": "podium.measures",  # several measures in order of priority
     # evaluation
-    "evaluate": "podium.evaluation",  # one ranking, measured
-    "compare": "podium.evaluation",  # several rankings, with significance
-    "save_chart": "podium.reports",  # what plot() of a result gave, as a picture or a page
-    "report": "podium.reports.page",  # all that is known of a model, as one page
-    "read_run": "podium.evaluation",  # TREC runs …
+    "evaluate": "podium.evaluation",  # measure one ranking
+    "compare": "podium.evaluation",  # compare rankings, with significance tests
+    "save_chart": "podium.reports",  # save a chart, as returned by plot(), as an image or a web page
+    "report": "podium.reports.page",  # write a web page about a model: quality, features, queries, training
+    "read_run": "podium.evaluation",  # read a TREC run
     "write_run": "podium.evaluation",
-    "read_qrels": "podium.evaluation",  # … and judgements
+    "read_qrels": "podium.evaluation",  # read TREC judgements
     "write_qrels": "podium.evaluation",
     # models
-    "Ranker": "podium.estimators",  # the model to begin with: boosted trees, from query regression to λ
+    "Ranker": "podium.estimators",  # the model to start with: boosted trees on two objectives, averaged
     "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
     "RankNetTrees": "podium.estimators",  # boosted trees on RankNet's pairs
-    "MART": "podium.estimators",  # boosted regression on labels
-    "MARTClassifier": "podium.estimators",  # boosted two-class trees
+    "MART": "podium.estimators",  # boosted regression trees on the labels
+    "MARTClassifier": "podium.estimators",  # boosted trees for two classes
     "McRank": "podium.estimators",  # ranking by classification
-    "OrdinalMART": "podium.estimators",  # ordinal regression: trees, and thresholds between the labels
-    "AdditiveGroves": "podium.estimators",  # bagged sums of few large trees
-    "PRank": "podium.estimators",  # an online perceptron with thresholds between labels
-    "adapt": "podium.estimators",  # a background model to a new domain
-    "Committee": "podium.estimators",  # several objectives, bagged and weighed: the best model
-    "RankNet": "podium.estimators",  # a net trained on pairs
-    "LambdaRank": "podium.estimators",  # a net trained on λ of a measure
+    "OrdinalMART": "podium.estimators",  # ordinal regression: boosted trees, and thresholds between the labels
+    "AdditiveGroves": "podium.estimators",  # bagged sums of a few large trees
+    "PRank": "podium.estimators",  # an online perceptron with thresholds between the labels
+    "adapt": "podium.estimators",  # adapt a background model to a new domain
+    "Committee": "podium.estimators",  # several objectives, bagged and weighted: more training time, a better model
+    "RankNet": "podium.estimators",  # a neural net trained on pairs
+    "LambdaRank": "podium.estimators",  # a neural net trained on λ of a measure
     "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
-    "combine": "podium.models",  # the best weights of rankers: exact for two
-    "load": "podium.estimators",  # a saved estimator or model from its file
-    "import_model": "podium.formats",  # a model of another tool
+    "combine": "podium.models",  # find the best weights of several rankers; exact for two
+    "load": "podium.estimators",  # load a saved estimator or model
+    "import_model": "podium.formats",  # import a model from another tool
     # many fits
-    "fit_many": "podium.estimators",  # settings, seeds, folds: one fit on each thread
-    "cross_validate": "podium.estimators",  # each query measured by models that have not seen it
-    "tune": "podium.tuning",  # search parameters for a measure
+    "fit_many": "podium.estimators",  # fit many estimators in parallel
+    "cross_validate": "podium.estimators",  # measure each query by a model trained without it
+    "tune": "podium.tuning",  # search for the parameters that maximize a measure
     # scikit-learn
-    "QueryKFold": "podium.estimators",  # cross-validation by query
-    "QueryNormalizer": "podium.estimators",  # per-query normalisation
-    # errors
-    "PodiumError": "podium.errors",  # the base of all of them
-    "DataError": "podium.errors",  # data or parameters that cannot be right
-    "FileFormatError": "podium.errors",  # with file, line and column
-    "PodiumWarning": "podium.errors",  # legal, but often a mistake
+    "QueryKFold": "podium.estimators",  # folds of whole queries
+    "QueryNormalizer": "podium.estimators",  # normalise features within each query
+    # errors and warnings
+    "PodiumError": "podium.errors",  # the base class of all errors
+    "DataError": "podium.errors",  # invalid data or parameters
+    "FileFormatError": "podium.errors",  # an invalid file, with line and column
+    "PodiumWarning": "podium.errors",  # something valid, but often a mistake
 }
 
-# Names that were at the top level before, by the package that has them now. They work for one more release, and warn.
+# Names that moved from the top level into a package. The old names still work, with a warning, until the next release.
 _MOVED = {
     "podium.binned": ("BinnedFiles",),
     "podium.data.datasets": ("Fold", "folds", "simulate_clicks"),
@@ -162,7 +162,7 @@ _MOVED = {
     "podium.tuning": ("Between", "Tuning"),
 }  # fmt: skip
 _NEW_HOMES = {name: package for package, names in _MOVED.items() for name in names}
-_RENAMED = ("Blend", "combine_all")  # names that podium.models deprecates
+_RENAMED = ("Blend", "combine_all")  # podium.models deprecates these with a warning
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 
 __all__ = [
@@ -13,7 +14,7 @@ HEAD, TAIL = 1500, 400  # characters to keep of a long message
 
 
 def _shortened(arguments: tuple[object, ...]) -> tuple[object, ...]:
-    """Cut the middle out of very long messages: the names and fields that they quote may have any length."""
+    """Cut the middle out of very long messages, because the names and fields that they quote may have any length."""
     return tuple(
         f"{text[:HEAD]} … {text[-TAIL:]}" if isinstance(text, str) and len(text) > HEAD + TAIL + 3 else text
         for text in arguments
@@ -28,21 +29,21 @@ class PodiumError(Exception):
 
 
 class DataError(PodiumError, ValueError):
-    """Invalid data or an invalid value of a parameter."""
+    """Data or the value of a parameter is invalid."""
 
 
 class ParameterError(DataError, TypeError):
-    """The name of a parameter that does not exist."""
+    """A parameter of this name does not exist."""
 
 
 class FileFormatError(DataError):
-    """A file that cannot be read, with the place of the problem.
+    """A file that cannot be read, and the position of the problem.
 
     Attributes:
         path: the file, as the caller named it.
-        line: the line, counted from 1, or None if the problem is not in a single line.
-        column: the character within the line, counted from 1, or None.
-        problem: the message without the place.
+        line: the line, counted from 1; None if the problem is not in a single line.
+        column: the character within the line, counted from 1; None if unknown.
+        problem: the message without the position.
 
     """
 
@@ -56,11 +57,11 @@ class FileFormatError(DataError):
         self.path, self.problem, self.line, self.column = str(path), problem, line, column
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_file_format_error, (self.path, self.problem, self.line, self.column)
+        return partial(FileFormatError, line=self.line, column=self.column), (self.path, self.problem)
 
 
 class MissingExtraError(PodiumError, ImportError):
-    """A missing package of one of Podium's extras."""
+    """A package that one of Podium's extras installs is missing."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -74,7 +75,7 @@ class MissingExtraError(PodiumError, ImportError):
 
 
 class PodiumWarning(UserWarning):
-    """A warning about something valid that is often a mistake."""
+    """Something is valid, but often a mistake."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*_shortened(arguments))
@@ -83,7 +84,3 @@ class PodiumWarning(UserWarning):
 def warn(message: str, stacklevel: int = 2) -> None:
     """Issue a `PodiumWarning`; `stacklevel` counts callers as in `warnings.warn`."""
     warnings.warn(message, PodiumWarning, stacklevel + 1)
-
-
-def _rebuild_file_format_error(path: str, problem: str, line: int | None, column: int | None) -> FileFormatError:
-    return FileFormatError(path, problem, line=line, column=column)

@@ -66,7 +66,7 @@ def test_the_training_loss_needs_no_validation_data():
     half = 0.5 * np.mean((TRAIN.relevance - model.predict(TRAIN)) ** 2)
     assert model.history_["train/loss"][-1] == pytest.approx(half)
     assert "train/loss" in model.plot_history().to_dict()["title"]["text"]
-    with pytest.raises(DataError, match="has no objective whose loss could be watched"):
+    with pytest.raises(DataError, match="'loss' needs an objective, which this method does not have"):
         AdaRank(metrics=["loss"]).fit(TRAIN, valid=VALID)
 
 

@@ -107,7 +107,7 @@ def test_what_cannot_be_shown_is_refused(data, model):
     query = data.query_ids[0]
     with pytest.raises(DataError, match="query: there is no query 'nonsense'"):
         lambda_arrows(model, data, "nonsense")
-    with pytest.raises(DataError, match="labels: the data has no labels 'stars'"):
+    with pytest.raises(DataError, match="the data has no labels 'stars'; it has 'relevance'"):
         lambda_arrows(model, data, query, labels="stars")
     with pytest.raises(DataError, match="at least one objective"):
         lambda_arrows(model, data, query, ())

@@ -233,7 +233,7 @@ def test_what_makes_no_sense_is_refused(data):
             make()
     debiased = Debiased(Lambda("ndcg"))
     for observer, problem, ranker in (
-        (WatchTopLabels(labels="stars"), "labels: the data has no labels 'stars'", LambdaMART(1)),
+        (WatchTopLabels(labels="stars"), "the data has no labels 'stars'; it has 'relevance'", LambdaMART(1)),
         (
             WatchLambdaShares(of_labels=[9]),
             "of_labels: no document has a label 9.0; the labels are 0, 1",

@@ -97,9 +97,10 @@ def test_holm_corrects_as_published():
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
     assert np.array_equal(holm([0.001, math.nan, 0.002]), [0.002, math.nan, 0.002], equal_nan=True)
-    for wrong in ({"confidence": 95}, {"resamples": 0}):
-        with pytest.raises(DataError, match="confidence between 0 and 1"):
-            bootstrap_interval(VALUES, **wrong)
+    with pytest.raises(DataError, match="confidence must be between 0 and 1, but is 95"):
+        bootstrap_interval(VALUES, confidence=95)
+    with pytest.raises(DataError, match="resamples must be a whole number from 1, but is 0"):
+        bootstrap_interval(VALUES, resamples=0)
     with pytest.raises(DataError, match="resamples"):
         randomisation(VALUES, range(300), 0)
 

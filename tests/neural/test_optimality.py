@@ -27,7 +27,7 @@ def trained(train):
 def test_459_directions_are_enough_for_99_percent():
     assert directions_needed() == 459  # [B]
     assert directions_needed(0.05, 0.01) == 90
-    with pytest.raises(DataError, match="p0 must be below 1"):
+    with pytest.raises(DataError, match="p0 must be between 0 and 1"):
         directions_needed(1.0)
 
 

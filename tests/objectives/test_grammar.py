@@ -219,7 +219,7 @@ def test_what_people_write(text, expected):
         ("lambda('ndcg(gian=linear)')", r"but got 'gian=linear' \(did you mean 'gain'\?\)"),
         ("lambda(" + "9" * 5000 + ")", "too many digits"),
         ("lambda(ndcg()@" + "9" * 5000 + ")", "too many digits"),
-        ("lambda('ndcg@" + "9" * 5000 + "')", "must be a positive whole number"),
+        ("lambda('ndcg@" + "9" * 5000 + "')", "must be a whole number from 1"),
         ("lambda('\\N{x}')", "in quotes cannot be read"),
         ("(" * 5000 + "lambda" + ")" * 5000, "nested more than 64 deep"),
         ("anneal(" * 5000, "nested more than 64 deep"),

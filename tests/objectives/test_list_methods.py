@@ -9,7 +9,8 @@ import pytest
 import podium
 from podium import DataError, LambdaMART, LinearRanker, RankingData
 from podium.objectives import ApproxNDCG, GBRank, ListNet, Pairwise, QuerySoftMax, SquaredHinge, TopListNet
-from podium.objectives.listwise import Lists
+from podium.objectives.listwise import Lists, softmax_cross_entropy
+from podium.objectives.softmax import _of_remaining
 from tests.objectives.test_lists_and_points import documents, softmax
 
 
@@ -107,7 +108,7 @@ class TestTopListNet:
             left, chance, lambdas = np.ones(5, bool), 1.0, np.zeros(5)
             for drawn, i in enumerate(order):
                 if drawn < k:
-                    lambdas += objective.on_what_is_left(lists, scores[lists.rows], left)[0]
+                    lambdas += softmax_cross_entropy(lists, *_of_remaining(left, lists, scores[lists.rows]))[0]
                 chance *= math.exp(lists.labels[i]) / np.exp(lists.labels[left]).sum()
                 left[i] = False
             mean[lists.rows] += chance * lambdas

@@ -231,7 +231,7 @@ class TestPoints:
 
     def test_no_weight_at_all(self):
         data = RankingData(np.eye(2), [1, 0], qid=[1, 1], document_weights=[0, 0])
-        with pytest.raises(DataError, match="all weights of labelled documents are 0"):
+        with pytest.raises(DataError, match="all labelled documents have weight 0"):
             Regression().bind(data)
         light = RankingData(np.eye(4), [1, 0, 0, 0], qid=[1] * 4, document_weights=[1e-20, 1, 1, 1])
         assert Logistic().bind(light).base_score == pytest.approx(math.log(1e-20 / 3) / 2)

@@ -88,7 +88,7 @@ class SweepMemory(NamedTuple):
 
 
 def sweep_memory(largest: int, n_candidates: int) -> SweepMemory:
-    """Return scratch memory for queries of at most this many documents and candidates."""
+    """Return scratch memory for queries of up to `largest` documents and `n_candidates` candidates."""
     n, n_pairs = largest + 1, max(n_candidates, n_candidates * (n_candidates - 1) // 2)
     return SweepMemory(
         np.empty((2, largest)), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty((N_NUMBERS, n)),
@@ -327,9 +327,8 @@ def _walk(
                 before += _units(rule, places[ITEM_AT, position], position, table, places, discounts, divisors)
         while k < last:
             i, j = pairs[k] // n_items, pairs[k] % n_items
-            while (
-                places[POSITION_OF, j] > places[POSITION_OF, i]
-            ):  # usually neighbours, but rounding may put others between them
+            # Items that cross are usually neighbours, but rounding may put others between them.
+            while places[POSITION_OF, j] > places[POSITION_OF, i]:
                 change += _pass(rule, places[POSITION_OF, j] - 1, table, places, discounts, divisors)
             k += 1
         if change != 0:

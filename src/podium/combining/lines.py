@@ -16,7 +16,7 @@ from podium.errors import DataError
 Point = TypeVar("Point")
 Exponents = tuple[tuple[int, int] | None, tuple[int, int] | None]  # of the largest and smallest scores and slopes
 CLOSE = 1e-9  # means that differ by less are equal
-NARROW = 1e-12  # a relatively narrower interval is a rounding error of crossings at one point
+NARROW = 1e-12  # a narrower interval, relative to α, is a rounding error of crossings at one point
 SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # points of an interval to evaluate, until one has its value
 TRIES = 8  # intervals to evaluate if rounding prevents the best ones from having their value
 
@@ -44,8 +44,7 @@ class Path:
     def at(self, alpha: Floats | float) -> Floats:
         """Return the mean just above α."""
         interval = np.searchsorted(self.alphas, alpha, side="right") - 1
-        values: Floats = self.values[np.clip(interval, 0, len(self.values) - 1)]
-        return values
+        return np.asarray(self.values[np.clip(interval, 0, len(self.values) - 1)])
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
         pair, value = peak
         interval = (float(pair[1]), float(pair[1]))
     alpha = float(pair[1])
-    interval = min(interval[0], alpha), max(interval[1], alpha)  # its ends are rounded differently than α
+    interval = min(interval[0], alpha), max(interval[1], alpha)  # its ends are rounded differently from α
     return Mixture(alpha, weights_of(pair), value, interval, path)
 
 

@@ -162,7 +162,7 @@ class Sweep:
     def _by_brute_force(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
     ) -> tuple[Turns, int]:
-        """Return the same for any measure, by measuring each query between and at all its crossings."""
+        """Do the work of `crossings` for any measure, by measuring each query between and at its crossings."""
         parts, start = [], 0
         for q in np.flatnonzero(self.counts):
             rows = self.order[self.data.offsets[q] : self.data.offsets[q + 1]]

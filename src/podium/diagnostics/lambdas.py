@@ -21,7 +21,6 @@ from podium.diagnostics.watching import (
     TrainingRound,
     classes_of_labels,
     labels_in,
-    require_source,
 )
 from podium.errors import DataError
 from podium.evaluation.tables import ShownAsTable, Table
@@ -40,7 +39,7 @@ def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:
     ranker = model_of(model)
     if not hasattr(ranker, "truncate"):
         raise DataError(f"iteration only applies to boosted trees, but got {ranker!r:.60}")
-    require_whole("iteration", iteration + 1 if isinstance(iteration, int) else iteration, 0)
+    require_whole("iteration", iteration, -1)
     if ranker is model:
         return scores_of(ranker.truncate((iteration + 1) * trees_per_round(ranker)), data)
     return scores_of(model.predict(data, n_trees=iteration + 1), data)
@@ -74,7 +73,7 @@ def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData 
 
     """
     bound = (objective.measuring(data) if all_data is None else objective.fixed(all_data)).bind(data)
-    require_one_output(bound, "a look at λ")
+    require_one_output(bound, "this diagnostic")
     if bound.state():
         raise DataError(
             f"the λ of {type(objective).__name__} at these scores are unknown, because it learns during training: pass "
@@ -239,7 +238,6 @@ def arrows_of_scores(
 ) -> LambdaArrows:
     """Return the arrows for the scores of all rows; see `lambda_arrows`."""
     number = number_of_query(data, query)
-    require_source(data, labels)
     if isinstance(objectives, str | Objective):
         objectives = (objectives,)
     if not objectives:
@@ -248,10 +246,11 @@ def arrows_of_scores(
     of_query = data.rows(number)
     part, scores = data.take(of_query), scores[of_query]
     bound = tuple((objective, bind_to_look(objective, part, data)) for _, objective in named)
-    order = Ranking(part, scores).order
+    ranking = Ranking(part, scores)
+    order, ranked_labels = ranking.order, ranking.labels(labels).astype(np.float64)
     lambdas = np.array([one.gradients(scores, iteration)[0][order] for _, one in bound])
     return LambdaArrows(
-        data.query_ids[number], of_query[order], part.labels[labels][order].astype(np.float64), scores[order],
+        data.query_ids[number], of_query[order], ranked_labels, scores[order],
         tuple(name for name, _ in named), lambdas, bound, order, iteration,
     )  # fmt: skip
 

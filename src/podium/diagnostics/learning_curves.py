@@ -248,9 +248,6 @@ class WatchLineSearch(TrainingObserver):
 
     """
 
-    def __init__(self, *, every: int | None = None) -> None:
-        super().__init__(every)
-
     def _begin(self, round_: TrainingRound) -> None:
         if len(getattr(round_, "trees", ())) != 1:
             raise DataError("WatchLineSearch needs a model with one tree per round: LambdaMART, RankNetTrees or MART")

@@ -40,9 +40,7 @@ def directions_needed(p0: float = 0.01, delta: float = 0.01) -> int:
 
     """
     for name, value in (("p0", p0), ("delta", delta)):
-        require_number(name, value, above=0)
-        if value >= 1:
-            raise DataError(f"{name} must be below 1, but got {value}")
+        require_number(name, value, above=0, below=1)
     return math.ceil(math.log(delta) / math.log1p(-p0))
 
 

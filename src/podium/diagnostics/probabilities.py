@@ -15,10 +15,9 @@ from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.diagnostics.lambdas import scores_at
-from podium.diagnostics.watching import require_source
 from podium.errors import DataError
 from podium.evaluation.tables import ShownAsTable, Table
-from podium.measures.ranking import for_queries
+from podium.measures.ranking import for_queries, labels_in_order
 
 UNIT = 1 << 30  # probabilities are summed as integer multiples of 1/UNIT, exact in any order for up to 2^33 pairs
 
@@ -125,8 +124,6 @@ def calibration(
         preferences = data.preferences is not None and labels not in data.labels
     if preferences and data.preferences is None:
         raise DataError("the data has no preferences: pass RankingData(…, preferences=(i, j, probability))")
-    if not preferences:
-        require_source(data, labels)
     scores = scores_at(model, data, iteration)
     pairs = _preferred_pairs if preferences else _labelled_pairs
     counts, sums, right = pairs(data, labels, sigma * scores, int(bins))
@@ -141,7 +138,7 @@ def calibration(
 def _labelled_pairs(data: RankingData, labels: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
     """Return the number of pairs of each bin, the sum of P, and of 1 for right and ½ for tied pairs, times UNIT."""
     parts: list[Ints] = []
-    known = data.labels[labels].astype(np.float64)
+    known = labels_in_order(data, labels, np.arange(len(data))).astype(np.float64)
 
     def work(offsets: Ints, _: slice) -> None:
         result = np.zeros((3, n_bins), np.int64)
@@ -154,7 +151,7 @@ def _labelled_pairs(data: RankingData, labels: str, scores: Floats, n_bins: int)
 
 
 def _preferred_pairs(data: RankingData, _: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
-    """Return the same for the data's preferences."""
+    """Do the work of `_labelled_pairs` for the data's preferences."""
     assert data.preferences is not None
     i, j, share = data.preferences.i, data.preferences.j, data.preferences.probability.astype(np.float64)
     lead = scores[i] - scores[j]

@@ -14,6 +14,7 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.evaluation.tables import ShownAsTable, Table
+from podium.measures.ranking import labels_in_order
 from podium.objectives import Objective
 
 SHOWN_ROWS = 20  # rows of a table in the terminal; `table()` has all
@@ -95,7 +96,7 @@ class ByIteration(ShownAsTable, ABC):
 class TrainingObserver(ABC):
     """The base class of observers: pass one as `fit(…, observers=[watch])`, then call `watch.result()`.
 
-    It observes every n-th round, and returns its records, so that `history_` has them as well. It does not change
+    It observes every n-th round, and returns its records, which `fit` adds to `history_`. It does not change
     training. An observer serves one run at a time, and starts again with the next run.
 
     Args:
@@ -122,7 +123,7 @@ class TrainingObserver(ABC):
     usual = 1
     usual_elsewhere = 10
 
-    def __init__(self, every: int | None) -> None:
+    def __init__(self, every: int | None = None) -> None:
         require_whole("every", every, 1, optional=True)
         self.every = every
         self._data: RankingData | None = None
@@ -185,17 +186,9 @@ class TrainingObserver(ABC):
         """Return the result from the numbers of some iterations by their names in the history."""
 
 
-def require_source(data: RankingData, labels: str) -> None:
-    """Raise if the data has no labels of this source."""
-    if labels not in data.labels:
-        known = ", ".join(map(repr, data.labels)) or "none"
-        raise DataError(f"labels: the data has no labels {labels!r}; it has {known}")
-
-
 def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
     """Return the distinct labels, ascending, and each document's index among them in canonical order, or −1."""
-    require_source(data, source)
-    labels = data.labels[source][data.canonical_order].astype(np.float64)
+    labels = labels_in_order(data, source, data.canonical_order).astype(np.float64)
     distinct = np.unique(labels[~np.isnan(labels)])
     if len(distinct) > MOST_LABELS:
         raise DataError(

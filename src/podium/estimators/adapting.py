@@ -87,39 +87,30 @@ def adapt(
     """
     if "submodel" in settings:
         raise DataError("adapt takes no submodel: the background model is the submodel")
+    others = others or {}
+    if {"background", "in-domain", "interpolated", "adapted"} & set(others):
+        raise DataError(
+            f"others must not be named background, in-domain, interpolated or adapted, but are {', '.join(others)}"
+        )
     defaults = {name: parameter.default for name, parameter in parameters(AdaptParameters).items()}
     settings = defaults | settings
     data = as_data(data)
     valid, test = (None if queries is None else as_data(queries) for queries in (valid, test))
     if valid is None:
         data, valid = split_by_content(data, 0.8, 0.2, seed=settings["random_state"])
-    measure = as_measure(settings["measure"]).fixed(data, valid, *(() if test is None else (test,)))
+    test = valid if test is None else test
+    measure = settings["measure"] = as_measure(settings["measure"]).fixed(data, valid, test)
     with warnings.catch_warnings():
         if warn_of_powers([measure], data, valid):  # once for training, combining and comparing
             warnings.filterwarnings("ignore", re.escape(POWER_WARNING), PodiumWarning)
-        sets = data, valid, valid if test is None else test
-        return _adapt(background, sets, others or {}, settings | {"measure": measure})
-
-
-def _adapt(
-    background: Any,
-    sets: tuple[RankingData, RankingData, RankingData],
-    others: Mapping[str, Any],
-    settings: dict[str, Any],
-) -> Adaptation:
-    """Train on the first of three sets, stop by the second and compare on the third."""
-    train, valid, test = sets
-    measure = settings["measure"]
-    rankers = [LambdaMART(**settings), LambdaMART(**settings | {"submodel": background})]
-    in_domain, adapted = fit_many(
-        rankers, train, valid=valid, n_threads=settings.get("n_threads"), verbose=settings.get("verbose")
-    )
-    systems = {"background": background, **others, "in-domain": in_domain}
-    if len(systems) != 2 + len(others) or {"interpolated", "adapted"} & set(systems):
-        raise DataError(f"others: {', '.join(others)} must not have the names of the four ways")
-    systems = {name: as_submodel(ranker, train) for name, ranker in systems.items()}
-    runs = {name: scores_of(ranker, test) for name, ranker in systems.items()}
-    interpolated = combine(*systems.values(), data=valid, measure=measure, method="powell" if others else None)
-    runs["interpolated"] = weighted(list(runs.values()), interpolated.weights)
-    runs["adapted"] = adapted.predict(test)
-    return Adaptation(adapted, in_domain, interpolated, compare(test, runs, [measure]))
+        rankers = [LambdaMART(**settings), LambdaMART(**settings | {"submodel": background})]
+        in_domain, adapted = fit_many(
+            rankers, data, valid=valid, n_threads=settings.get("n_threads"), verbose=settings.get("verbose")
+        )
+        systems = {"background": background, **others, "in-domain": in_domain}
+        systems = {name: as_submodel(ranker, data) for name, ranker in systems.items()}
+        runs = {name: scores_of(ranker, test) for name, ranker in systems.items()}
+        interpolated = combine(*systems.values(), data=valid, measure=measure, method="powell" if others else None)
+        runs["interpolated"] = weighted(list(runs.values()), interpolated.weights)
+        runs["adapted"] = adapted.predict(test)
+        return Adaptation(adapted, in_domain, interpolated, compare(test, runs, [measure]))

@@ -20,9 +20,9 @@ from podium.data import RankingData, frames
 from podium.data.features import as_list_of_features
 from podium.data.schema import columns_of_text
 from podium.errors import DataError, ParameterError
+from podium.estimators.diagnosis import remember_queries, warn_if_split
 from podium.estimators.saving import to_entries
-from podium.estimators.split_queries import remember_queries, warn_if_split
-from podium.measures import Graded, Measure, Ranking, as_selection, selection_for
+from podium.measures import Graded, Measure, Ranking, as_selection, as_watched, selection_for
 from podium.measures.losses import Loss
 from podium.models import Model, Scorer, save
 from podium.models.base import reading_of
@@ -30,7 +30,7 @@ from podium.objectives import GBRank, Lambda, Objective, describe, parse
 from podium.objectives.pair_terms import measure_in_training
 
 if TYPE_CHECKING:
-    # scikit-learn is not typed, and mypy accepts any constructor argument of a class that derives from an untyped one.
+    # scikit-learn has no types, and if a class derives from an untyped one, mypy accepts any constructor argument.
     class BaseEstimator:
         """See scikit-learn."""
 
@@ -67,7 +67,7 @@ __all__ = [
     "lambda_objective",
 ]  # fmt: skip
 
-# Arguments that `fit` of other tools takes, and what to use instead.
+# Arguments of `fit` in other tools, and what to use instead.
 ARGUMENTS_OF_OTHERS = {
     "group_sizes": "pass them in fit(RankingData(X, y, group_sizes=…)), or the query of each row as qid",
     "group": "pass the query of each row as qid, or sizes in fit(RankingData(X, y, group_sizes=…))",
@@ -107,11 +107,11 @@ class BaseRanker(BaseEstimator):
 
     """
 
-    # Query ids and weights reach fit and score by metadata routing without requests by the user.
+    # Metadata routing passes query ids and weights to fit and score; users need not request them.
     __metadata_request__fit = {"qid": True, "sample_weight": True, "query_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
-    measures_training_data = False  # whether the history has entries without validation data
+    measures_training_data = False  # whether `history_` has entries without validation data
     _fit_options: tuple[str, ...] = ()  # which of observers, checkpoint and bins `_train` takes
     _needs_queries = True
     _stops_without_validation = False  # whether patience has a meaning without validation data
@@ -122,6 +122,7 @@ class BaseRanker(BaseEstimator):
     history_: dict[str, list[float]]
     best_iteration_: int | None
     measure: Measure | Graded | str
+    metrics: Sequence[Measure | str]
     n_threads: int | None
     patience: int | None = None
 
@@ -192,6 +193,15 @@ class BaseRanker(BaseEstimator):
     def _loss(self) -> Loss:
         """Return the loss that picks the best round in estimators that train without queries."""
         raise NotImplementedError
+
+    def _watching(self, train: RankingData) -> dict[str, Any]:
+        """Return what a trainer measures in each round, as settings; `metrics` may contain `"loss"`."""
+        metrics: Any = [self.metrics] if isinstance(self.metrics, str) else self.metrics
+        watches_loss = False
+        if isinstance(metrics, Sequence):
+            measures = [one for one in metrics if not (isinstance(one, str) and one == "loss")]
+            metrics, watches_loss = measures, len(measures) < len(metrics)
+        return {"selection": self._selection(train), "watched": as_watched(metrics), "watches_loss": watches_loss}
 
     def _set_fitted(
         self, train: RankingData, model: Model, history: dict[str, list[float]], best_iteration: int | None, /,
@@ -321,8 +331,7 @@ class BaseRanker(BaseEstimator):
     def _predict(self, X: Any, **options: Any) -> Floats:
         """Return the score of each row, equal to that of the saved model."""
         check_is_fitted(self)
-        scores: Floats = self.model_.predict(X, n_threads=self.n_threads, **options)
-        return scores
+        return np.asarray(self.model_.predict(X, n_threads=self.n_threads, **options))
 
     @property
     def feature_importances_(self) -> Floats:
@@ -398,9 +407,7 @@ def lambda_objective(ranker: Any) -> Objective:
     objective = parse(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
     if objective is None:
         measure = measure_in_training(as_selection(ranker.measure).measures[0], ranker.truncation)
-        return Lambda(
-            measure, sigma=ranker.sigma, normalize=ranker.normalize, pair_truncation=ranker.pair_truncation
-        )  # fmt: skip
+        return Lambda(measure, sigma=ranker.sigma, normalize=ranker.normalize, pair_truncation=ranker.pair_truncation)
     if not isinstance(objective, Objective):
         raise DataError(f"objective must be an Objective or its text, not {objective!r}")
     if isinstance(objective, GBRank) and not hasattr(ranker, "n_leaves"):
@@ -435,12 +442,3 @@ def _to_text(value: Any) -> str:
         return describe(value) if isinstance(value, Objective) else str(value)
     except DataError:
         return str(value)
-
-
-def without_loss(metrics: Any) -> tuple[Any, bool]:
-    """Return the measures among the metrics, and whether `"loss"` was among them."""
-    several = [metrics] if isinstance(metrics, str) else metrics
-    if not isinstance(several, Sequence):
-        return metrics, False  # one measure, or what is refused as such
-    measures = [one for one in several if not (isinstance(one, str) and one == "loss")]
-    return measures, len(measures) < len(several)

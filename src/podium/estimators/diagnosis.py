@@ -1,18 +1,20 @@
-"""Warnings about training: constant models, parameters without effect, runs that used up their trees."""
+"""Warnings: constant models, parameters without effect, runs that used up their trees, split queries."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.binned import BinnedFiles
+from podium.core.array_types import Ints
 from podium.core.parameters import parameters
 from podium.data import RankingData
 from podium.data.sparse import dense_block
-from podium.errors import PodiumWarning
+from podium.errors import warn
 from podium.objectives import Objective
 from podium.objectives.base import label_source
 
@@ -53,7 +55,7 @@ def warn_if_constant(
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
     result = "nothing was learnt on top of the submodel" if on_top else result
     losses = "".join(f"; {loss}" for loss in data.losses)
-    warnings.warn(f"{result}: {reason or 'no feature predicts the labels'}{losses}", PodiumWarning, stacklevel=4)
+    warn(f"{result}: {reason or 'no feature predicts the labels'}{losses}", stacklevel=4)
 
 
 def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
@@ -62,7 +64,7 @@ def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
     changed = [f"{name}={getattr(ranker, name)!r}" for name in names if getattr(ranker, name) != defaults[name]]
     if changed:
         has = "has" if len(changed) == 1 else "have"
-        warnings.warn(f"{', '.join(changed)} {has} no effect: {because}", PodiumWarning, stacklevel=3)
+        warn(f"{', '.join(changed)} {has} no effect: {because}", stacklevel=3)
 
 
 def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:
@@ -73,10 +75,9 @@ def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int
     unstopped = [kept for kept in n_kept if patience is not None and patience < n_trees < kept + patience]
     if unstopped:
         runs = "the run" if len(n_kept) == 1 else f"{len(unstopped)} of {len(n_kept)} runs"
-        warnings.warn(
+        warn(
             f"{runs} ended with n_trees={n_trees}, and {max(unstopped)} trees were best so far: more trees may be "
             "better. Raise n_trees, or raise learning_rate to need fewer; patience=None trains exactly n_trees",
-            PodiumWarning,
             stacklevel=4,
         )
 
@@ -139,3 +140,35 @@ def _all_constant(data: RankingData) -> bool:
         if not ((rows == first) | (np.isnan(rows) & np.isnan(first))).all():
             return False
     return True
+
+
+# --- queries split between training and scoring
+
+# The ids and sizes of the training queries of each estimator in memory. Copies, pickles and files do not have them.
+_trained: WeakKeyDictionary[Any, tuple[NDArray[Any], Ints]] = WeakKeyDictionary()
+
+
+def remember_queries(ranker: Any, train: RankingData) -> None:
+    """Remember the queries that an estimator is trained on."""
+    _trained[ranker] = train.query_ids, np.diff(train.offsets)
+
+
+def warn_if_split(ranker: Any, data: RankingData) -> None:
+    """Warn if some queries of this data are in the training data with another number of documents.
+
+    scikit-learn's `cv=3` cuts the rows into blocks, and so splits the queries at their ends. An estimator only sees its
+    part of the rows, but a split query has the same id in both. If most queries are in both, two data sets may just
+    number their queries in the same way, so there is no warning.
+    """
+    ids, sizes = _trained.get(ranker, (None, None))
+    if ids is None or sizes is None or ids.dtype.kind != data.query_ids.dtype.kind:
+        return
+    shared, in_train, in_data = np.intersect1d(ids, data.query_ids, assume_unique=True, return_indices=True)
+    is_split = sizes[in_train] != np.diff(data.offsets)[in_data]
+    if is_split.any() and 2 * len(shared) <= data.n_queries:
+        warn(
+            f"{is_split.sum()} of {data.n_queries} queries, such as {shared[is_split][0]}, were also in the training "
+            "data, with other documents: the score is too high if the folds of a cross-validation split queries. "
+            "Use cv=podium.QueryKFold(5), or GroupKFold with groups=qid",
+            stacklevel=3,
+        )

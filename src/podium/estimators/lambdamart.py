@@ -63,8 +63,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         Other parameters have Podium's defaults. A warning lists the parameters that could not be translated, and why.
         `overrides` are Podium parameters.
         """
-        ranker: Self = translating.from_lightgbm(cls, params, overrides)
-        return ranker
+        return translating.from_lightgbm(cls, params, overrides)
 
     @classmethod
     def from_xgboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
@@ -72,8 +71,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
 
         A depth without a number of leaves becomes the maximum number of leaves, because XGBoost grows level by level.
         """
-        ranker: Self = translating.from_xgboost(cls, params, overrides)
-        return ranker
+        return translating.from_xgboost(cls, params, overrides)
 
     @classmethod
     def from_catboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
@@ -82,8 +80,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         A depth becomes the maximum number of leaves of that depth. Trees are symmetric if `grow_policy` is given as
         "SymmetricTree".
         """
-        ranker: Self = translating.from_catboost(cls, params, overrides)
-        return ranker
+        return translating.from_catboost(cls, params, overrides)
 
     def _objective(self, train: RankingData) -> Objective:
         objective = lambda_objective(self)
@@ -97,9 +94,6 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
             submodel = as_submodel(self.submodel, train)
             others["submodel"] = lambda data: scores_of(submodel, data, self.n_threads)
         return super()._settings(train, **others)
-
-    def _fitted_settings(self) -> dict[str, Any]:
-        return {"submodel_scale": self.submodel_scale_} if self.submodel is not None else {}
 
     def _step(self) -> Step:
         step = as_step(self.step, self.l2, as_selection(self.measure).measures[0], self.max_delta_step, self.l1)
@@ -123,7 +117,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         super()._set_model(result, train, model)
 
     def _on_submodel(self, result: TrainingResult) -> Model:
-        """Return the model of submodel and trees; a submodel that is code is only named."""
+        """Return the model of submodel and trees; of a submodel that is code, it only keeps the name."""
         trees, base_scores = result.ensemble, result.base_scores
         assert base_scores is not None
         submodel, scale = as_submodel(self.submodel, trees), base_scores.scale
@@ -137,8 +131,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
     def _predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Floats:
         check_is_fitted(self)
         model = self.model_ if n_trees is None else self.model_.truncate(n_trees)
-        scores: Floats = model.predict(X, n_threads=self.n_threads, **options, **self._base_scores(X))
-        return scores
+        return np.asarray(model.predict(X, n_threads=self.n_threads, **options, **self._base_scores(X)))
 
     def explain(self, data: Any, background: Any = None) -> Any:
         """Return what each feature adds to each score, see `podium.models.Model.explain`."""
@@ -146,7 +139,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         return self.model_.explain(data, background, n_threads=self.n_threads, **self._base_scores(data))
 
     def _base_scores(self, X: Any) -> dict[str, Any]:
-        """Return the scores of a submodel that is code, as an option of the model."""
+        """Return the scores of a submodel that is code, as an option of `Model.predict`."""
         if not isinstance(self.model_, TreesOnBaseScores):
             return {}
         submodel = as_submodel(self.submodel, self.trees_)

@@ -12,7 +12,7 @@ from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData, frames
 from podium.data.schema import Schema
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, lambda_objective, n_rows, without_loss
+from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, lambda_objective, n_rows
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LinearRankerParameters, PRankParameters
 from podium.linear import Ascent, CuttingPlanes, Descent, PRankTraining
@@ -53,15 +53,8 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         objective = lambda_objective(self)
         if is_hinge(objective):
             warn_if_unused(self, ("learning_rate",), "a hinge loss is trained by cutting planes, not by Newton steps")
-        measures, watches_loss = without_loss(self.metrics)
-        training = from_parameters(
-            CuttingPlanes if is_hinge(objective) else Descent,
-            self,
-            objective=objective,
-            selection=self._selection(train),
-            watched=as_watched(measures),
-            watches_loss=watches_loss,
-        )
+        method = CuttingPlanes if is_hinge(objective) else Descent
+        training = from_parameters(method, self, objective=objective, **self._watching(train))
         result = training.fit(train, sets, **options)
         warn_if_constant(train, objective, not result.model.weights.any())
         self._set_fitted(train, result.model, result.history, result.best_iteration)
@@ -73,9 +66,8 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         unused = ("learning_rate", "l2", "truncation", "pair_truncation", "sigma", "normalize", "patience")
         warn_if_unused(self, unused, "method='ascent' sets each weight by the exact sweep on the measure")
         selection = as_selection(self.measure)
-        result = from_parameters(Ascent, self, measure=selection, watched=as_watched(self.metrics)).fit(
-            train, **options
-        )
+        training = from_parameters(Ascent, self, measure=selection, watched=as_watched(self.metrics))
+        result = training.fit(train, **options)
         warn_if_constant(train, Lambda(measure_in_training(selection.measures[0], None)), None)
         self._set_fitted(train, result.model, result.history, result.best_iteration)
 
@@ -88,8 +80,7 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
     def coef_(self) -> Floats:
         """The weight of each feature."""
         check_is_fitted(self)
-        weights: Floats = self.model_.weights
-        return weights
+        return np.asarray(self.model_.weights)
 
 
 class PRank(Published, PRankParameters, BaseRanker):
@@ -187,25 +178,21 @@ class PRank(Published, PRankParameters, BaseRanker):
     def coef_(self) -> Floats:
         """The weight of each feature."""
         check_is_fitted(self)
-        weights: Floats = self.model_.weights
-        return weights
+        return np.asarray(self.model_.weights)
 
     @property
     def thresholds_(self) -> Floats:
         """The thresholds between the labels, ascending."""
         check_is_fitted(self)
-        thresholds: Floats = self.model_.thresholds
-        return thresholds
+        return np.asarray(self.model_.thresholds)
 
     @property
     def classes_(self) -> Floats:
         """The labels, ascending."""
         check_is_fitted(self)
-        classes: Floats = self.model_.classes
-        return classes
+        return np.asarray(self.model_.classes)
 
     def predict_label(self, X: Any) -> Floats:
         """Return the label of each row."""
         check_is_fitted(self)
-        labels: Floats = self.model_.predict_label(X, n_threads=self.n_threads)
-        return labels
+        return np.asarray(self.model_.predict_label(X, n_threads=self.n_threads))

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from podium.core.array_types import Floats
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
-from podium.estimators.base_ranker import BaseRanker, Published, lambda_objective, without_loss
+from podium.estimators.base_ranker import BaseRanker, Published, lambda_objective
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LambdaRankParameters, NetParameters, RankNetParameters
-from podium.measures import as_watched, has_preferences_alone
+from podium.measures import has_preferences_alone
 from podium.objectives import CrossEntropy, Objective, Pairwise, Preferences
 
 
@@ -22,7 +22,7 @@ class NetRanker(NetParameters, BaseRanker):
     measures_training_data = True
     _fit_options = ("observers", "checkpoint")
     _stops_without_validation = True  # training queries replace validation data
-    _takes_turns = True  # and a net depends on its number of threads
+    _takes_turns = True  # in addition, the result of training depends on the number of threads
 
     def _objective(self, train: RankingData) -> Objective:
         """Return the training objective for this data."""
@@ -32,15 +32,7 @@ class NetRanker(NetParameters, BaseRanker):
         from podium.neural import Layers, NetTraining
 
         objective = self._objective(train)
-        measures, watches_loss = without_loss(self.metrics)
-        training = from_parameters(
-            NetTraining,
-            self,
-            objective=objective,
-            selection=self._selection(train),
-            watched=as_watched(measures),
-            watches_loss=watches_loss,
-        )
+        training = from_parameters(NetTraining, self, objective=objective, **self._watching(train))
         if self.net is not None:
             warn_if_unused(self, ("hidden", "activation"), "they describe the default net, and net=… was given")
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net

@@ -56,7 +56,7 @@ class LambdaMARTParameters(TreeParameters):
     """Boosted trees on LambdaRank's gradients, for any measure or objective."""
 
     _: KW_ONLY
-    split_fraction: float | None = h.SPLIT_FRACTION(None)  # as good, because pairs weight documents unequally
+    split_fraction: float | None = h.SPLIT_FRACTION(None)  # as accurate as 1, because pairs weight documents unequally
     truncation: int | None = h.TRUNCATION()
     pair_truncation: int | None = h.PAIR_TRUNCATION()
     sigma: float = h.SIGMA()

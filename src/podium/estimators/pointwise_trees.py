@@ -116,8 +116,7 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
             return super()._data(X, y, None).relevance
         from sklearn.utils.validation import column_or_1d
 
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
-        return labels
+        return np.asarray(column_or_1d(y, warn=True))
 
     def _data(self, X: Any, y: Any, *others: Any) -> RankingData:
         """Return the data with 1 for the second class, 0 for the first, NaN for no label."""
@@ -205,14 +204,12 @@ class McRank(Published, McRankParameters, TreeRanker):
     def classes_(self) -> Floats:
         """The labels that occur, ascending."""
         check_is_fitted(self)
-        classes: Floats = self.model_.classes
-        return classes
+        return np.asarray(self.model_.classes)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each label, ascending."""
         check_is_fitted(self)
-        probabilities: Floats = self.model_.probabilities(X, n_threads=self.n_threads)
-        return probabilities
+        return np.asarray(self.model_.probabilities(X, n_threads=self.n_threads))
 
 
 class OrdinalMART(OrdinalMARTParameters, TreeRanker):

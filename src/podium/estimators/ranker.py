@@ -68,9 +68,6 @@ class Ranker(RankerParameters, TreeRanker):
         vars(filled).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
         return filled
 
-    def _fitted_settings(self) -> dict[str, Any]:
-        return {"learning_rate": self.learning_rate_}
-
     def _boost(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], **options: Any
     ) -> TrainingResult:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from podium.core.parameters import Parameterized, check_parameters, parameters
-from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.errors import DataError, FileFormatError, warn
 from podium.estimators.parameters import MODELS, MARTClassifierParameters
 from podium.models import Combined, Model, TreesOnBaseScores
 from podium.models.file import read_file
@@ -28,16 +27,16 @@ ESTIMATORS: dict[str, type[Parameterized]] = {one.estimator: one.parameters for 
     "MARTClassifier": MARTClassifierParameters
 }
 STEPS = ("Newton", "Gradient", "LineSearch", "LeafLineSearch")  # of podium.boosting
-# The model, what follows from it, and what depends on the clock: the same fit gives the same file.
+# The model, what follows from it, and timings; without timings, equal fits give equal files.
 NOT_STORED = ("model_", "feature_names_in_", "tried_")
 ARRAY_KINDS = "biufU"
-MISSING = "missing"  # key: the reason why the file does not hold the estimator
+MISSING = "missing"  # key of the reason why the file does not hold the estimator
 
 
 def to_entries(ranker: Any) -> dict[str, Any]:
     """Return the entries of a fitted estimator in a model file, as JSON values."""
     name = type(ranker).__name__
-    for base in type(ranker).__mro__:  # an estimator on a cluster is saved as the one that it trains like
+    for base in type(ranker).__mro__:  # an estimator on a cluster is saved as its local counterpart
         if not base.__module__.startswith("podium."):
             return {"class": name, MISSING: f"{name} is not a Podium class"}
         if base.__name__ in ESTIMATORS:
@@ -100,8 +99,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
         if missing is None and isinstance(values.get("net"), dict) and module is None:
             missing = "its net is a module, which is code: load(path, module=…)"
     if isinstance(missing, str):
-        warnings.warn(f"{os.fspath(path)}: loaded the model instead of its estimator: {missing}",
-                      PodiumWarning, stacklevel=2)  # fmt: skip
+        warn(f"{os.fspath(path)}: loaded the model instead of its estimator: {missing}")
         return model
     try:
         return _restore(entries, model, module)

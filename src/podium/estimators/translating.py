@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from podium.core import hyperparameters as h
 from podium.core.parameters import TOOLS, Parameter, optional
 from podium.core.validation import did_you_mean, require_whole
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 from podium.measures import Gain
 from podium.objectives import Lambda, describe
 
+Estimator = TypeVar("Estimator")
 NO_COUNTERPART = "Podium has no counterpart"
-# Names without translation: values that change nothing, and the reason why all others are not translated.
+# Parameters without translation: values without effect, and the reason why other values are not translated.
 HARMLESS = ("*",)  # any value, for example how work is distributed, which does not change Podium's model
 REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
     "lightgbm": {
@@ -143,14 +143,14 @@ class Translation:
             if parameter is not None and parameter.kind in (int, float, bool) and not parameter.names.advice:
                 self.translate(main, parameter.name, partial(converted, parameter))
 
-    def ranker(self, cls: type, overrides: Mapping[str, Any]) -> Any:
+    def ranker(self, cls: type[Estimator], overrides: Mapping[str, Any]) -> Estimator:
         """Return the estimator; warn once about all untranslated parameters."""
         for main, (name, _) in self.values.items():
             parameter = self.parameters[main]
             self.untranslated[name] = parameter.names.advice or f"use {parameter.name}"
         if self.untranslated:
             reasons = "; ".join(f"{name} ({reason})" for name, reason in self.untranslated.items())
-            warnings.warn(f"not translated from {self.tool}: {reasons}", PodiumWarning, stacklevel=4)
+            warn(f"not translated from {self.tool}: {reasons}", stacklevel=4)
         return cls(**{**self.settings, **overrides})
 
 
@@ -159,7 +159,7 @@ def is_equal(a: Any, b: Any) -> bool:
     return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
 
 
-# Names that are translated together with others, and their main names.
+# Parameters that are translated together with others, and their main names.
 SEPARATE = {
     "lightgbm": {name: name for name in ("eval_at", "bagging_freq", "bagging_by_query")}
     | {"subsample_freq": "bagging_freq"}
@@ -238,7 +238,7 @@ def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None
     translation.translate_declared()
 
 
-def from_lightgbm(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
+def from_lightgbm(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
     """Implement `LambdaMART.from_lightgbm`."""
     translation = Translation("lightgbm", params)
     _translate_bagging(translation)
@@ -272,7 +272,7 @@ def _translate_bagging(translation: Translation) -> None:
         translation.untranslated["bagging_freq"] = "Podium draws a new sample for every tree"
 
 
-def from_xgboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
+def from_xgboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
     """Implement `LambdaMART.from_xgboost`."""
     translation = Translation("xgboost", params)
     if translation.take("sampling_method", "uniform") != "uniform":
@@ -329,7 +329,7 @@ CATBOOST_OBJECTIVES = {
 RANDOM = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # CatBoost's losses of a measure, apart from LambdaMart
 
 
-def from_catboost(cls: type, params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Any:
+def from_catboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
     """Implement `LambdaMART.from_catboost`."""
     translation = Translation("catboost", params)
     _translate_bootstrap(translation)

@@ -16,10 +16,9 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.features import as_list_of_features
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, check_is_fitted, without_loss
+from podium.estimators.base_ranker import BaseRanker, check_is_fitted
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import TreeParameters
-from podium.measures import as_watched
 from podium.models import Combined, Ensemble, Model
 from podium.objectives import Objective
 from podium.trees import GrowthParameters
@@ -37,7 +36,6 @@ class TreeRanker(TreeParameters, BaseRanker):
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training, from the parameters and `others`."""
         filled = self._filled(train.n_documents)
-        measures, watches_loss = without_loss(self.metrics)
         settings = {
             "objective": self._objective(train),
             "step": from_parameters(Newton, filled),
@@ -46,11 +44,8 @@ class TreeRanker(TreeParameters, BaseRanker):
             ),
             "sampling": from_parameters(Sampling, filled),
             "categorical": categorical_features(train, self.categorical),
-            "selection": self._selection(train),
-            "watched": as_watched(measures),
-            "watches_loss": watches_loss,
         }
-        return from_parameters(Boosting, filled, **settings | others)
+        return from_parameters(Boosting, filled, **settings | self._watching(train) | others)
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         """Return the direction of each feature."""
@@ -124,14 +119,12 @@ class TreeRanker(TreeParameters, BaseRanker):
         check_is_fitted(self)
         check_parameters(self)
         data = self.model_.schema.matched(self._data(X, y, qid, sample_weight, query_weight))
-        settings = self._settings(data, **self._fitted_settings())
+        # What `fit` chose from its data applies to other data as well.
+        chosen = [name for name in ("learning_rate", "submodel_scale") if hasattr(self, f"{name}_")]
+        settings = self._settings(data, **{name: getattr(self, f"{name}_") for name in chosen})
         refitted = copy(self)
         refitted._set_model(settings.refit(self.trees_, data, decay_rate), data)
         return refitted
-
-    def _fitted_settings(self) -> dict[str, Any]:
-        """Return the settings that `fit` chose from the data, which `refit` uses as well."""
-        return {}
 
     @property
     def trees_(self) -> Ensemble:
@@ -147,7 +140,7 @@ class TreeRanker(TreeParameters, BaseRanker):
         return int(getattr(self.model_, "n_trees", self.trees_.n_trees)) // self.trees_.trees_per_round
 
     def predict(self, X: Any, n_trees: int | None = None, **options: Any) -> Floats:
-        """Return the score of each row, higher is better, by the first rounds only if `n_trees` is given.
+        """Return the score of each row, higher is better; `n_trees` limits the model to its first rounds.
 
         See `podium.models.Model.predict` for further options.
         """

@@ -12,7 +12,7 @@ from podium.core.array_types import Floats
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, without_loss
+from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import AdaRankParameters, RankBoostParameters
 from podium.estimators.tree_ranker import categorical_features
@@ -59,8 +59,7 @@ class AdaRank(Published, AdaRankParameters, BaseRanker):
     def coef_(self) -> Floats:
         """The weight of each feature."""
         check_is_fitted(self)
-        weights: Floats = self.model_.weights
-        return weights
+        return np.asarray(self.model_.weights)
 
 
 class RankBoost(Published, RankBoostParameters, BaseRanker):
@@ -87,7 +86,6 @@ class RankBoost(Published, RankBoostParameters, BaseRanker):
     _fit_options = ("observers", "checkpoint", "bins")
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
-        measures, watches_loss = without_loss(self.metrics)
         settings = from_parameters(
             Boosting,
             self,
@@ -97,9 +95,7 @@ class RankBoost(Published, RankBoostParameters, BaseRanker):
             sampling=Sampling(split_fraction=1.0),
             learning_rate=1.0,
             categorical=categorical_features(train, self.categorical),
-            selection=self._selection(train),
-            watched=as_watched(measures),
-            watches_loss=watches_loss,
+            **self._watching(train),
         )
         result = settings.fit(train, sets, **options)
         self._set_fitted(train, result.ensemble, result.history, result.best_iteration)

@@ -329,10 +329,10 @@ def _warn_of_ties(spreads: Mapping[Measure, float], name: str) -> None:
     if not large:
         return
     listed = ", ".join(f"{spread:.4f} of {measure}" for measure, spread in large.items())
-    orders = {"the order of the rows" if measure.ties == "stable" else "an order of their content" for measure in large}
+    orders = {"the order of the rows" if measure.ties == "stable" else "an order by content" for measure in large}
     advice = "; ties=expected averages over their orders" if any(one.knows_expected_ties for one in large) else ""
     warn(
-        f"{name}{': ' if name else ''}ties between documents with different labels, which are taken in "
+        f"{name}{': ' if name else ''}ties between documents with different labels, ranked in "
         f"{' or '.join(sorted(orders))}, decide up to {listed}{advice}",
         stacklevel=4,
     )

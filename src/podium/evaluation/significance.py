@@ -13,7 +13,7 @@ from podium.core.compiling import kernel
 from podium.core.random import random_bits, seed_of
 from podium.core.sums import mean
 from podium.core.threads import map_threads, ranges
-from podium.errors import DataError
+from podium.core.validation import require_number, require_whole
 
 FIXED_POINT = 2.0**40  # scale of per-query differences as integers: 2^22 queries with differences up to 1 fit
 
@@ -39,10 +39,8 @@ def bootstrap_interval(
     values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
     """Return the percentile interval of the means of values drawn with replacement."""
-    if resamples < 1 or not 0 < confidence < 1:
-        raise DataError(
-            f"resamples must be at least 1 and confidence between 0 and 1, but got {resamples} and {confidence}"
-        )
+    require_whole("resamples", resamples, 1)
+    require_number("confidence", confidence, above=0, below=1)
     if len(values) < 2:
         return math.nan, math.nan
     ordered = np.sort(values)  # so that the order of queries does not matter
@@ -85,8 +83,7 @@ def equivalence(differences: Floats, margin: float) -> float:
     """Return the p of two one-sided t-tests (TOST, Schuirmann 1987); if it is small, the mean is within ±margin."""
     from scipy import stats
 
-    if not margin > 0:
-        raise DataError(f"margin must be positive, but got {margin}")
+    require_number("margin", margin, above=0)
     if len(differences) < 2:
         return math.nan
     middle = mean(differences)
@@ -104,8 +101,7 @@ def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int 
 
     The observed signs count as one of the resamples, so p is never 0.
     """
-    if resamples < 1:
-        raise DataError(f"resamples must be at least 1, but got {resamples}")
+    require_whole("resamples", resamples, 1)
     if len(differences) == 0:
         return math.nan
     scale = FIXED_POINT / max(1.0, float(np.abs(differences).max()))

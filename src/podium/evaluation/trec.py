@@ -30,8 +30,8 @@ from podium.measures.ranking import checked_scores
 
 MOST_SUBTOPICS = 100  # per file of judgements; each is a column of labels for all documents
 LARGEST_LABEL = float(np.finfo(np.float32).max)
-_LINE_END = re.compile(r"\r\n|\n|\r")  # `str.splitlines` also cuts at form feeds and Unicode's separators
-_WORD = re.compile(r"[^ \t\v\f]+")  # `str.split` also cuts at no-break spaces and Unicode's other blanks
+_LINE_END = re.compile(r"\r\n|\n|\r")  # `str.splitlines` also splits at form feeds and Unicode separators
+_WORD = re.compile(r"[^ \t\v\f]+")  # `str.split` also splits at no-break spaces and other Unicode spaces
 _LETOR_ID = re.compile(r"docid\s*=\s*(\S+)")  # the comments of LETOR's files: "docid = GX008-86 inc = 1 …"
 
 
@@ -41,7 +41,7 @@ class Run:
 
     Example:
         >>> from podium.evaluation import Qrels, Run
-        >>> Run("mine", {"7": {"a": 2.5, "b": 1.0}}).scores["7"]["a"]
+        >>> Run("bm25", {"7": {"a": 2.5, "b": 1.0}}).scores["7"]["a"]
         2.5
 
     """
@@ -79,7 +79,7 @@ class Qrels:
     Example:
         >>> import podium
         >>> from podium.evaluation import Qrels, Run
-        >>> run = Run("mine", {"7": {"a": 2.5, "b": 1.0}})
+        >>> run = Run("bm25", {"7": {"a": 2.5, "b": 1.0}})
         >>> podium.evaluate(Qrels({"7": {"a": 0, "b": 1}}), run, "rr").means["rr"]
         0.5
 
@@ -101,7 +101,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     Example:
         >>> import pathlib, podium, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
-        >>> _ = path.write_text("7 Q0 a 1 2.5 mine\n7 Q0 b 2 1.0 mine\n")
+        >>> _ = path.write_text("7 Q0 a 1 2.5 bm25\n7 Q0 b 2 1.0 bm25\n")
         >>> podium.read_run(path).scores
         {'7': {'a': 2.5, 'b': 1.0}}
 

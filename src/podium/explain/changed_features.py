@@ -77,8 +77,7 @@ def permutation_importance(
     data = as_data(data)
     if is_sparse(data.features):
         raise DataError("permutation importance requires dense features")
-    if repeats < 1:
-        raise DataError(f"repeats must be at least 1, but got {repeats}")
+    require_whole("repeats", repeats, 1)
     chosen = as_measure(measure).fixed(data)
 
     def values(features: Any) -> Floats:
@@ -163,8 +162,8 @@ def partial_dependence(
         >>> import podium
         >>> data = podium.artificial(20, features=4)
         >>> model = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data)
-        >>> found = podium.explain.partial_dependence(model, data, 0, grid=5, ice=3)
-        >>> len(found.grid), found.means.shape, found.curves.shape
+        >>> curve = podium.explain.partial_dependence(model, data, 0, grid=5, ice=3)
+        >>> len(curve.grid), curve.means.shape, curve.curves.shape
         (5, (5,), (3, 5))
 
     """

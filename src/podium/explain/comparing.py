@@ -38,8 +38,8 @@ class ExplanationComparison(ShownAsTable):
         >>> import podium
         >>> data = podium.artificial(10, documents=5, features=3)
         >>> models = podium.LinearRanker().fit(data), podium.LambdaMART(n_trees=2).fit(data)
-        >>> found = podium.explain.compare_explanations(*models, data, data.query_ids[0])
-        >>> found.ranks.shape, found.differences.shape
+        >>> comparison = podium.explain.compare_explanations(*models, data, data.query_ids[0])
+        >>> comparison.ranks.shape, comparison.differences.shape
         ((5, 2), (5, 3))
 
     """
@@ -115,8 +115,8 @@ def compare_explanations(
         >>> from podium.explain import compare_explanations
         >>> data = podium.artificial(20, features=4)
         >>> few, many = (podium.LambdaMART(n_trees=n, n_leaves=4).fit(data) for n in (2, 9))
-        >>> found = compare_explanations(few, many, data, data.query_ids[0])
-        >>> found.ranks[:, 1].tolist()[:3], found.table().columns[-1]
+        >>> comparison = compare_explanations(few, many, data, data.query_ids[0])
+        >>> comparison.ranks[:, 1].tolist()[:3], comparison.table().columns[-1]
         ([1, 2, 3], 'through')
 
     """

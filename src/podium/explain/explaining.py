@@ -35,7 +35,7 @@ class Contributions(NamedTuple):
 
 
 class ExplanationTask(NamedTuple):
-    """The arguments of `explain`, from which each model takes its own rows."""
+    """The arguments of `explain`, from which each part of a model takes its features."""
 
     data: Any
     background: Any

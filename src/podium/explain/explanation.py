@@ -37,10 +37,10 @@ class Explanation:
     Example:
         >>> import podium
         >>> data = podium.artificial(20, features=4)
-        >>> found = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data).explain(data)
-        >>> found
+        >>> explanation = podium.LambdaMART(n_trees=3, n_leaves=4).fit(data).explain(data)
+        >>> explanation
         Explanation(1000 documents, 4 features, path-dependent Shapley values)
-        >>> bool(abs(found.base + found.values.sum(axis=1) - found.scores).max() < 1e-9)
+        >>> bool(abs(explanation.base + explanation.values.sum(axis=1) - explanation.scores).max() < 1e-9)
         True
 
     """

@@ -6,7 +6,6 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.merging import Total
 from podium.core.sums import ExactSum, mean_of_known
+from podium.core.validation import require_whole
 from podium.errors import DataError
 from podium.measures.families import LookupTables
 from podium.measures.gains import shown
@@ -98,15 +98,11 @@ class Measure(ABC):
     knows_retrieved: ClassVar[bool] = False  # whether it is defined for relevant documents that a run did not return
 
     def __post_init__(self) -> None:
-        if self.cutoff is not None and not self.has_cutoff:
-            raise DataError(f"{self._word()} measures the whole list: it does not support a cutoff")
-        if self.cutoff is not None and not isinstance(self.cutoff, bool):
-            with suppress(TypeError):
-                object.__setattr__(self, "cutoff", operator.index(self.cutoff))
-        if self.cutoff is not None and (
-            isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int) or not 1 <= self.cutoff < 2**31
-        ):
-            raise DataError(f"the cutoff of {self._word()} must be a positive whole number, but got {self.cutoff!r}")
+        if self.cutoff is not None:
+            if not self.has_cutoff:
+                raise DataError(f"{self._word()} measures the whole list: it does not support a cutoff")
+            require_whole(f"the cutoff of {self._word()}", self.cutoff, 1)
+            object.__setattr__(self, "cutoff", operator.index(self.cutoff))
         if not isinstance(self.labels, str):
             raise DataError(f"labels must be the name of a label source, but got {self.labels!r}")
         if self.ties is None:
@@ -192,7 +188,7 @@ class Measure(ABC):
         return result
 
     def _value_of_run(self, labels: Floats, n_ranked: int) -> float:
-        """Return the value of one query, of whose documents the first `n_ranked` have a rank.
+        """Return the value of one query, of which only the first `n_ranked` documents have a rank.
 
         For measures without `knows_retrieved`, the others have no label (`refuse_unretrieved`) and are dropped.
         """
@@ -281,7 +277,7 @@ class Measure(ABC):
         return best_of(np.asarray(means, np.float64).reshape(len(means), -1)[:, 0])
 
     def pick_and_keep(self, means: Floats) -> tuple[int, list[int]]:
-        """Return the result of `pick`, and the candidates that it may return later when more are added: only that."""
+        """Return the result of `pick`, and the candidates that it may return when more are added: only the best."""
         best = self.pick(means)
         return best, [best]
 
@@ -361,5 +357,4 @@ def without_values(values: Floats, offsets: Ints) -> Bools:
     """Return whether each query has no document with a positive value."""
     if len(offsets) < 2:
         return np.empty(0, bool)
-    is_empty: Bools = np.maximum.reduceat(values, offsets[:-1]) <= 0
-    return is_empty
+    return np.asarray(np.maximum.reduceat(values, offsets[:-1]) <= 0)

@@ -36,8 +36,7 @@ class Binary(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.threshold, int | float) or not math.isfinite(self.threshold):
-            raise DataError(f"threshold must be a number, but got {self.threshold!r}")
+        require_number("threshold", self.threshold)
 
     def relevant(self, labels: NDArray[Any]) -> Floats:
         """Return 1 for relevant documents, 0 for others and unlabelled ones."""
@@ -110,11 +109,14 @@ class Recall(BinaryDiscounted):
     examples: ClassVar[tuple[Example, ...]] = (Example("recall@2", (1, 0, 1, 1), 1 / 3),)
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        return _n_relevant(gains, offsets)
+        return relevant_counts(gains, offsets)
 
 
-def _n_relevant(gains: Floats, offsets: Ints) -> Floats:
-    return np.asarray(np.add.reduceat(gains, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
+def relevant_counts(is_relevant: NDArray[Any], offsets: Ints) -> Floats:
+    """Return the number of relevant documents of each query."""
+    if len(offsets) < 2:
+        return np.empty(0)
+    return np.asarray(np.add.reduceat(is_relevant, offsets[:-1], dtype=np.float64))
 
 
 @register
@@ -145,7 +147,7 @@ class F1(BinaryDiscounted):
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
         """Return (k + R) / 2."""
         depth = sizes if self.cutoff is None else np.full(len(sizes), self.cutoff)
-        return np.asarray((depth + _n_relevant(gains, offsets)) / 2.0)
+        return np.asarray((depth + relevant_counts(gains, offsets)) / 2.0)
 
 
 @register
@@ -181,7 +183,7 @@ class RPrecision(Binary, ListMeasure):
 
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
         relevant, expected = self.relevant(labels), self.ties == "expected"
-        n_relevant = _n_relevant(relevant, data.offsets)
+        n_relevant = relevant_counts(relevant, data.offsets)
         depths = np.repeat(n_relevant, data.query_sizes)  # one per document, because `fill` receives slices of queries
 
         def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
@@ -302,8 +304,7 @@ class RBP(BinaryDiscounted):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.p, int | float) or not 0 < self.p < 1:
-            raise DataError(f"p must be between 0 and 1, but got {self.p}")
+        require_number("p", self.p, above=0, below=1)
         if self.gain is not None:
             object.__setattr__(self, "gain", Gain.of(self.gain))
             if self.threshold != Binary.threshold:

@@ -29,7 +29,7 @@ from podium.core.intrinsics import inlined
 from podium.core.validation import require_number
 from podium.errors import DataError
 from podium.measures.base import Example, ListMeasure, ListSums, without_values
-from podium.measures.binary import Binary
+from podium.measures.binary import Binary, relevant_counts
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
 from podium.measures.gains import Gain
 from podium.measures.ranking import in_descending_order
@@ -79,7 +79,7 @@ class Blended(ListMeasure):
         def fill(ranked: Floats, scores: Floats, offsets: Ints, sums: Floats) -> None:
             blended_sums(ranked, scores, divisors, offsets, depth, expected, sums)
 
-        norms = self.norms(np.maximum(_n_relevant(bonuses, data.offsets), 1.0))
+        norms = self.norms(np.maximum(relevant_counts(bonuses > 0, data.offsets), 1.0))
         return ListSums(bonuses, depth, fill, norms, without_values(bonuses, data.offsets))
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
@@ -95,15 +95,10 @@ class Blended(ListMeasure):
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         bonuses = self.bonuses(labels)
-        norms, divisors = self.norms(_n_relevant(bonuses, offsets)), self.divisors(bonuses, offsets)
+        norms, divisors = self.norms(relevant_counts(bonuses > 0, offsets)), self.divisors(bonuses, offsets)
         return lookup_tables(
             BLENDED, bonuses, norms, self.cutoff, divisors=divisors, bonuses_differ=self.bonuses_differ
         )
-
-
-def _n_relevant(bonuses: Floats, offsets: Ints) -> Floats:
-    relevant = (bonuses > 0).astype(np.float64)
-    return np.asarray(np.add.reduceat(relevant, offsets[:-1])) if len(offsets) > 1 else np.empty(0)
 
 
 # --- the sum of each query, and rows of swap deltas

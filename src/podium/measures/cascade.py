@@ -1,4 +1,4 @@
-"""The cascade family, whose user reads down the list and stops: ERR, reciprocal rank, success and PFound."""
+"""The cascade family: a user reads down the list and stops. ERR, reciprocal rank, success and PFound."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def cascade_deltas(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buff
 
 @helper
 def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: Floats, buffer: Float32s) -> None:
-    """Write the same rank by rank, without dividing by 1 − R_i."""
+    """Compute the same deltas rank by rank, without dividing by 1 − R_i."""
     not_inlined()
     stop, before = columns[0, i], columns[3, i] * columns[4, i]
     between, inside = 1.0, 0.0
@@ -412,9 +412,7 @@ class PFound(CascadeMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "gain", Gain.of(self.gain))
-        require_number("p_break", self.p_break, least=0, most=1)
-        if self.p_break == 1:
-            raise DataError("p_break must be below 1, because at 1 no user looks at the second document")
+        require_number("p_break", self.p_break, least=0, below=1)
 
     def is_empty(self, labels: Floats) -> bool:
         return not (self.stops(labels) > 0).any()

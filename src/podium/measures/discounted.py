@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 class Discounted(ListMeasure):
     """Z = Σ_r g(l_r) d(r) / norm: a gain by label, a discount by rank, a norm by query.
 
-    Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. With expected ties, each document of a group of
-    ties has the group's mean gain (Wu et al. 2010, §4).
+    With expected ties, each document of a group of ties has the group's mean gain (Wu et al. 2010, §4).
     """
 
     @abstractmethod
@@ -190,7 +189,7 @@ def _checked_discount(text: Any) -> str:
 
 
 def discounts_by_rank(discount: str, depth: int) -> Floats:
-    """Return the discounts of ranks 1, 2, …, `depth` of them or as many as a table has."""
+    """Return the discounts of ranks 1, 2, … up to a depth, or up to the end of a table."""
     kind, _, entries = discount.partition(":")
     if kind == "table":
         return np.array([float(entry) for entry in entries.split("/")][:depth])

@@ -30,7 +30,7 @@ class SubtopicMeasure(Measure):
 
     Each subtopic has a label source, whose name is `labels`, an underscore and any name: `subtopic_1`, `subtopic_2`.
     A query only has the subtopics that one of its documents is relevant to, so queries may share sources. A source
-    whose name is just `labels` is a subtopic as well.
+    whose name is just `labels` is also a subtopic.
 
     Args:
         labels: the prefix of the sources' names.

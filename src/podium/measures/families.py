@@ -1,7 +1,7 @@
-"""Families of measures, which gradients and the sweep over α use.
+"""Families of measures: compiled helpers that gradients and the sweep over α share.
 
-Both need to know, for millions of pairs, how a measure changes when two documents swap ranks. Compiled code cannot call
-methods, so measures of the same form share compiled helpers, a *family*, and each has its own lookup tables:
+Both compute, for millions of pairs, how a measure changes when two documents swap ranks. Compiled code cannot call
+methods, so measures of the same form share compiled helpers, a *family*, and each measure has its lookup tables:
 
     measure.lookup_tables(labels, offsets) -> LookupTables(family, values, norms, …)
 

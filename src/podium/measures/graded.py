@@ -96,8 +96,7 @@ class Graded:
 
 def _within(tolerance: float, means: Floats) -> Bools:
     """Return whether each mean is within a tolerance of the best."""
-    is_near: Bools = means >= means[best_of(means)] - tolerance
-    return is_near
+    return np.asarray(means >= means[best_of(means)] - tolerance)
 
 
 def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measure, ...]:
@@ -113,7 +112,9 @@ def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measur
         raise DataError(f"metrics must be a list of measures such as ['ndcg@5', 'ap'], but got {metrics!r}")
     several = [metrics] if isinstance(metrics, Measure | str) else metrics
     if any(isinstance(one, str) and one == "loss" for one in several):
-        raise DataError("metrics: this method has no objective whose loss could be watched; give measures such as 'ap'")
+        raise DataError(
+            "metrics: 'loss' needs an objective, which this method does not have; pass measures such as 'ap'"
+        )
     return tuple(dict.fromkeys(map(as_measure, several)))
 
 

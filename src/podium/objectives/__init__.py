@@ -4,14 +4,13 @@ from podium.objectives.approx import ApproxNDCG
 from podium.objectives.base import BoundObjective, Objective, register
 from podium.objectives.cumulative import Cumulative
 from podium.objectives.debiased import Debiased
-from podium.objectives.gbrank import GBRank
 from podium.objectives.hinges import SVMMAP
 from podium.objectives.lambda_ import Lambda, LambdaLoss, Local
 from podium.objectives.links import CrossEntropy, Exponential, Fidelity, Hinge, Link, LocalSigmoid, SquaredHinge
 from podium.objectives.listwise import XENDCG, ListMLE, ListNet, QueryRegression, RankCosine
 from podium.objectives.ordinal import Ordinal
 from podium.objectives.pair_terms import PairFilter, PairTerm
-from podium.objectives.pairwise import Pairwise, Preferences
+from podium.objectives.pairwise import GBRank, Pairwise, Preferences
 from podium.objectives.parsing import describe, parse
 from podium.objectives.pointwise import Logistic, Multiclass, Regression
 from podium.objectives.softmax import QuerySoftMax, TopListNet

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core.array_types import Floats, Ints
 from podium.core.compiling import helper, kernel
-from podium.core.team import Team
 from podium.core.validation import require_number
-from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures import NDCG, Measure, as_measure
 from podium.objectives.base import register
-from podium.objectives.listwise import ListLoss, Lists
+from podium.objectives.listwise import Lists, SmoothMeasure
 
 PAIRS_WORTH_SHARING = 1 << 15  # computing fewer is faster than waking a thread
 
 
 @register
 @dataclass(frozen=True)
-class ApproxNDCG(ListLoss):
+class ApproxNDCG(SmoothMeasure):
     """NDCG of approximate ranks, r_i = 1 + Σ_{j≠i} 1 / (1 + e^{σ(s_i − s_j)}) (Qin, Liu and Li 2010, eq. 10).
 
     λ is the slope of Σ_i g_i / log2(1 + r_i) over the ideal DCG (their eq. 17), which takes O(n²) for a list of n
@@ -49,7 +45,6 @@ class ApproxNDCG(ListLoss):
 
     measure: Measure | str = "ndcg"
     sigma: float = 1.0
-    has_hessian = False
     no_hessian_because = "the hessian of ApproxNDCG changes its sign"
 
     def __post_init__(self) -> None:
@@ -60,51 +55,22 @@ class ApproxNDCG(ListLoss):
         require_number("sigma", self.sigma, above=0)
 
     @property
-    def _measure(self) -> NDCG:
-        assert isinstance(self.measure, NDCG)
-        return self.measure
-
-    @property
-    def labels(self) -> str:  # type: ignore[override]
-        """The measure's label source."""
-        return self._measure.labels
-
-    @property
     def score_unit(self) -> float:  # type: ignore[override]
         """1/σ."""
         return 1.0 / self.sigma
 
-    def prepare(self, lists: Lists) -> None:
-        self._measure.gains(lists.labels)
-
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        return self._approximate(lists, scores, lists.weights)[0], np.zeros(len(scores))
-
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
-        return 1.0 - self._approximate(lists, scores, lists.weights)[1]
+        return 1.0 - self.slopes_and_values(lists, scores, iteration, lists.weights)[1]
 
-    def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
-        """Return the approximate NDCG of each query, without weights; 0 if no document has a gain."""
-        lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
-        scores = np.asarray(scores, np.float64)[lists.rows]
-        result[lists.queries] = self._approximate(lists, scores, np.ones(len(scores)))[1]
-        return result
-
-    def _approximate(self, lists: Lists, scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Return λ of each document, and the value of each list."""
-        gains, offsets = self._measure.gains(lists.labels), np.append(lists.offsets, len(scores))
-        norms = self._measure.norms(gains, offsets, lists.sizes)
-        shares = weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of]
+    def slopes_and_values(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
+        offsets = np.append(lists.offsets, len(scores))
+        shares = self.gain_shares(lists, offsets, weights)
         gradients, values = np.zeros(len(scores)), np.zeros(len(lists.sizes))
-        is_worth_it = float((lists.sizes.astype(np.float64) ** 2).sum()) >= PAIRS_WORTH_SHARING
-        with nullcontext(lists.team) if lists.team else Team(None if is_worth_it else 1) as team:
-            n_threads = team.n_threads if is_worth_it else 1
-            team.each(
-                n_threads,
-                lambda thread: approximate_lists(
-                    thread, n_threads, offsets, scores, self.sigma, shares, gradients, values
-                ),
-            )
+
+        def work(thread: int, n_threads: int) -> None:
+            approximate_lists(thread, n_threads, offsets, scores, self.sigma, shares, gradients, values)
+
+        lists.share_work(float((lists.sizes.astype(np.float64) ** 2).sum()) >= PAIRS_WORTH_SHARING, work)
         return gradients, values
 
 

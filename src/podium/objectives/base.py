@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class LossTerm(NamedTuple):
-    """A part of a loss: weight · Σ costs / Σ counts. Most losses are one part of weight 1.
+    """A term of a loss: weight · Σ costs / Σ counts. Most losses have a single term of weight 1.
 
     Attributes:
-        weight: the weight of the part.
-        costs: the weighted costs of queries, pairs or documents; the part's λ is minus the gradient of their sum.
+        weight: the weight of the term.
+        costs: the weighted costs of queries, pairs or documents; the term's λ is minus the gradient of their sum.
         counts: the weights that the sum is divided by: u_q of each query, or d_i u_q of each document in pointwise
             losses.
 
@@ -49,7 +49,7 @@ def loss_of_sums(sums: Sequence[tuple[float, tuple[ExactSum, ExactSum]]]) -> flo
 
 
 class BoundObjective(ABC):
-    """An objective on some data, as the boosting loop and the nets call it.
+    """An objective bound to data, as the boosting loop and the nets call it.
 
     Attributes:
         team: the threads to use, set by the caller; None means all cores.
@@ -94,11 +94,11 @@ class BoundObjective(ABC):
         return loss_of_sums(merged([term.sums() for term in self.loss_terms(scores, iteration)]))
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
-        """Return the parts of the loss; an objective that never runs on a cluster may define `loss` instead."""
+        """Return the terms of the loss; an objective that never runs on a cluster may define `loss` instead."""
         raise DataError(f"{type(self).__qualname__} has no loss to watch: define loss_terms(scores, iteration)")
 
     def facts(self) -> Any:
-        """Return what this part of the data adds to facts about all data (`podium.core.merging`); usually nothing."""
+        """Return what this part of the data contributes to facts about all data (`podium.core.merging`), if any."""
         return None
 
     def set_facts(self, facts: Any) -> None:  # noqa: B027
@@ -117,7 +117,7 @@ class BoundObjective(ABC):
         return scores
 
     def state(self) -> dict[str, list[float]]:
-        """Return what the objective has learnt in earlier rounds, for a checkpoint; usually nothing."""
+        """Return what the objective has learnt in earlier rounds, for a checkpoint; most objectives learn nothing."""
         return {}
 
     def restore(self, state: dict[str, list[float]]) -> None:  # noqa: B027
@@ -128,7 +128,7 @@ class BoundInParts(BoundObjective):
     """A bound objective that only defines `fill_in_parts`, which serves one machine and clusters."""
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
+        gradients, hessians = np.empty(scores.shape), np.empty(scores.shape)
         self.fill(scores, iteration, gradients, hessians)
         return gradients, hessians
 
@@ -136,10 +136,11 @@ class BoundInParts(BoundObjective):
         alone(self.fill_in_parts(scores, iteration, gradients, hessians))
 
 
-def require_one_output(bound: BoundObjective, who: str) -> None:
-    """Raise if an objective has several scores for each document, which `who` does not support."""
+def require_one_output(bound: BoundObjective, who: str) -> BoundObjective:
+    """Return the objective; raise if it has several scores for each document, which `who` does not support."""
     if bound.n_outputs != 1:
-        raise DataError(f"{who} takes objectives with one score for each document; this one has several")
+        raise DataError(f"{who} takes objectives with one score for each document, but this one has several")
+    return bound
 
 
 class Objective(ABC):
@@ -188,11 +189,11 @@ class Objective(ABC):
         return (self.for_parts() if self.works_in_parts and not self.in_parts else self).bind(data)
 
     def measuring(self, *data: RankingData) -> Self:
-        """Return a copy with fixed measures, so that training and validation data are measured alike."""
+        """Return a copy with fixed measures, so that training and validation data are measured in the same way."""
         return self._with_parts(lambda part: part.fixed(*data) if isinstance(part, Measure) else part.measuring(*data))
 
     def fixed(self, data: RankingData) -> Self:
-        """Return a copy that also has everything else that it takes from all data, for training on parts of it."""
+        """Return a copy in which everything that depends on all data is fixed, for training on parts of the data."""
         fixed = self._with_parts(lambda part: part.fixed(data))
         object.__setattr__(fixed, "checked", True)
         return fixed
@@ -234,7 +235,7 @@ class WatchedLoss:
     """The loss of an objective on training and validation data, for `history_`.
 
     Args:
-        objective: what is trained on, with its measures fixed (`Objective.measuring`).
+        objective: the training objective, with its measures fixed (`Objective.measuring`).
         bound: the objective on the training data.
         valid: validation data by name.
         team: threads to share the work.
@@ -277,7 +278,7 @@ class CompositeObjective(Objective):
 
     @property
     def no_hessian_because(self) -> str:  # type: ignore[override]
-        """The reason of the first inner objective without a hessian."""
+        """The reason given by the first inner objective without a hessian."""
         return next(inner.no_hessian_because for inner in self._inner() if not inner.has_hessian)
 
     def _inner(self) -> list[Objective]:

@@ -113,11 +113,10 @@ class BoundBiases(BoundInParts):
     """Biases of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown."""
 
     def __init__(self, settings: Debiased, inner: BoundObjective, data: RankingData) -> None:
-        self.settings, self.inner = settings, inner
+        self.settings, self.inner = settings, require_one_output(inner, "Debiased")
         self.shown = np.maximum(_positions(data), 0)
         self._set_counts(np.bincount(self.shown))
         self.base_score = inner.base_score
-        require_one_output(inner, "Debiased")
 
     def _set_counts(self, counts: Ints) -> None:
         self.n, self.counts = int(counts.sum()), counts.astype(np.float64)

@@ -24,7 +24,7 @@ from podium.objectives.pairwise import Pairwise, Preferences
 
 
 class BoundHinge(BoundObjective):
-    """A maximum of planes on some data."""
+    """A maximum of planes, bound to data."""
 
     changes = False
 
@@ -149,7 +149,7 @@ def worst_for_ap(
 
     `order` sorts the documents of each list by falling score. π̂ has both relevant and other documents sorted by score.
     Moving the j-th of the others from below the i-th relevant document to above it changes the value by
-    i / (R (i + j) (i + j − 1)) − 2 (s_i − s_j) / (R N). The best places of the others are in the same order as they.
+    i / (R (i + j) (i + j − 1)) − 2 (s_i − s_j) / (R N). The others keep their order at their best places.
     """
     longest = 0
     for q in range(len(offsets) - 1):

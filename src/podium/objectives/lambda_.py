@@ -96,9 +96,6 @@ class Local(MeasuredTerm):
     def link(self) -> Link:  # type: ignore[override]
         return LocalSigmoid(self.centre)
 
-    def trained_measure(self) -> Measure:
-        return measure_in_training(self._measure, self._measure.cutoff)
-
 
 @register
 @dataclass(frozen=True)
@@ -140,9 +137,6 @@ class LambdaLoss(MeasuredTerm):
     @property
     def link(self) -> Link:  # type: ignore[override]
         return CrossEntropy(self.sigma)
-
-    def trained_measure(self) -> Measure:
-        return measure_in_training(self._measure, None)
 
     def lookup_tables(self, measure: Measure | None, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         return super().lookup_tables(measure, labels, offsets)._replace(family=LAMBDALOSS, mu=float(self.mu))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.merging import Max
 from podium.core.team import Team
+from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
 from podium.errors import DataError
+from podium.measures import Measure
+from podium.measures.discounted import Discounted
 from podium.objectives.base import (
     BoundObjective,
     LossTerm,
@@ -75,8 +81,7 @@ class Lists:
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum over the list of each document."""
-        sums: Floats = np.add.reduceat(values, self.offsets)[self.list_of] if len(values) else values
-        return sums
+        return np.asarray(np.add.reduceat(values, self.offsets)[self.list_of]) if len(values) else values
 
     def totals(self, values: Floats) -> Floats:
         """Return the sum over each list."""
@@ -98,6 +103,12 @@ class Lists:
 
     def _below_highest(self, values: Floats) -> Floats:
         return values - np.maximum.reduceat(values, self.offsets)[self.list_of]
+
+    def share_work(self, is_worth_it: bool, work: Callable[[int, int], None]) -> None:
+        """Call `work(thread, n_threads)` on each thread of the team, or on one if more are not worth it."""
+        with nullcontext(self.team) if self.team else Team(None if is_worth_it else 1) as team:
+            n_threads = team.n_threads if is_worth_it else 1
+            team.each(n_threads, lambda thread: work(thread, n_threads))
 
 
 class _BoundLists(BoundObjective):
@@ -125,6 +136,46 @@ class _BoundLists(BoundObjective):
         self.lists.team = self.team
         costs = self.objective.costs(self.lists, scores[self.lists.rows], iteration)
         return [LossTerm(1.0, counts[self.lists.queries] * costs, counts)]
+
+
+class SmoothMeasure(ListLoss):
+    """A smooth form of a measure that sums gain times discount; λ is its slope, and its hessian changes its sign."""
+
+    measure: Measure | str
+    has_hessian = False
+
+    @property
+    def _measure(self) -> Discounted:
+        assert isinstance(self.measure, Discounted)
+        return self.measure
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        """The measure's label source."""
+        return self._measure.labels
+
+    def prepare(self, lists: Lists) -> None:
+        self._measure.gains(lists.labels)
+
+    @abstractmethod
+    def slopes_and_values(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the slope by the score of each document, and the value of each list; `weights` weight documents."""
+
+    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        return self.slopes_and_values(lists, scores, iteration, lists.weights)[0], np.zeros(len(scores))
+
+    def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
+        """Return the value of each query, without weights; 0 if no document has a gain."""
+        lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
+        scores = np.asarray(scores, np.float64)[lists.rows]
+        result[lists.queries] = self.slopes_and_values(lists, scores, 0, np.ones(len(scores)))[1]
+        return result
+
+    def gain_shares(self, lists: Lists, offsets: Ints, weights: Floats) -> Floats:
+        """Return the weighted gain of each document over the norm of its list."""
+        gains = self._measure.gains(lists.labels)
+        norms = self._measure.norms(gains, offsets, lists.sizes)
+        return np.asarray(weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of])
 
 
 def softmax_cross_entropy(lists: Lists, scores: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -224,7 +275,7 @@ def plackett_luce(
     """Write λ, w and T of Σ_i d_i (T_i − s_i), T_i = log Σ_{l_j ≤ l_i} e^{s_j}, over documents above the lowest label.
 
     `order` sorts the documents of a list by descending label. λ_i = d_i − Σ_{l_k ≥ l_i} d_k e^{s_i − T_k}, where d
-    is 0 for the lowest label; the hessian likewise. Both sums over k are kept as logarithms, so no score is too large.
+    is 0 for the lowest label; w is computed in the same way. Both sums over k are logarithms, which cannot overflow.
     """
     for q in range(len(offsets) - 1):
         tail, end = -np.inf, offsets[q + 1]
@@ -281,8 +332,7 @@ class XENDCG(ListLoss):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
-            raise DataError(f"seed must be a whole number, not {self.seed!r}")
+        require_whole("seed", self.seed, None)
 
     def prepare(self, lists: Lists) -> None:
         require_labels_up_to(self, lists, 30.0)

@@ -256,8 +256,7 @@ def _with_ends(thresholds: Floats) -> Floats:
 
 def logistic(x: Floats) -> Floats:
     """Return 1 / (1 + e^{−x}), without overflow."""
-    result: Floats = np.exp(-np.logaddexp(0.0, -x))
-    return result
+    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
 
 
 def class_probabilities(scores: Floats, thresholds: Any) -> Floats:

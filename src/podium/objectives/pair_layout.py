@@ -98,7 +98,7 @@ def scratch_for(largest: int, discounts: Floats) -> PairScratch:
     )  # fmt: skip
 
 
-# --- which pairs there are
+# --- the pairs to visit
 
 
 @helper
@@ -147,7 +147,7 @@ def _behind_another(buffer: Float32s, first: Int, common: Any) -> Any:
     return count
 
 
-# --- what the pairs need of each document
+# --- the fields of each document
 
 
 @helper
@@ -155,7 +155,7 @@ def fill_powers(query: RankedQuery, sigma: float, scratch: PairScratch) -> None:
     """Fill in e^{σs} by loops that vectorize: 2^k times a polynomial in the rest r, |r| ≤ ln 2 / 2.
 
     2^k is computed by setting the exponent bits. The error of the Taylor polynomial of degree 10 is below 1e-12, five
-    digits beyond single precision. The padding is filled as well, because nothing there may be infinite.
+    digits beyond single precision. The padding is filled too, because it must not contain infinite values.
     """
     inlined()
     n, scores, exponents = query.n, query.scores, scratch.columns

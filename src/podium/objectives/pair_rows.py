@@ -249,7 +249,7 @@ def pair_rows(
             gradient, hessian, total = _pair_row(at, base, some, buffer, vectors, settings, extras)
         k = U(i - rows.first)
         sums[U(0), k], sums[U(1), k], totals[k * U(rows.n_tiles) + U(rows.number)] = gradient, hessian, total
-    # Add the rows' own sums last, and so after the pairs of rows above have been subtracted. Writing each of them at
+    # Add the sums of the rows themselves last, after the pairs of rows above have been subtracted. Writing each sum at
     # once would stall the next row's load of the same vector.
     for i in range(rows.first, rows.last):
         at, k = i // TILE * N_FIELDS * FIELD + i % TILE, U(i - rows.first)
@@ -257,7 +257,7 @@ def pair_rows(
         buffer[U(at + HESSIAN * FIELD)] += sums[U(1), k]
 
 
-# --- one pair after the other
+# --- one pair at a time
 
 
 @helper

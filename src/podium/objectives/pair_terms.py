@@ -125,7 +125,7 @@ class PairTerm(LinkedObjective):
         return self.bind_among(data, PairFilter())
 
     def bind_among(self, data: RankingData, among: PairFilter) -> BoundObjective:
-        """Bind to some of the pairs of these documents."""
+        """Bind to the pairs of these documents that a filter selects."""
         return BoundPairs(self, data, among)
 
 
@@ -159,6 +159,9 @@ class MeasuredTerm(PairTerm):
         assert self.link  # raises if the steepness or centre is invalid
         self.trained_measure()
 
+    def trained_measure(self) -> Measure:
+        return measure_in_training(self._measure, self._measure.cutoff)
+
     @property
     def labels(self) -> str:  # type: ignore[override]
         """The measure's label source."""
@@ -182,7 +185,7 @@ def _is_plain(array: NDArray[Any]) -> bool:
 
 
 class BoundPairs(BoundObjective):
-    """A pair term on some data."""
+    """A pair term, bound to data."""
 
     changes = False
 

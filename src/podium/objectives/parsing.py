@@ -2,8 +2,8 @@
 
 A value is a number, `true`, `false` or `none`, a list `[a, b]` or `(a, b)`, a word or quoted text such as a measure's
 name, or a name with positional or `key=value` arguments in parentheses. Names are those of the classes in
-`podium.objectives`, of measures and of gains, in upper or lower case, with or without underscores. So the `repr` of an
-objective can be parsed as well.
+`podium.objectives`, of measures and of gains, in upper or lower case, with or without underscores. The `repr` of an
+objective can be parsed too.
 """
 
 from __future__ import annotations

@@ -37,15 +37,11 @@ class Points:
         self.n, self.rows, self.labels = len(data), data.canonical_order[labelled], labels[labelled]
         self.weights = (document_weights_of(data) * queries)[labelled]
         if not (self.weights > 0).any() and not who.checked:
-            raise DataError("all weights of labelled documents are 0: there is nothing to train on")
+            raise DataError("all labelled documents have weight 0: at least one needs a positive weight")
 
     def document_weights(self) -> Floats | None:
         """Return how often each row counts in least-squares splits; None if all weights are 1."""
         return None if (self.weights == 1.0).all() else self.by_row(self.weights)
-
-    def mean(self, values: Floats, weights: Floats) -> float:
-        """Return a weighted mean that does not depend on the order of rows."""
-        return math.fsum(values * weights) / (math.fsum(weights) or 1.0)
 
     def by_row(self, values: Floats) -> Floats:
         """Return an array for all rows, 0 for those without a label."""
@@ -55,7 +51,7 @@ class Points:
 
 
 class BoundPoints(BoundObjective):
-    """A loss of single documents on some data."""
+    """A loss of single documents, bound to data."""
 
     changes = False
 
@@ -84,7 +80,7 @@ class BoundPoints(BoundObjective):
         raise DataError(f"{type(self).__qualname__} has no loss")
 
     def facts_of_points(self) -> Any:
-        """Return what the loss needs to know of all data."""
+        """Return what this part of the data contributes to facts about all data, if any."""
         return None
 
     def set_facts_of_points(self, facts: Any) -> None:
@@ -117,7 +113,7 @@ class Regression(Objective):
 class _BoundRegression(BoundPoints):
     def __init__(self, points: Points) -> None:
         super().__init__(points)
-        self.base_score = points.mean(points.labels, points.weights)
+        self.base_score = math.fsum(points.labels * points.weights) / (math.fsum(points.weights) or 1.0)
         self.hessians = points.by_row(points.weights)
 
     def facts_of_points(self) -> Any:
@@ -210,7 +206,7 @@ class _BoundLogistic(BoundPoints):
         objective, points, sides = self.objective, self.points, (positive, negative)
         if min(sides) <= 0:
             raise DataError(
-                f"Logistic needs documents of both classes, with labels above {objective.above:g} and at most that"
+                f"Logistic needs documents of both classes: labels above {objective.above:g}, and labels up to it"
             )
         self.sides = sides
         self.weights = points.weights
@@ -322,8 +318,7 @@ class BoundMulticlass(BoundPoints):
 def softmax(scores: Floats) -> Floats:
     """Return e^s over the sum of its column."""
     powers = np.exp(scores - scores.max(axis=0))
-    shares: Floats = powers / powers.sum(axis=0)
-    return shares
+    return np.asarray(powers / powers.sum(axis=0))
 
 
 def expected(scores: Floats, worth: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""λ of single pairs, of which the pair kernel only computes sums, for diagnostics.
+"""λ of single pairs, for diagnostics; the pair kernel only computes their sums.
 
 The formulas are those of `pair_rows`, computed pair by pair in double precision for some documents only.
 `tests/references/objectives.py` has a slow reference of both.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,32 +55,26 @@ class TopListNet(ListLoss):
         return self.k > 1 and bool((lists.sizes > 2).any())
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        gradients, hessians = self.on_what_is_left(lists, scores, np.ones(len(scores), bool))
+        gradients, hessians = np.zeros(len(scores)), np.zeros(len(scores))
+        for left, n_samples in self._remaining(lists, iteration):
+            gradient, hessian = softmax_cross_entropy(lists, *_of_remaining(left, lists, scores))
+            gradients, hessians = gradients + gradient / n_samples, hessians + hessian / n_samples
+        return gradients, hessians
+
+    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
+        costs = np.zeros(len(lists.sizes))
+        for left, n_samples in self._remaining(lists, iteration):
+            costs = costs + softmax_costs(lists, *_of_remaining(left, lists, scores)) / n_samples
+        return costs
+
+    def _remaining(self, lists: Lists, iteration: int) -> Iterator[tuple[Bools, int]]:
+        """Yield which documents remain after 0 … k − 1 draws, and the number of such samples to average."""
+        yield np.ones(len(lists.rows), bool), 1
         depth = min(self.k, int(lists.sizes.max(initial=0)) - 1)  # the last document is certain
         for sample in range(self.samples if depth > 1 else 0):
             places = self._drawn_places(lists, f"{self.seed}/{iteration}/{sample}/listnet")
             for drawn in range(1, depth):
-                more = self.on_what_is_left(lists, scores, places >= drawn)
-                gradients, hessians = gradients + more[0] / self.samples, hessians + more[1] / self.samples
-        return gradients, hessians
-
-    def on_what_is_left(self, lists: Lists, scores: Floats, left: Bools) -> tuple[Floats, Floats]:
-        """Return λ and w of ListNet's cost on some of the documents."""
-        target = np.where(left, lists.softmax(np.where(left, lists.labels, GONE)), 0.0)
-        return softmax_cross_entropy(lists, np.where(left, scores, GONE), target)
-
-    def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
-        costs = self._costs_of_what_is_left(lists, scores, np.ones(len(scores), bool))
-        depth = min(self.k, int(lists.sizes.max(initial=0)) - 1)
-        for sample in range(self.samples if depth > 1 else 0):
-            places = self._drawn_places(lists, f"{self.seed}/{iteration}/{sample}/listnet")
-            for drawn in range(1, depth):
-                costs = costs + self._costs_of_what_is_left(lists, scores, places >= drawn) / self.samples
-        return costs
-
-    def _costs_of_what_is_left(self, lists: Lists, scores: Floats, left: Bools) -> Floats:
-        target = np.where(left, lists.softmax(np.where(left, lists.labels, GONE)), 0.0)
-        return softmax_costs(lists, np.where(left, scores, GONE), target)
+                yield places >= drawn, self.samples
 
     def _drawn_places(self, lists: Lists, purpose: str) -> Any:
         """Return the place of each document in an order drawn by labels: sorted by label plus Gumbel noise."""
@@ -89,6 +84,12 @@ class TopListNet(ListLoss):
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order)) - lists.offsets[lists.list_of]
         return places
+
+
+def _of_remaining(left: Bools, lists: Lists, scores: Floats) -> tuple[Floats, Floats]:
+    """Return the scores and ListNet's target if only some of the documents are left."""
+    target = np.where(left, lists.softmax(np.where(left, lists.labels, GONE)), 0.0)
+    return np.where(left, scores, GONE), target
 
 
 @register

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Floats, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import keyed_bits, random_bits, seed_of, to_unit
-from podium.core.team import Team
 from podium.core.validation import require_number, require_whole
-from podium.data import RankingData
 from podium.errors import DataError
 from podium.measures import Measure, as_measure
 from podium.measures.discounted import Discounted
 from podium.objectives.base import register
-from podium.objectives.listwise import ListLoss, Lists
+from podium.objectives.listwise import Lists, SmoothMeasure
 
 CERTAIN = 6.0  # erfc(6)/2 = 1e-17 is the chance that noise changes the order of two documents this far apart
 WORTH_SHARING = 1 << 16  # doing fewer multiplications is faster than waking a thread
@@ -28,7 +24,7 @@ WORTH_SHARING = 1 << 16  # doing fewer multiplications is faster than waking a t
 
 @register
 @dataclass(frozen=True)
-class SoftRank(ListLoss):
+class SoftRank(SmoothMeasure):
     """Soft NDCG (Taylor, Guiver, Robertson and Minka, WSDM 2008): NDCG of scores with Gaussian noise.
 
     Each score is a normal variable with mean s and standard deviation σ. Document i beats j with the probability
@@ -70,7 +66,6 @@ class SoftRank(ListLoss):
     exact_limit: int = 500
     samples: int = 16
     seed: int = 0
-    has_hessian = False
     no_hessian_because = "the hessian of SoftRank changes its sign"
 
     def __post_init__(self) -> None:
@@ -89,22 +84,9 @@ class SoftRank(ListLoss):
         require_whole("seed", self.seed, None)
 
     @property
-    def _measure(self) -> Discounted:
-        assert isinstance(self.measure, Discounted)
-        return self.measure
-
-    @property
-    def labels(self) -> str:  # type: ignore[override]
-        """The measure's label source."""
-        return self._measure.labels
-
-    @property
     def score_unit(self) -> float:  # type: ignore[override]
         """σ."""
         return self.sigma
-
-    def prepare(self, lists: Lists) -> None:
-        self._measure.gains(lists.labels)
 
     def is_random(self, lists: Lists) -> bool:
         """Return whether a list is too long for exact λ."""
@@ -114,42 +96,26 @@ class SoftRank(ListLoss):
         depth = lists.sizes if self._measure.cutoff is None else np.minimum(lists.sizes, self._measure.cutoff)
         return np.asarray(lists.sizes * depth <= self.exact_limit**2)
 
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        gradients, _ = self._soft(lists, scores, iteration, lists.weights)
-        return gradients, np.zeros(len(scores))
-
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         gains = lists.totals(self._measure.gains(lists.labels))
-        return np.where(gains > 0, 1.0 - self._soft(lists, scores, iteration, lists.weights)[1], 0.0)
+        return np.where(gains > 0, 1.0 - self.slopes_and_values(lists, scores, iteration, lists.weights)[1], 0.0)
 
-    def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
-        """Return SoftNDCG of each query, without weights; 0 if no document has a gain."""
-        lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
-        scores = np.asarray(scores, np.float64)[lists.rows]
-        result[lists.queries] = self._soft(lists, scores, 0, np.ones(len(scores)))[1]
-        return result
-
-    def _soft(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
-        """Return λ of each document, and the value of each list."""
-        gains, sizes = self._measure.gains(lists.labels), lists.sizes
-        offsets = np.append(lists.offsets, len(scores))
+    def slopes_and_values(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
+        sizes, offsets = lists.sizes, np.append(lists.offsets, len(scores))
         discounts = np.append(self._measure.discounts(int(sizes.max(initial=0))), 0.0)
-        norms = self._measure.norms(gains, offsets, sizes)
-        shares = weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of]
-        is_exact = self._is_exact(lists)
+        shares, is_exact = self.gain_shares(lists, offsets, weights), self._is_exact(lists)
         keys = np.zeros(0, np.uint64) if is_exact.all() else lists.random.document_keys[lists.rows]
         seed = seed_of(self.seed, iteration, "softrank")
         gradients, values = np.zeros(len(scores)), np.zeros(len(sizes))
-        work = float((sizes.astype(np.float64) ** 2 * np.where(is_exact, sizes, self.samples)).sum())
-        with nullcontext(lists.team) if lists.team else Team(None if work >= WORTH_SHARING else 1) as team:
-            n_threads = team.n_threads if work >= WORTH_SHARING else 1
-            team.each(
-                n_threads,
-                lambda thread: soft_lists(
-                    thread, n_threads, offsets, scores, 2.0 * self.sigma, shares, discounts, is_exact, keys, seed,
-                    self.samples // 2, gradients, values,
-                ),
+
+        def work(thread: int, n_threads: int) -> None:
+            soft_lists(
+                thread, n_threads, offsets, scores, 2.0 * self.sigma, shares, discounts, is_exact, keys, seed,
+                self.samples // 2, gradients, values,
             )  # fmt: skip
+
+        amount = float((sizes.astype(np.float64) ** 2 * np.where(is_exact, sizes, self.samples)).sum())
+        lists.share_work(amount >= WORTH_SHARING, work)
         return gradients / (2.0 * self.sigma * math.sqrt(math.pi)), values
 
 
@@ -218,7 +184,7 @@ def exact_slopes(chances: Floats, discounts: Floats, states: Floats, ahead: Floa
     Forwards, as in the paper, p_k(r) is the chance that r of the first k win:
     p_{k+1}(r) = (1 − π_k) p_k(r) + π_k p_k(r − 1). Backwards, a_k(r) is the mean of d(R) if r of the first k win:
     a_k(r) = (1 − π_k) a_{k+1}(r) + π_k a_{k+1}(r + 1). The slope by π_k is Σ_r p_k(r) (a_{k+1}(r + 1) − a_{k+1}(r)).
-    All of these are means, so nothing cancels.
+    All terms are means, so nothing cancels.
     """
     n, depth = len(chances), len(discounts) - 1
     states[0, 0] = 1.0

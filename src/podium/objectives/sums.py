@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats
-from podium.core.merging import Total, alone
+from podium.core.merging import Total
 from podium.core.sums import ExactSum
 from podium.core.validation import numbers_of
 from podium.data import RankingData
@@ -42,7 +42,30 @@ def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple
     return chosen
 
 
-class BoundSum(BoundInParts):
+class _BoundObjectives(BoundInParts):
+    """Several objectives on the same data."""
+
+    parts: Sequence[BoundObjective]
+
+    def facts(self) -> Any:
+        return [part.facts() for part in self.parts]
+
+    def set_facts(self, facts: Any) -> None:
+        for part, of_part in zip(self.parts, facts, strict=True):
+            part.set_facts(of_part)
+        self.changes = self.changes or any(part.changes for part in self.parts)
+
+    def state(self) -> dict[str, list[float]]:
+        """Return the states of the parts, with the number of the part in each key."""
+        return {f"{k}/{name}": value for k, part in enumerate(self.parts) for name, value in part.state().items()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        for k, part in enumerate(self.parts):
+            prefix = f"{k}/"
+            part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
+
+
+class BoundSum(_BoundObjectives):
     """A weighted sum; parts with weight 0 in a round are not computed."""
 
     def __init__(
@@ -55,13 +78,8 @@ class BoundSum(BoundInParts):
         weighted = zip(self.weights(0), self.parts, strict=True)
         self.base_score = math.fsum(weight * part.base_score for weight, part in weighted)
 
-    def facts(self) -> Any:
-        return [part.facts() for part in self.parts]
-
     def set_facts(self, facts: Any) -> None:
-        for part, of_part in zip(self.parts, facts, strict=True):
-            part.set_facts(of_part)
-        self.changes = self.changes or any(part.changes for part in self.parts)
+        super().set_facts(facts)
         self._set_base_score()
 
     def fill_in_parts(
@@ -84,29 +102,11 @@ class BoundSum(BoundInParts):
             for term in part.loss_terms(scores, iteration)
         ]
 
-    def state(self) -> dict[str, list[float]]:
-        return states_of_parts(self.parts)
-
-    def restore(self, state: dict[str, list[float]]) -> None:
-        restore_parts(self.parts, state)
-
-
-def states_of_parts(parts: Sequence[BoundObjective]) -> dict[str, list[float]]:
-    """Return the states of the parts, with the numbers of the parts in the keys."""
-    return {f"{k}/{name}": value for k, part in enumerate(parts) for name, value in part.state().items()}
-
-
-def restore_parts(parts: Sequence[BoundObjective], state: dict[str, list[float]]) -> None:
-    """Restore the state of each part from the result of `states_of_parts`."""
-    for k, part in enumerate(parts):
-        prefix = f"{k}/"
-        part.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
-
 
 @register
 @dataclass(frozen=True, init=False)
 class Sum(CompositeObjective):
-    """A weighted sum of objectives: λ = Σ_k w_k λ^(k), and the same for the hessian.
+    """A weighted sum of objectives: λ and w are weighted sums of theirs, such as λ = Σ_k w_k λ^(k).
 
     One model then learns from all of them, for example the top of the lists from λ of a measure, and all differences of
     labels from query regression (CatBoost's QueryRMSE). Objectives differ in scale: the hessian of query regression is
@@ -136,16 +136,14 @@ class Sum(CompositeObjective):
         object.__setattr__(self, "weights", weights_of("parts", weights, len(parts)))
 
     def bind(self, data: RankingData) -> BoundObjective:
-        bound = [part.bind(data) for part in self.parts]
-        for part in bound:
-            require_one_output(part, "Sum")
+        bound = [require_one_output(part.bind(data), "Sum") for part in self.parts]
         return BoundSum(bound, lambda _: self.weights, changes=any(part.changes for part in bound))
 
 
 @register
 @dataclass(frozen=True, init=False)
 class Tiers(CompositeObjective):
-    """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), and the same for the hessian.
+    """Several label sources in order of trust ([S] §3–4): λ and w are weighted sums, such as λ = Σ_k w_k λ^(k).
 
     A pair counts in tier k if its documents have equal labels in all earlier tiers and different ones in tier k. If the
     tier is `nonzero`, neither label may be 0. So human labels decide first, and clicks decide between documents with
@@ -298,7 +296,7 @@ def weight_at(schedule: Schedule, iteration: int) -> float:
 @register
 @dataclass(frozen=True)
 class Anneal(CompositeObjective):
-    """A transition between objectives: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), the same for the hessian ([S] §5).
+    """A transition between objectives: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), and likewise the hessian ([S] §5).
 
     Args:
         before: the objective of the first rounds, such as `Lambda("ndcg")`.
@@ -329,16 +327,14 @@ class Anneal(CompositeObjective):
             weight = weight_at(self.schedule, iteration)
             return 1.0 - weight, weight
 
-        parts = [self.before.bind(data), self.after.bind(data)]
-        for part in parts:
-            require_one_output(part, "Anneal")
+        parts = [require_one_output(part.bind(data), "Anneal") for part in (self.before, self.after)]
         return BoundSum(parts, weights, changes=True)
 
 
 SETTLED = 10  # from this round on the spread of scores changes slowly, and is measured every ten rounds
 
 
-class BoundAverage(BoundObjective):
+class BoundAverage(_BoundObjectives):
     """Several objectives with one output each, and the spread of the scores of each output.
 
     Attributes:
@@ -356,22 +352,6 @@ class BoundAverage(BoundObjective):
 
     def _set_deviations(self, deviations: Floats) -> None:
         self.deviations, self.output_weights = deviations, 1.0 / (self.n_outputs * deviations)
-
-    def facts(self) -> Any:
-        return [part.facts() for part in self.parts]
-
-    def set_facts(self, facts: Any) -> None:
-        for part, of_part in zip(self.parts, facts, strict=True):
-            part.set_facts(of_part)
-        self.changes = any(part.changes for part in self.parts)
-
-    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
-        gradients, hessians = np.empty_like(scores), np.empty_like(scores)
-        self.fill(scores, iteration, gradients, hessians)
-        return gradients, hessians
-
-    def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        alone(self.fill_in_parts(scores, iteration, gradients, hessians))
 
     def fill_in_parts(
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
@@ -408,11 +388,11 @@ class BoundAverage(BoundObjective):
         return totals
 
     def state(self) -> dict[str, list[float]]:
-        return states_of_parts(self.parts) | {"deviations": self.deviations.tolist()}
+        return super().state() | {"deviations": self.deviations.tolist()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
         self._set_deviations(np.array(state["deviations"]))
-        restore_parts(self.parts, state)
+        super().restore(state)
 
 
 @register
@@ -448,10 +428,7 @@ class Average(CompositeObjective):
         object.__setattr__(self, "parts", tuple(parts))
 
     def bind(self, data: RankingData) -> BoundObjective:
-        bound = [part.bind(data) for part in self.parts]
-        for part in bound:
-            require_one_output(part, "Average")
-        return BoundAverage(bound, data)
+        return BoundAverage([require_one_output(part.bind(data), "Average") for part in self.parts], data)
 
 
 RANKS_IN_TRAINING = 20  # λ counts pairs with a document among these; further down, query regression orders the list

@@ -127,7 +127,7 @@ class Study:
                 suggest = trial.suggest_int if over.is_whole else trial.suggest_float
                 values[name] = suggest(name, over.low, over.high, log=over.log)
             else:
-                values[name] = _value(over, trial.suggest_categorical(name, [_shown_choice(v) for v in over]))
+                values[name] = _value(over, trial.suggest_categorical(name, [_listed(over, value) for value in over]))
         return Proposal(trial, values)
 
     def tell(self, proposal: Proposal, outcome: Trial) -> None:
@@ -163,14 +163,9 @@ class Proposal:
         return bool(self.trial.should_prune())
 
 
-def _shown_choice(value: Value) -> str:
-    """Return a choice as text that distinguishes 1, True and '1'."""
-    return json.dumps(value)
-
-
 def _listed(over: Between | list[Value], value: Value) -> Any:
-    """Return a value in the form that Optuna stores."""
-    return value if isinstance(over, Between) else _shown_choice(value)
+    """Return a value in the form that Optuna stores: choices as text that distinguishes 1, True and '1'."""
+    return value if isinstance(over, Between) else json.dumps(value)
 
 
 def _value(over: Between | list[Value], value: Any) -> Value:
