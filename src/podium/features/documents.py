@@ -207,7 +207,8 @@ def id_of(record: Record, column: str) -> str:
         others = "" if column in record.values else f"; the columns are {', '.join(map(str, record.values))}"
         raise record.error(f"the id {column!r} is missing{others}")
     if isinstance(value, str):
-        return utf8(record, column, value)
+        encoded(record, column, value)
+        return value
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return str(int(value))
     raise record.error(f"the id {column!r} must be text or a whole number, but got {value!r:.40}")
@@ -227,13 +228,12 @@ def text_of(record: Record, column: str) -> str:
     raise record.error(f"the field {column!r} must be text or a list of texts, but got {value!r:.40}")
 
 
-def utf8(record: Record, column: str, text: str) -> str:
-    """Return a text; raise if UTF-8 cannot encode it."""
+def encoded(record: Record, column: str, text: str) -> bytes:
+    """Return a text as UTF-8; raise if that is impossible."""
     try:
-        text.encode()
+        return text.encode()
     except UnicodeEncodeError:
         raise record.error(f"{column!r} contains a lone surrogate, which UTF-8 cannot encode") from None
-    return text
 
 
 def read_queries(source: Any) -> dict[str, str]:
@@ -256,7 +256,8 @@ def read_queries(source: Any) -> dict[str, str]:
         if query in queries:
             raise record.error(f"the query id {query!r} occurs twice")
         column = _column(record, [name for name in names if name not in QUERY_IDS], QUERY_TEXTS, "a query text")
-        queries[query] = utf8(record, column, text_of(record, column))
+        queries[query] = text_of(record, column)
+        encoded(record, column, queries[query])
     return queries
 
 
@@ -340,10 +341,9 @@ def number_of(value: Any) -> float | None:
     """Return a value as a float, NaN if it is missing, or None if it is not a number."""
     if value is None:
         return math.nan
-    is_number = isinstance(value, numbers.Real | np.bool_)
-    if is_number:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    return None
+    if not isinstance(value, numbers.Real | np.bool_):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
