@@ -195,7 +195,8 @@ class LogBuilder:
 
     Attributes:
         rows: the documents that were shown.
-        answers: the results of a search, and their place, by impression. They count as shown if no event says what was.
+        answers: what searches returned, and the place in the source, by impression. It counts as shown if no event
+            says what was shown.
         shown: numbers that were logged with shown documents, by name and row.
         events: clicks and other events.
         fields: updates of each field: time, document and value.

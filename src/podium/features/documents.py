@@ -37,7 +37,7 @@ class Record(NamedTuple):
     Attributes:
         values: the values by name.
         file: the file; None for records that the caller passed.
-        line: the line of the file, or the number of the record, from 1.
+        line: the number of the line or record, from 1.
 
     """
 
@@ -82,7 +82,7 @@ def read_records(source: Any, texts: Collection[str] = (), advance: Advance = la
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix that indicates a file's format, without the suffix of a compression.
+    """Return the suffix that indicates a file's format, ignoring that of a compression.
 
     >>> kind_of("documents.jsonl.xz")
     '.jsonl'

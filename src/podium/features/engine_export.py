@@ -49,7 +49,7 @@ class EngineFeatures:
     notes: tuple[str, ...]
 
 
-class FeatureEngine:
+class _FeatureEngine:
     """A search engine: its form of each feature that it can compute, and of the whole set.
 
     A method named after a feature returns its form, or raises `_UnknownError` with the reason why the engine cannot
@@ -119,7 +119,7 @@ LUCENE = (
 )
 
 
-class PluginFeatures(FeatureEngine):
+class _PluginFeatures(_FeatureEngine):
     """A feature set of Elasticsearch's learning-to-rank plugin, for POST _ltr/_featureset/NAME."""
 
     name = "elasticsearch-plugin"
@@ -127,18 +127,15 @@ class PluginFeatures(FeatureEngine):
     parameter = "{{keywords}}"
 
     def bm25(self, feature: Feature) -> Any:
-        """Return a match query, which is 0 for documents that do not match."""
         assert isinstance(feature, BM25)
         field, boost = self.lucene_bm25(feature)
         return _or_zero({"match": {field: {"query": self.parameter, "boost": boost}}})
 
     def boolean(self, feature: Feature) -> Any:
-        """Return a match query that needs all terms."""
         match = {"match": {feature.fields[0]: {"query": self.parameter, "operator": "and"}}}
         return _or_zero({"constant_score": {"filter": match, "boost": 1.0}})
 
     def attribute(self, feature: Feature) -> Any:
-        """Return the value of a field; documents without it do not match."""
         (field,) = feature.fields
         missing = self.number_if_missing(feature)
         self.remarks.append(f"{feature}: Elasticsearch and OpenSearch refuse scores below 0")
@@ -149,7 +146,6 @@ class PluginFeatures(FeatureEngine):
         return {"function_score": {"query": query, "field_value_factor": value, "boost_mode": "replace"}}
 
     def tf(self, feature: Feature) -> Any:
-        """Return the plugin's query for raw statistics of terms."""
         assert isinstance(feature, TF)
         if feature.statistic not in ("sum", "min", "max"):
             raise _UnknownError(f"match_explorer cannot compute the {feature.statistic} over terms that do not occur")
@@ -164,25 +160,25 @@ class PluginFeatures(FeatureEngine):
         return _json({"featureset": {"name": name, "features": entries}})
 
 
-class OpenSearchFeatures(PluginFeatures):
+class _OpenSearchFeatures(_PluginFeatures):
     """A feature set of OpenSearch's learning-to-rank plugin, in the same form."""
 
     name = "opensearch"
 
 
-class ElasticsearchFeatures(PluginFeatures):
+class _ElasticsearchFeatures(_PluginFeatures):
     """Feature extractors of Elasticsearch's own learning to rank."""
 
     name = "elasticsearch"
     parameter = "{{query}}"
-    tf = FeatureEngine.unknown
+    tf = _FeatureEngine.unknown
 
     def document(self, features: dict[str, Any], name: str) -> str:
         """Return the extractors: `model.export(…, format="elasticsearch", extractors=json.load(…))`."""
         return _json([{"query_extractor": {"feature_name": key, "query": query}} for key, query in features.items()])
 
 
-class SolrFeatures(FeatureEngine):
+class _SolrFeatures(_FeatureEngine):
     """A feature store of Solr, for PUT schema/feature-store."""
 
     name = "solr"
@@ -190,14 +186,12 @@ class SolrFeatures(FeatureEngine):
     package = "org.apache.solr.ltr.feature."
 
     def bm25(self, feature: Feature) -> Any:
-        """Return a dismax query of one field."""
         assert isinstance(feature, BM25)
         field, boost = self.lucene_bm25(feature)
         weight = "" if boost == 1 else f"^{boost:g}"
         return {"class": f"{self.package}SolrFeature", "params": {"q": f"{{!dismax qf={field}{weight} mm=1}}${{text}}"}}
 
     def attribute(self, feature: Feature) -> Any:
-        """Return the value of a field."""
         missing = self.number_if_missing(feature)
         default = "NaN" if math.isnan(missing) else f"{missing:g}"
         params = {"field": feature.fields[0], "defaultValue": default}
@@ -211,7 +205,7 @@ class SolrFeatures(FeatureEngine):
         return _json([{"store": name, "name": key, **feature} for key, feature in features.items()])
 
 
-class VespaFeatures(FeatureEngine):
+class _VespaFeatures(_FeatureEngine):
     """A rank profile for a Vespa schema, with a function for each feature."""
 
     name = "vespa"
@@ -229,7 +223,6 @@ class VespaFeatures(FeatureEngine):
         return re.sub(r"\W+", "_", str(feature)).strip("_")
 
     def bm25(self, feature: Feature) -> Any:
-        """Return Vespa's feature of the same name."""
         assert isinstance(feature, BM25)
         self.require_lucene_idf(feature)
         (field,) = feature.fields
@@ -238,20 +231,16 @@ class VespaFeatures(FeatureEngine):
         return f"bm25({field})" + ("" if feature.scaled else f" / {feature.k1 + 1.0:g}")
 
     def attribute(self, feature: Feature) -> Any:
-        """Return the attribute."""
         value, missing = f"attribute({feature.fields[0]})", self.number_if_missing(feature)
         return value if math.isnan(missing) else f"if (isNan({value}) == 1, {missing:g}, {value})"
 
     def stream_length(self, feature: Feature) -> Any:
-        """Return the length."""
         return f"fieldLength({feature.fields[0]})"
 
     def covered(self, feature: Feature) -> Any:
-        """Return the number of query terms that match."""
         return f"fieldMatch({feature.fields[0]}).matches"
 
     def covered_ratio(self, feature: Feature) -> Any:
-        """Return the share of query terms that match."""
         return f"fieldMatch({feature.fields[0]}).queryCompleteness"
 
     def document(self, features: dict[str, Any], name: str) -> str:
@@ -267,9 +256,9 @@ class VespaFeatures(FeatureEngine):
         return "\n".join(lines)
 
 
-ENGINES: dict[str, type[FeatureEngine]] = {
+ENGINES: dict[str, type[_FeatureEngine]] = {
     engine.name: engine
-    for engine in (PluginFeatures, OpenSearchFeatures, ElasticsearchFeatures, SolrFeatures, VespaFeatures)
+    for engine in (_PluginFeatures, _OpenSearchFeatures, _ElasticsearchFeatures, _SolrFeatures, _VespaFeatures)
 }
 
 
