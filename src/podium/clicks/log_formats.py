@@ -325,8 +325,9 @@ def _events(events: list[LoggedEvent], document: Int32s, query: Int32s, user: In
     kinds = code([event.kind for event in events])
     times = np.array([event.time for event in events], np.int64)
     order = np.lexsort((kinds.codes, document, query, user, session, times))
-    columns = (column[order] for column in (times, kinds.codes, query, document, user, session))
-    return Events(*columns, kinds.names)
+    return Events(
+        times[order], kinds.codes[order], query[order], document[order], user[order], session[order], kinds.names
+    )
 
 
 def _name(values: Mapping[str, Any], key: str) -> str | None:

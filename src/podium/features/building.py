@@ -151,6 +151,7 @@ class FieldBuilder:
         """Return the field."""
         self.flush()
         n_terms = len(self.numbers)
+        arrays: dict[str, Any] = {name: spool.finish() for name, spool in self.arrays.items()}
         return Field(
             name=self.name,
             analyzer=self.analyzer,
@@ -159,7 +160,7 @@ class FieldBuilder:
             occurrences=_grown(self.occurrences, n_terms)[:n_terms].copy(),
             n_documents=n_documents,
             n_words=self.n_words,
-            **{name: spool.finish() for name, spool in self.arrays.items()},
+            **arrays,
         )
 
 

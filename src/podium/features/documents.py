@@ -341,7 +341,8 @@ def number_of(value: Any) -> float | None:
     """Return a value as a float, NaN if it is missing, or None if it is not a number."""
     if value is None:
         return math.nan
-    if not isinstance(value, numbers.Real | np.bool_):
+    is_number = isinstance(value, numbers.Real | np.bool_)
+    if not is_number:
         return None
     try:
         return float(value)

@@ -207,7 +207,7 @@ def register(definition: Definition) -> Definition:
 def _class_of(function: Callable[..., Any]) -> type[Feature]:
     """Return a feature class whose values a function computes."""
     _, *options = inspect.signature(function).parameters.values()
-    declared = []
+    declared: list[tuple[str, type, Any]] = []
     for option in options:
         kind = type(option.default)
         if kind not in (bool, int, float):
