@@ -355,9 +355,9 @@ def _check(log: ClickLog) -> None:
     """Raise if a log has no rows, or if positions do not increase within an impression."""
     if not len(log.position):
         raise DataError("the log has no rows: a click model needs at least one shown document")
-    before = np.append(0, log.position[:-1])
-    before[log.starts[:-1]] = 0
-    bad = np.flatnonzero(log.position <= before)
+    before = np.append(0, log.position)
+    before[log.starts] = 0  # no position before the first row of an impression
+    bad = np.flatnonzero(log.position <= before[:-1])
     if len(bad):
         row = int(bad[0])
         raise DataError(
