@@ -113,7 +113,7 @@ def test_own_functions(monkeypatch):
         with pytest.raises(DataError, match="must return words"):
             Analyzer("words").terms("ab")
     for name in ("english", "Has Blanks", "cjk"):
-        with pytest.raises(DataError, match="must be new"):
+        with pytest.raises(DataError, match="must not be a built-in name"):
             register_analyzer(name, list)
 
 

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podium.errors import DataError, FileFormatError, PodiumWarning
-from podium.features import Index, building, index_folder, postings, register_analyzer
+from podium.features import Index, building, index_folder, register_analyzer
+from podium.features.field import invert
 from podium.features.index_folder import FOLDER, MANIFEST, read_folder, write_folder
 from tests.features.collections_ import TEXTS, bm25_scores, built, documents, some_ids
 
@@ -91,8 +92,8 @@ def test_saved_indexes_come_back_the_same(tmp_path, monkeypatch, rows, positions
 @given(documents(min_size=1), st.integers(1, 6))
 def test_postings_are_the_forward_arrays_sorted_by_term(rows, entries_at_once):
     field = built(rows).fields["body"]
-    spools = postings.Spool(np.int32), postings.Spool(np.int32)
-    made = postings.invert(field.starts, field.terms, field.counts, field.n_terms, *spools, entries_at_once)
+    spools = index_folder.Spool(np.int32), index_folder.Spool(np.int32)
+    made = invert(field.starts, field.terms, field.counts, field.n_terms, *spools, entries_at_once)
     for one, expected in zip(made, field.postings, strict=True):
         assert np.array_equal(one, expected)
     owners = np.repeat(np.arange(len(field.lengths)), np.diff(field.starts))

@@ -1,4 +1,4 @@
-"""Assembles the arrays of a `ClickLog` from columns: codes, times, impressions, the order of rows and of clicks."""
+"""Assembling the arrays of a `ClickLog` from columns: codes, times, impressions, the order of rows and of clicks."""
 
 from __future__ import annotations
 
@@ -133,10 +133,10 @@ def _sorted(names: list[str], codes: Int32s) -> Coded:
     return Coded(rank[codes], tuple(names[k] for k in order))
 
 
-def columns_of_rows(
+def log_of_columns(
     rows: Mapping[str, Any], time_unit: str | None, positions_from: int | None, place: Place
-) -> tuple[ShownRows, Impressions, ReadingNotes, Place]:
-    """Return the arguments of `assemble` for the columns of a flat table."""
+) -> ClickLog:
+    """Return the log of the columns of a flat table, None for missing columns."""
     notes = ReadingNotes()
     lengths = {
         name: len(column.codes if isinstance(column, Coded) else column)
@@ -190,7 +190,7 @@ def columns_of_rows(
         Coded(query.codes[first], query.names),
         *(Coded(coded[name].codes[first], coded[name].names) for name in ("user", "session")),
     )  # fmt: skip
-    return shown, impressions, notes, place
+    return assemble(shown, impressions, notes, place)
 
 
 def _impressions(coded: Mapping[str, Coded], times: Ints) -> Ints:
@@ -290,11 +290,8 @@ def _seconds(values: Any) -> Floats:
     return numbers
 
 
-def assemble(
-    rows: ShownRows, impressions: Impressions, notes: ReadingNotes, place: Place,
-    **others: Any,
-) -> ClickLog:  # fmt: skip
-    """Return the log of rows and impressions, sorted by time, impression and position."""
+def assemble(rows: ShownRows, impressions: Impressions, notes: ReadingNotes, place: Place, **others: Any) -> ClickLog:
+    """Return the log of rows and impressions, sorted by time, impression and position; `others` are further fields."""
     rows = _without_repeats(rows, notes, place)
     by_time = np.argsort(impressions.times, kind="stable")
     rank = np.empty(len(by_time), np.int64)
@@ -346,16 +343,12 @@ def _without_repeats(rows: ShownRows, notes: ReadingNotes, place: Place) -> Show
     notes.add("a document is shown twice in one impression", place(int(repeats[0])), len(repeats))
     first = order[is_first]
     clicked = np.logical_or.reduceat(rows.clicked[order], np.flatnonzero(is_first))
-    kept = rows._replace(
-        **{
-            name: getattr(rows, name)[first]
-            for name in ("impression", "position", "click_order", "click_time", "dwell")
-        },
-        document=Coded(rows.document.codes[first], rows.document.names),
-        clicked=clicked,
+    kept = ("impression", "position", "click_order", "click_time", "dwell")
+    return rows._replace(
+        **{name: getattr(rows, name)[first] for name in kept},
+        document=Coded(rows.document.codes[first], rows.document.names), clicked=clicked,
         shown={name: values[first] for name, values in rows.shown.items()},
-    )
-    return kept
+    )  # fmt: skip
 
 
 def from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:

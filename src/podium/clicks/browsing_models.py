@@ -8,12 +8,11 @@ slot matter, so EM runs on these counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from podium.clicks.click_model import ClickModel, Fitted, Pairs, count_clicks
-from podium.clicks.em import check_em, range_per_thread, run_em
+from podium.clicks.click_model import ClickModel, Fitted, Pairs, check_em, count_clicks, range_per_thread, run_em
 from podium.core.array_types import Bools, Floats, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.sums import GroupSums, group_exponent
@@ -86,10 +85,6 @@ class _CellSteps:
         new_examination[0] = 1.0
         return new, np.minimum(new_examination, 1.0)
 
-    def attraction_step(self, examination: Floats) -> Any:
-        """Return a step that only changes α."""
-        return lambda attraction: (self.step(attraction, examination)[0],)
-
 
 @kernel
 def add_examinations(
@@ -112,7 +107,7 @@ def add_examinations(
 
 @dataclass
 class _BrowsingModel(ClickModel):
-    """A model with slots."""
+    """A click model with an examination γ for each slot, fitted by EM."""
 
     max_steps: int = 2000
     tolerance: float = 1e-4
@@ -147,14 +142,14 @@ class PositionBased(_BrowsingModel):
     P(C = 1) = α of the pair × γ of the position. Position 1 has γ = 1, so the other γ are relative to it: they are the
     propensities of inverse propensity scoring. Positions beyond those of the log have the last γ.
 
-    "em" estimates both together. It can only separate α from γ by pairs that were shown at different positions; the
-    more of them, the better.
+    "em" estimates both together. Only pairs that were shown at different positions separate α from γ, so it needs many
+    of them.
 
-    "intervention" estimates γ from these pairs only, as after an experiment that swaps positions. A pair has the same
+    "intervention" estimates γ from these pairs alone, as after an experiment that swaps positions. A pair has the same
     attractiveness at all positions, so the click rates of the pairs that were shown at both k and k' give γ_k / γ_k'.
     All such comparisons are fitted together (the all-pairs estimator of Agarwal et al. 2019). A pair that was shown n
-    and n' times has the weight n n' / (n + n') of Mantel and Haenszel (1959) at both positions. Then EM estimates α
-    for these γ.
+    and n' times has weight n n' / (n + n') at both positions (Mantel and Haenszel 1959). Then EM estimates α for
+    these γ.
 
     Args:
         smoothing: the weight of the prior of attractiveness, in examined impressions.
@@ -173,7 +168,6 @@ class PositionBased(_BrowsingModel):
         [1.0, 0.495]
         >>> model.perplexity(log).by_position.round(3).tolist()
         [1.713, 1.787]
-
 
     """
 
@@ -194,8 +188,12 @@ class PositionBased(_BrowsingModel):
         swapped = _swaps(cells)
         sets = self._by_em(swapped, np.full(len(swapped.starts) - 1, mean), mean)
         examination = sets.parameters["examination"]
-        step = _CellSteps(cells, self.smoothing, mean).attraction_step(examination)
-        (attraction,), n_steps = run_em(step, (start,), self.max_steps, self.tolerance)
+        steps = _CellSteps(cells, self.smoothing, mean)
+
+        def attraction_step(attraction: Floats) -> tuple[Floats]:
+            return (steps.step(attraction, examination)[0],)
+
+        (attraction,), n_steps = run_em(attraction_step, (start,), self.max_steps, self.tolerance)
         parameters = {"attraction": attraction, "examination": examination}
         return Fitted(parameters, {"attraction": mean}, sets.n_steps + n_steps)
 
@@ -265,7 +263,6 @@ class UserBrowsing(_BrowsingModel):
         ... )
         >>> UserBrowsing().fit(log).examination_by_last_click.round(3).tolist()
         [[1.0, nan], [0.667, 0.31]]
-
 
     """
 

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from podium.clicks.click_model import ClickCounts, ClickModel, Fitted, PairValues, count_clicks
-from podium.clicks.em import Parameters, check_em, range_per_thread, run_em
+from podium.clicks.click_model import (
+    ClickCounts,
+    ClickModel,
+    Fitted,
+    PairValues,
+    Parameters,
+    check_em,
+    count_clicks,
+    range_per_thread,
+    run_em,
+)
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.sums import group_exponent
@@ -98,7 +107,6 @@ class Cascade(_ChainModel):
         >>> table.document.tolist(), table.value.round(3).tolist(), table.impressions.tolist()
         (['a', 'b'], [0.583, 0.833], [3, 3])
 
-
     """
 
     name: ClassVar[str] = "cascade"
@@ -130,7 +138,6 @@ class DependentClicks(_ChainModel):
         ... )
         >>> DependentClicks().fit(log).parameters["continuation"].round(3).tolist()
         [0.25, 0.333]
-
 
     """
 
@@ -169,8 +176,8 @@ class DBN(_ChainModel):
             The prior mean of satisfaction is the share of last clicks among all clicks.
         simplified: whether to fit the simplified model.
         continuation: γ; estimated by default.
-        max_steps: of EM.
-        tolerance: EM ends when no parameter changes by more.
+        max_steps: the maximum number of EM steps.
+        tolerance: EM ends when no parameter changes by more than this.
 
     Example:
         >>> from podium.clicks import DBN, ClickLog
@@ -181,7 +188,6 @@ class DBN(_ChainModel):
         >>> model = DBN(continuation=0.9).fit(log)
         >>> model.satisfaction.value.round(3).tolist(), model.labels(log).round(3).tolist()
         ([0.853, 0.838], [0.489, 0.694, 0.694, 0.489, 0.489, 0.694])
-
 
     """
 
@@ -226,8 +232,8 @@ class DBN(_ChainModel):
 
     def labels(self, log: ClickLog) -> Floats:
         """Return a relevance label between 0 and 1 for each row: attractiveness × satisfaction of its pair."""
-        rows = self._of(log)[1]
-        return self._values("attraction", rows) * self._values("satisfaction", rows)
+        rows = self._rows(log)
+        return self._extended("attraction")[rows] * self._extended("satisfaction")[rows]
 
     def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
         return self._extended("satisfaction"), rows

@@ -13,7 +13,7 @@ from podium.clicks.assembling import number_rows
 from podium.clicks.log import ClickLog
 from podium.clicks.replay import combined, hashes_of
 from podium.clicks.times import LONGEST_VISIT, PER_SECOND
-from podium.core.array_types import Bools, Floats, Ints, UInt64s
+from podium.core.array_types import Bools, Floats, Ints
 from podium.errors import DataError
 
 MINUTE, HOUR, DAY = (seconds * PER_SECOND for seconds in (60, 3600, 86400))
@@ -86,8 +86,9 @@ def _times(log: ClickLog) -> Iterator[Finding]:
     gaps = np.flatnonzero(steps >= max(HOUR, 20 * usual))
     if len(gaps):
         longest = int(gaps[np.argmax(steps[gaps])])
+        start = np.datetime_as_string(np.datetime64(int(log.times[longest]), "us"), "s")
         yield Finding("gaps", len(gaps), f"{len(gaps):,} gaps without impressions; the longest lasts "
-                      f"{steps[longest] / HOUR:.1f} hours from {_date(log.times[longest])}")  # fmt: skip
+                      f"{steps[longest] / HOUR:.1f} hours from {start}Z")  # fmt: skip
 
 
 def _dwell(log: ClickLog) -> Iterator[Finding]:
@@ -95,10 +96,6 @@ def _dwell(log: ClickLog) -> Iterator[Finding]:
     if n:
         yield Finding("dwell", n, f"{n:,} dwell times are longer than a day, as if users never came back. Labels treat "
                       "them as the longest visits, features ignore them")  # fmt: skip
-
-
-def _date(time: Any) -> str:
-    return f"{np.datetime_as_string(np.datetime64(int(time), 'us'), 's')}Z"
 
 
 def _positions(log: ClickLog) -> Iterator[Finding]:
@@ -120,15 +117,12 @@ def _repeats(log: ClickLog) -> Iterator[Finding]:
     """Yield a finding for impressions with the same time, query, user, session and documents as another one."""
     if not log.has_times:
         return
-    documents = np.add.reduceat(_mixed(log.document, log.position), log.starts[:-1]) if len(log) else np.empty(0)
+    shown = combined([log.document.astype(np.uint64) + np.uint64(1), log.position.astype(np.uint64)], len(log))
+    documents = np.add.reduceat(shown, log.starts[:-1]) if len(log) else np.empty(0)
     distinct = int(number_rows(log.times, log.query, log.user, log.session, documents).max(initial=-1)) + 1
     if distinct < log.n_impressions:
         n = log.n_impressions - distinct
         yield Finding("repeats", n, f"{n:,} impressions repeat another one exactly: the log may contain events twice")
-
-
-def _mixed(document: Any, position: Any) -> UInt64s:
-    return combined([document.astype(np.uint64) + np.uint64(1), position.astype(np.uint64)], len(document))
 
 
 def _bots(log: ClickLog, clicks_per_minute: int) -> Iterator[Finding]:

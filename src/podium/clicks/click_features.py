@@ -161,11 +161,9 @@ class Count(ClickFeature):
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """One."""
         return (self.counter(self.event),)
 
     def values(self, *counts: Floats) -> Floats:
-        """Return the count unchanged."""
         return counts[0]
 
 
@@ -187,12 +185,11 @@ class Rate(ClickFeature):
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """Both events, and with smoothing both over everything."""
         overall = (self.counter(self.event, scope=()), self.counter(self.per, scope=())) if self.smoothing else ()
         return (self.counter(self.event), self.counter(self.per), *overall)
 
     def values(self, *counts: Floats) -> Floats:
-        """Return (events + s·overall rate) / (others + s)."""
+        """Return (events + s · overall rate) / (others + s), with s the smoothing."""
         with np.errstate(invalid="ignore", divide="ignore"):
             if not self.smoothing:
                 return np.where(counts[1] > 0, counts[0] / counts[1], np.nan)
@@ -208,11 +205,9 @@ class Recency(ClickFeature):
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """The time of the last event."""
         return (self.counter(self.event, LATEST),)
 
     def values(self, *counts: Floats) -> Floats:
-        """Return microseconds as seconds."""
         return counts[0] / PER_SECOND
 
 
@@ -228,11 +223,9 @@ class Dwell(ClickFeature):
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """Milliseconds, and the number of visits."""
         return self.counter("dwell", TOTAL), self.counter("dwell")
 
     def values(self, *counts: Floats) -> Floats:
-        """Return the mean in seconds."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(counts[1] > 0, counts[0] / counts[1] / 1000.0, np.nan)
 

@@ -1,4 +1,4 @@
-"""The base class of click models: parameters of (query, document) pairs, likelihood, perplexity and files.
+"""The base class of click models: parameters of (query, document) pairs, likelihood, perplexity, EM and files.
 
 Every model explains a click by two events: the user examines a result (E), and the result is attractive (A). A result
 is clicked if both happen, so P(C_r = 1 | clicks above) = α · P(E_r = 1 | clicks above), where α is the attractiveness
@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.core.sums import GroupSums, group_exponent, total
-from podium.core.validation import require_number
+from podium.core.threads import n_threads_for
+from podium.core.validation import require_number, require_whole
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.features.strings import Strings
 from podium.models.archive import open_archive, write_archive
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from podium.clicks.log import ClickLog
 
 FILE_KIND, VERSION = "podium click model", 1
+Parameters = tuple[Floats, ...]
 
 
 class PairValues(NamedTuple):
@@ -134,10 +137,10 @@ class ClickModel(ABC):
     """The base class of click models.
 
     Args:
-        smoothing: the weight of the prior, in impressions. The attractiveness of a pair is the mode of its likelihood
-            times a Beta distribution that counts as `smoothing` examined impressions with the log's mean
-            attractiveness, which is the number of clicks per row at or above the last click of an impression. Unknown
-            pairs get this mean. The prior of parameters of positions is one success in two trials.
+        smoothing: the weight of the prior, in impressions. The prior of the attractiveness of a pair is a Beta
+            distribution worth `smoothing` examined impressions with the log's mean attractiveness: the number of clicks
+            per row at or above the last click of an impression. The estimate is the posterior mode. Unknown pairs have
+            the mean. The prior of parameters of positions is one success in two trials.
 
     Example:
         >>> from podium.clicks import Cascade, ClickLog, ClickModel
@@ -150,7 +153,6 @@ class ClickModel(ABC):
         >>> Cascade().fit(log).save(path)
         >>> ClickModel.load(path)
         Cascade(smoothing=2.0)
-
 
     """
 
@@ -200,16 +202,16 @@ class ClickModel(ABC):
                 was shown, not on what was clicked.
 
         """
-        return self._examination(*self._of(log), given_clicks)
+        return self._examination(log, self._rows(log), given_clicks)
 
     def click_probabilities(self, log: ClickLog, given_clicks: bool = False) -> Floats:
         """Return the probability of a click on each row: attractiveness × examination."""
-        log, rows = self._of(log)
-        return self._values("attraction", rows) * self._examination(log, rows, given_clicks)
+        rows = self._rows(log)
+        return self._extended("attraction")[rows] * self._examination(log, rows, given_clicks)
 
     def labels(self, log: ClickLog) -> Floats:
         """Return a relevance label between 0 and 1 for each row: the attractiveness of its pair."""
-        return self._values("attraction", self._of(log)[1])
+        return self._extended("attraction")[self._rows(log)]
 
     def propensities(self, log: ClickLog) -> tuple[float, ...]:
         """Return the mean examination of positions 1, 2, …, divided by the largest.
@@ -228,7 +230,7 @@ class ClickModel(ABC):
         return tuple((means / means.max()).tolist())
 
     def log_likelihood(self, log: ClickLog) -> float:
-        """Return Σ ln P(clicks of an impression) over all impressions; −∞, with a warning, if a click is impossible."""
+        """Return Σ ln P(clicks of an impression) over all impressions; warn and return −∞ if a click is impossible."""
         chances = self._chances(log, given_clicks=True)
         if not chances.all():
             n = len(np.unique(np.searchsorted(log.starts, np.flatnonzero(chances == 0), side="right")))
@@ -240,7 +242,7 @@ class ClickModel(ABC):
         return total(np.log(chances))
 
     def perplexity(self, log: ClickLog) -> Perplexity:
-        """Return how well the model predicts the clicks of a log, which should not be the training log.
+        """Return how well the model predicts the clicks of a log other than the training log.
 
         For position r it is 2^(−mean of log₂ P(click or no click, as observed)), predicted without other clicks
         (Dupret and Piwowarski 2008).
@@ -257,18 +259,15 @@ class ClickModel(ABC):
         clicks = self.click_probabilities(log, given_clicks)
         return np.where(log.clicked, clicks, 1.0 - clicks)
 
-    def _values(self, parameter: str, rows: Ints) -> Floats:
-        """Return a parameter of pairs for each row."""
-        return self._extended(parameter)[rows]
-
     def _extended(self, parameter: str) -> Floats:
         """Return a parameter of all pairs, followed by its value for unknown pairs."""
         return np.append(self.fitted_.parameters[parameter], self.fitted_.unknown[parameter])
 
-    def _of(self, log: ClickLog) -> tuple[ClickLog, Ints]:
+    def _rows(self, log: ClickLog) -> Ints:
+        """Return the pair of each row of a log; raise if the model is not fitted or the log is invalid."""
         self._require_fit()
         _check(log)
-        return log, self.pairs_.rows(log)
+        return self.pairs_.rows(log)
 
     def _require_fit(self) -> Fitted:
         if not hasattr(self, "fitted_"):
@@ -276,7 +275,7 @@ class ClickModel(ABC):
         return self.fitted_
 
     def describe(self) -> str:
-        """Return a description of the parameters: all of positions, and the quartiles of pairs."""
+        """Return a description of the parameters: those of positions, and quartiles over pairs."""
         fitted, pairs = self._require_fit(), self.pairs_
         lines = [
             f"{self!r}, {len(pairs):,} pairs of {len(pairs.queries):,} queries and {len(pairs.documents):,} documents, "
@@ -295,7 +294,8 @@ class ClickModel(ABC):
         """Write the model as a zip of a JSON header and NumPy arrays, without pickles."""
         fitted, pairs = self._require_fit(), self.pairs_
         header = {
-            "kind": FILE_KIND, "version": VERSION, "model": self.name, "settings": self._settings(),
+            "kind": FILE_KIND, "version": VERSION, "model": self.name,
+            "settings": {one.name: getattr(self, one.name) for one in fields(self) if one.init},
             "unknown": fitted.unknown, "n_steps": fitted.n_steps, "parameters": list(fitted.parameters),
         }  # fmt: skip
         arrays = {
@@ -304,9 +304,6 @@ class ClickModel(ABC):
             "query": pairs.query, "document": pairs.document, "impressions": pairs.impressions,
         } | {f"parameter_{name}": values for name, values in fitted.parameters.items()}  # fmt: skip
         write_archive(path, header, arrays)
-
-    def _settings(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ClickModel:
@@ -335,7 +332,7 @@ class ClickModel(ABC):
         return model
 
     def _problem(self, pairs: Pairs, fitted: Fitted) -> str:
-        """Return the problem of a file's content, or ""; kernels do not check indices, so it is done here."""
+        """Return what is wrong with the content of a file, or "". Kernels do not check indices, so this must."""
         for strings, codes in ((pairs.queries, pairs.query), (pairs.documents, pairs.document)):
             starts = strings.starts
             if not len(starts) or starts[0] != 0 or starts[-1] != len(strings.text) or (np.diff(starts) < 0).any():
@@ -358,25 +355,15 @@ def _check(log: ClickLog) -> None:
     """Raise if a log has no rows, or if positions do not increase within an impression."""
     if not len(log.position):
         raise DataError("the log has no rows: a click model needs at least one shown document")
-    row = int(first_bad_position(log.starts, log.position))
-    if row >= 0:
-        impression = int(np.searchsorted(log.starts, row, side="right")) - 1
+    before = np.append(0, log.position)
+    before[log.starts] = 0  # no position before the first row of an impression
+    bad = np.flatnonzero(log.position <= before[:-1])
+    if len(bad):
+        row = int(bad[0])
         raise DataError(
             "positions must count from 1 and increase within an impression, but row "
-            f"{row}, in impression {impression}, has position {int(log.position[row])}"
+            f"{row}, in impression {log.impression[row]}, has position {int(log.position[row])}"
         )
-
-
-@kernel
-def first_bad_position(starts: Ints, position: Int32s) -> int:
-    """Return the first row whose position is below 1 or not above the previous one; −1 if there is none."""
-    for impression in range(len(starts) - 1):
-        before = 0
-        for row in range(starts[impression], starts[impression + 1]):
-            if position[row] <= before:
-                return row
-            before = position[row]
-    return -1
 
 
 def _sums_by_position(log: ClickLog, values: Floats) -> Floats:
@@ -431,3 +418,32 @@ def count_seen_rows(
         last_rows[impression] = last
         for row in range(begin, last + 1 if last >= begin else end):
             seen[rows[row]] += 1
+
+
+def check_em(max_steps: int, tolerance: float) -> None:
+    """Raise if a parameter of EM is out of range."""
+    require_whole("max_steps", max_steps, 1)
+    require_number("tolerance", tolerance, least=0)
+
+
+def run_em(
+    step: Callable[..., Parameters], parameters: Parameters, max_steps: int, tolerance: float
+) -> tuple[Parameters, int]:
+    """Repeat a step until no parameter changes by more than the tolerance; return parameters and number of steps."""
+    for n_steps in range(1, max_steps + 1):
+        new = step(*parameters)
+        change = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(new, parameters, strict=True))
+        parameters = new
+        if change <= tolerance:
+            return parameters, n_steps
+    warnings.warn(
+        f"EM stopped after max_steps={max_steps} although a parameter still changed by {change:.2g}: pass a larger "
+        f"max_steps, or a tolerance above {tolerance:g}", PodiumWarning, stacklevel=2,
+    )  # fmt: skip
+    return parameters, max_steps
+
+
+def range_per_thread(n: int) -> list[tuple[int, int]]:
+    """Cut 0 … n into one range per thread, because each range needs sums of all parameters."""
+    parts = n_threads_for(n)
+    return list(pairwise(n * k // parts for k in range(parts + 1)))

@@ -25,7 +25,6 @@ from podium.data.columns import PreferencePairs
 from podium.errors import DataError
 
 KINDS = ("ctr", "last_click", "coec", "dwell", "skip_above")
-SATISFIED = (10.0, 30.0)  # seconds; 30 is the usual threshold of a satisfied click (Fox et al. 2005)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +105,8 @@ def terms_of(query: str) -> tuple[str, ...]:
 
 
 def labels(
-    log: ClickLog, kind: str, *, min_impressions: int = 1, smoothing: float = 0.0, confidence: float = 0.95,
-    queries: str | Callable[[str], Iterable[str]] = "equal", dwell_grades: Sequence[float] = SATISFIED,
+    log: ClickLog, kind: str, *, min_impressions: int, smoothing: float, confidence: float,
+    queries: str | Callable[[str], Iterable[str]], dwell_grades: Sequence[float],
 ) -> ClickLabels:  # fmt: skip
     """Return labels; see `ClickLog.labels`."""
     if kind not in KINDS:

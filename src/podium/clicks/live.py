@@ -34,11 +34,10 @@ LOG, STATE = "events.jsonl", "state.npz"
 class LiveLog:
     """A log of events in Metarank's format, each written to a file before it changes the state.
 
-    The time of an event is when it arrives, so the file is in the order of time, and a replay of the file gives the
-    same features. A folder contains the file and a snapshot of the state. When the folder is opened again, the events
-    after the snapshot are replayed from the file. An unfinished line of a killed process is dropped, because no client
-    was told that it was accepted. To begin with the clicks of an earlier log, copy it into a new folder as
-    `events.jsonl`, sorted by time.
+    The time of an event is when it arrives, so the file is in the order of time, and replaying it gives the same
+    features. The folder contains the file and a snapshot of the state. `LiveLog` starts from the snapshot and replays
+    later events from the file. It drops an unfinished line, which a killed process never confirmed to a client. To
+    start with the clicks of an earlier log, copy it into a new folder as `events.jsonl`, sorted by time.
 
     Args:
         folder: the folder, which is created if it does not exist; only one process at a time may use it.
@@ -133,11 +132,11 @@ class LiveLog:
         self._write([event | {"fields": fields, "items": list(items)} | others], now)
 
     def add(self, events: Sequence[Mapping[str, Any]]) -> int:
-        """Write events that arrive now, and return once they are on disk; none is written if one is invalid.
+        """Write events that arrive now, and return once they are on disk; an invalid event raises, and none is written.
 
         Returns:
-            The number of clicks that no feature counts: on a ranking that is not among the latest, on a document that
-            it did not show, or again on the same document.
+            The number of clicks that no feature counts: those on an unknown or old ranking, on a document that the
+            ranking did not show, or on a document that was already clicked in it.
 
         """
         with self.moment() as now:

@@ -58,12 +58,12 @@ class Events(NamedTuple):
 
 
 class FieldValues(NamedTuple):
-    """The values of a field of documents, such as the brand, each valid from a time on.
+    """The values of a field of documents, such as the brand; each is valid until the next one.
 
     Attributes:
         times: microseconds since the epoch, ascending.
         document: codes as in the log.
-        value: codes into `values`; −1 if the field became unknown.
+        value: codes into `values`; −1 if the value became unknown.
         values: the texts.
 
     """
@@ -76,7 +76,7 @@ class FieldValues(NamedTuple):
 
 @dataclass
 class ReadingNotes:
-    """Facts about the source of a log that its arrays no longer show; `ClickLog.check` reports them.
+    """Facts about the source of a log that its arrays no longer show, for the report of `ClickLog.check`.
 
     Attributes:
         time_units: how often times had each unit.
@@ -99,9 +99,9 @@ class ReadingNotes:
 class ClickLog:
     """Rankings as they were shown, with clicks; immutable. Use `read`, `from_frame` or `from_arrays` to create one.
 
-    A row is a document that was shown. Rows are sorted by the time of the impression (one ranking, shown once), then by
-    impression, then by position. Codes are positions in the sorted lists of names, so they do not depend on the order
-    of the input.
+    A row is a document that was shown. An impression is a ranking that was shown once. Rows are sorted by the time of
+    the impression, then by impression, then by position. Codes are places in the sorted lists of names, so they do not
+    depend on the order of the input.
 
     Attributes:
         starts: the rows of impression k are `starts[k]:starts[k + 1]`.
@@ -197,8 +197,8 @@ class ClickLog:
         """Read a log from JSONL, CSV, TSV or Parquet files, compressed or not, or from a frame.
 
         Args:
-            path: one or several files, a frame, an iterable of dictionaries, or a DuckDB relation, whose rows are never
-                in memory all at once.
+            path: one or several files, a frame, an iterable of dictionaries, or a DuckDB relation, which is read part
+                by part.
             format: `"metarank"` (its events), `"ubi"` (OpenSearch's User Behavior Insights) or `"flat"` (a table with
                 a row for each shown document).
             options: `time_unit` (s, ms, us or ns; by default determined by the size of each number), `positions_from`
@@ -217,7 +217,7 @@ class ClickLog:
     ) -> ClickLog:
         """Return the log of a frame (pandas, polars, pyarrow) with a row for each shown document.
 
-        A DuckDB relation, or another stream of Arrow data, is read part by part, so it may be larger than memory.
+        A DuckDB relation, or another stream of Arrow data, is read part by part and may be larger than memory.
 
         Args:
             frame: columns named `query`, `document`, `position`, `clicked`, and optionally `time`, `impression`,
@@ -263,14 +263,14 @@ class ClickLog:
             place: returns the name of a row for messages.
 
         """
-        from podium.clicks.assembling import assemble, columns_of_rows
+        from podium.clicks.assembling import log_of_columns
 
         rows = {
             "query": query, "document": document, "position": position, "clicked": clicked, "time": time,
             "impression": impression, "user": user, "session": session, "dwell": dwell, "click_time": click_time,
             "click_order": click_order,
         }  # fmt: skip
-        return assemble(*columns_of_rows(rows, time_unit, positions_from, place))
+        return log_of_columns(rows, time_unit, positions_from, place)
 
     def select(self, impressions: ArrayLike) -> ClickLog:
         """Return the log of some impressions, given by a mask or by numbers; codes and other events are unchanged.
@@ -302,13 +302,13 @@ class ClickLog:
     def check(
         self, features: RankingData | Mapping[str, ArrayLike] | None = None, *, clicks_per_minute: int = 100
     ) -> tuple[Finding, ...]:
-        """Return likely mistakes in the log; an empty list if there are none.
+        """Return likely mistakes in the log, which may be none.
 
-        It finds mixed time units, positions that count from 0, clicks on documents that were not shown, repeated
+        Mistakes are mixed time units, positions that count from 0, clicks on documents that were not shown, repeated
         impressions, gaps, bots, and features that use the future.
 
         Args:
-            features: columns with a value for each row, to check for clicks that had not happened yet.
+            features: columns with a value for each row. A finding names those that contain clicks of the future.
             clicks_per_minute: users with more clicks within a minute count as bots.
 
         """
@@ -329,15 +329,16 @@ class ClickLog:
         Args:
             kind: `"ctr"` (clicks per impression), `"last_click"` (last clicks of an impression per impression),
                 `"coec"` (clicks over the clicks expected at the positions where the document was shown), `"dwell"`
-                (the mean grade of dwell times; no click has grade 0), or `"skip_above"` (the share of its preferences
-                that a document wins: a clicked document is preferred to those above it that were not clicked).
+                (the mean grade of dwell times; a row without a click has grade 0), or `"skip_above"` (the share of its
+                preferences that a document wins: a clicked document is preferred to unclicked documents above it).
             min_impressions: pairs with fewer impressions get the label NaN.
             smoothing: the number of impressions at the overall rate to add to each pair; for `"coec"`, the number of
                 expected clicks.
             confidence: the confidence of the interval.
-            queries: which queries to count together: `"equal"` ones; `"similar"` ones, with the same lower-case words
-                in any order; or those for which a function returns the same terms.
-            dwell_grades: the seconds from which a click has grade 2, 3, …; shorter clicks have grade 1.
+            queries: which queries to count together: `"equal"` ones; `"similar"` ones, which have the same lower-case
+                words in any order; or those for which this function returns the same terms.
+            dwell_grades: the seconds from which a click has grade 2, 3, …; shorter clicks have grade 1. A click of 30
+                seconds usually counts as satisfied (Fox et al. 2005).
 
         """
         from podium.clicks.labels import labels
@@ -348,7 +349,7 @@ class ClickLog:
         )  # fmt: skip
 
     def preferences(self) -> PreferencePairs:
-        """Return pairs of rows (i, j): i was clicked, and j, above it in the same impression, was not.
+        """Return the pairs of rows (i, j) where i was clicked, and j, above it in the same impression, was not.
 
         Pass them as `preferences` to `RankingData`.
         """
@@ -357,7 +358,7 @@ class ClickLog:
         return preferences(self)
 
     def features(self, features: Sequence[str], *, limit: int = 1_000_000) -> RankingData:
-        """Return features of each row, computed from the events before it by a replay of the log in the order of time.
+        """Return features of each row, computed from earlier events by replaying the log in the order of time.
 
         Args:
             features: texts such as `rate(click, by=document)`, see `podium.clicks.Replay`, or names of numbers that

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from podium.clicks.assembling import (
     ShownRows,
     assemble,
     code,
-    columns_of_rows,
     from_one,
+    log_of_columns,
 )  # fmt: skip
 from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNotes, chosen_columns
 from podium.clicks.times import UNITS, microseconds
@@ -81,9 +81,8 @@ def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
         return ClickLog.from_frame(source, **options)
     columns = {role: options.pop(role) for role in COLUMNS if role in options}
     if is_stream(source):
-        return read_stream(
-            import_pyarrow("a stream of Arrow data").RecordBatchReader.from_stream(source), columns, **options
-        )
+        pyarrow = import_pyarrow("a stream of Arrow data")
+        return read_stream(pyarrow.RecordBatchReader.from_stream(source), columns, **options)
     if isinstance(source, str | os.PathLike) and kind_of(source) == ".parquet":
         return _read_flat_parquet(os.fspath(source), columns, options)
     texts = {columns.get(name, name) for name in NAMES}
@@ -162,7 +161,30 @@ def read_stream(
     rows: dict[str, Any] = dict.fromkeys(COLUMNS)
     rows |= {role: np.concatenate(arrays) for role, arrays in numbers.items()}
     rows |= {role: coder.coded() for role, coder in names.items()}
-    return assemble(*columns_of_rows(rows, time_unit, positions_from, place))
+    return log_of_columns(rows, time_unit, positions_from, place)
+
+
+class LoggedDocument(NamedTuple):
+    """A document that was shown. Rankings of the same group count positions from the same number."""
+
+    impression: int
+    name: str
+    position: int
+    place: str
+    group: str = ""
+
+
+class LoggedEvent(NamedTuple):
+    """An event other than an impression. A click counts if its ranking shows the document."""
+
+    kind: str
+    time: int
+    ranking: str | None
+    document: str | None
+    user: str | None
+    session: str | None
+    place: str
+    dwell: float
 
 
 class LogBuilder:
@@ -171,152 +193,123 @@ class LogBuilder:
     Args:
         time_unit: the unit of numeric times; None to determine it by their size.
 
+    Attributes:
+        rows: the documents that were shown.
+        answers: what searches returned, and the place in the source, by impression. It counts as shown if no event
+            says what was shown.
+        shown: numbers that were logged with shown documents, by name and row.
+        events: clicks and other events.
+        fields: updates of each field: time, document and value.
+        notes: facts about the source.
+
     """
 
     def __init__(self, time_unit: str | None = None) -> None:
+        self.rows: list[LoggedDocument] = []
+        self.answers: dict[int, tuple[list[str], str]] = {}
+        self.shown: dict[str, dict[int, float]] = defaultdict(dict)
+        self.events: list[LoggedEvent] = []
+        self.fields: dict[str, list[tuple[int, str, Any]]] = defaultdict(list)
         self.notes = ReadingNotes()
         self._unit = time_unit
         self._numbers: dict[str, int] = {}  # impressions by their id
-        self._impressions: list[list[Any]] = []  # time, query, user, session
-        self._rows: list[tuple[int, str, int]] = []  # impression, document, position
-        self._places: list[str] = []
-        self._groups: list[str] = []  # rows of the same group count positions in the same way
-        self._answers: dict[int, tuple[list[str], str]] = {}
-        self._shown: dict[str, dict[int, float]] = defaultdict(dict)
-        self._events: list[tuple[str, int, str | None, str | None, Any, Any, float, str]] = []
-        self._fields: dict[str, list[tuple[int, str, Any]]] = defaultdict(list)
+        self._impressions: list[dict[str, Any]] = []
 
     def time(self, value: Any) -> int:
         """Return a time in microseconds."""
         return microseconds(value, self._unit, self.notes.time_units)
 
-    def impression(self, name: str, time: int | None, query: Any, user: Any, session: Any) -> int:
-        """Return the number of an impression, and fill in the facts that are known."""
+    def impression(self, name: str, **facts: Any) -> int:
+        """Return the number of an impression; complete its time, query, user and session with these facts."""
         number = self._numbers.setdefault(name, len(self._impressions))
         if number == len(self._impressions):
-            self._impressions.append([None, None, None, None])
+            self._impressions.append(dict(facts))
         known = self._impressions[number]
-        for k, value in enumerate((time, query, user, session)):
-            if known[k] is None:
-                known[k] = value
+        known |= {key: value for key, value in facts.items() if known[key] is None}
         return number
-
-    def show(self, impression: int, document: str, position: int, place: str, group: str = "") -> int:
-        """Add a shown document, and return its row."""
-        self._rows.append((impression, document, position))
-        self._places.append(place)
-        self._groups.append(group)
-        return len(self._rows) - 1
-
-    def answer(self, impression: int, documents: list[str], place: str) -> None:
-        """Record the results of a search, which count as shown if no other event says what was shown."""
-        self._answers[impression] = (documents, place)
-
-    def log_value(self, row: int, name: str, value: float) -> None:
-        """Record a number that was logged with a shown document."""
-        self._shown[name][row] = value
-
-    def event(
-        self, kind: str, time: int, impression: str | None, document: str | None, user: Any, session: Any,
-        place: str, dwell: float = np.nan,
-    ) -> None:  # fmt: skip
-        """Add an event; an event of kind `click` counts if its impression shows the document."""
-        self._events.append((kind, time, impression, document, user, session, dwell, place))
-
-    def field(self, time: int, document: str, name: str, value: Any) -> None:
-        """Record the value of a document's field from a time on."""
-        self._fields[name].append((time, document, value))
 
     def build(self, positions_from: int | None = None) -> ClickLog:
         """Return the log."""
-        shown = {impression for impression, _, _ in self._rows}
-        for number, (hits, place) in self._answers.items():
-            if number not in shown:
-                for position, document in enumerate(hits, 1):
-                    self.show(number, document, position, place, "what searches returned")
-        if not self._rows:
+        seen = {row.impression for row in self.rows}
+        for number, (names, place) in self.answers.items():
+            if number not in seen:
+                group = "what searches returned"
+                self.rows += [LoggedDocument(number, name, k, place, group) for k, name in enumerate(names, 1)]
+        if not self.rows:
             raise DataError("the log is empty: it has no shown documents")
-        n = len(self._rows)
-        impression = np.fromiter((row[0] for row in self._rows), np.int64, n)
-        used, impression = np.unique(impression, return_inverse=True)  # drop rankings that show nothing
+        numbers = np.array([row.impression for row in self.rows], np.int64)
+        used, impression = np.unique(numbers, return_inverse=True)  # drop rankings that show nothing
         kept = [self._impressions[k] for k in used.tolist()]
-        clicks = self._click_columns(n)
-        others = [event for event in self._events if event[0] != "click"]
-        documents = code([row[1] for row in self._rows] + [e[3] for e in others] + self._field_documents())
+        others = [event for event in self.events if event.kind != "click"]
+        updated = [document for name in sorted(self.fields) for _, document, _ in self.fields[name]]
+        documents = code([*(row.name for row in self.rows), *(event.document for event in others), *updated])
+        n, m = len(self.rows), len(kept)
+        of_rows, of_events, of_fields = np.split(documents.codes, [n, n + len(others)])
         queries, users, sessions = (
-            code([*(one[k] for one in kept), *(self._of(event, k) for event in others)]) for k in (1, 2, 3)
+            code([*(one[name] for one in kept), *(self._fact_of(event, name) for event in others)])
+            for name in ("query", "user", "session")
         )
-        if (queries.codes[: len(kept)] < 0).any():  # a missing query is the empty text, which sorts first
+        if (queries.codes[:m] < 0).any():  # a missing query is the empty text, which sorts first
             queries = Coded((queries.codes + 1).astype(np.int32), ("", *queries.names))
-        m = len(kept)
+        columns = queries, users, sessions
         rows = ShownRows(
-            impression=impression.astype(np.int64), document=Coded(documents.codes[:n], documents.names),
-            position=self._positions(positions_from), **clicks,
-            shown={name: _dense(values, n) for name, values in sorted(self._shown.items())},
+            impression=impression, document=Coded(of_rows, documents.names), position=self._positions(positions_from),
+            **self._click_columns(), shown={name: _dense(values, n) for name, values in sorted(self.shown.items())},
         )  # fmt: skip
         impressions = Impressions(
-            np.array([one[0] for one in kept], np.int64),
-            *(Coded(column.codes[:m], column.names) for column in (queries, users, sessions)),
+            np.array([one["time"] for one in kept], np.int64), *(Coded(one.codes[:m], one.names) for one in columns)
         )
-        of_events = (column.codes[m:] for column in (queries, users, sessions))
         return assemble(
-            rows, impressions, self.notes, self._places.__getitem__,
-            events=_events(others, documents.codes[n : n + len(others)], *of_events),
-            fields=self._field_values(documents.codes[n + len(others) :]),
+            rows, impressions, self.notes, lambda row: self.rows[row].place,
+            events=_events(others, of_events, *(one.codes[m:] for one in columns)),
+            fields=self._field_values(of_fields),
         )  # fmt: skip
 
-    def _of(self, event: tuple[Any, ...], k: int) -> Any:
-        """Return an event's query (1), user (2) or session (3): its own, or that of its ranking."""
-        value = None if k == 1 else event[k + 2]
-        return self._impressions[self._numbers[event[2]]][k] if value is None and event[2] in self._numbers else value
+    def _fact_of(self, event: LoggedEvent, name: str) -> Any:
+        """Return the query, user or session of an event: its own, or that of its ranking."""
+        value = getattr(event, name, None)  # only rankings have queries
+        if value is None and event.ranking in self._numbers:
+            return self._impressions[self._numbers[event.ranking]][name]
+        return value
 
-    def _click_columns(self, n: int) -> dict[str, Any]:
-        """Return the columns of clicks."""
-        columns: dict[str, Any] = {
-            "clicked": np.zeros(n, np.bool_), "click_order": np.zeros(n, np.int64),
-            "click_time": np.zeros(n, np.int64), "dwell": np.full(n, np.nan),
-        }  # fmt: skip
-        row_of: dict[tuple[int, str], int] = {}
-        for row, (impression, name, _) in enumerate(self._rows):
-            row_of.setdefault((impression, name), row)
-        clicks = sorted((event for event in self._events if event[0] == "click"), key=lambda event: event[1])
-        for _, time, ranking, document, _, _, dwell, place in clicks:
-            number = self._numbers.get(ranking or "", -1)
+    def _click_columns(self) -> dict[str, Any]:
+        n = len(self.rows)
+        clicked, click_time, dwell = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.full(n, np.nan)
+        row_of: dict[tuple[int, str | None], int] = {}
+        for row, shown in enumerate(self.rows):
+            row_of.setdefault((shown.impression, shown.name), row)
+        for click in sorted((event for event in self.events if event.kind == "click"), key=lambda event: event.time):
+            number = self._numbers.get(click.ranking or "", -1)
             if number < 0:
-                self.notes.add(NO_RANKING if ranking else "a click names no ranking", place)
+                self.notes.add(NO_RANKING if click.ranking else "a click names no ranking", click.place)
                 continue
-            row = row_of.get((number, document or ""), -1)
+            row = row_of.get((number, click.document), -1)
             if row < 0:
-                self.notes.add(NOT_SHOWN, place)
-            elif columns["clicked"][row]:
-                self.notes.add("a document is clicked again in the same impression", place)
+                self.notes.add(NOT_SHOWN, click.place)
+            elif clicked[row]:
+                self.notes.add("a document is clicked again in the same impression", click.place)
             else:
-                columns["clicked"][row], columns["click_time"][row], columns["dwell"][row] = True, time, dwell
-        return columns
+                clicked[row], click_time[row], dwell[row] = True, click.time, click.dwell
+        return {"clicked": clicked, "click_order": np.zeros(n, np.int64), "click_time": click_time, "dwell": dwell}
 
     def _positions(self, positions_from: int | None) -> Ints:
         """Return positions from 1; each group of rankings counts from 0 if its smallest position is 0."""
-        position = np.fromiter((row[2] for row in self._rows), np.int64, len(self._rows))
-        groups = code([f"={group}" for group in self._groups]).codes
+        position = np.array([row.position for row in self.rows], np.int64)
+        groups = code([f"={row.group}" for row in self.rows]).codes
         for group in range(int(groups.max()) + 1):
             rows = np.flatnonzero(groups == group)
-            position[rows] = from_one(position[rows], positions_from, self.notes, lambda k: self._places[rows[k]])  # noqa: B023
+            position[rows] = from_one(position[rows], positions_from, self.notes, lambda k: self.rows[rows[k]].place)  # noqa: B023
         return position
 
-    def _field_documents(self) -> list[str]:
-        return [document for name in sorted(self._fields) for _, document, _ in self._fields[name]]
-
     def _field_values(self, documents: Int32s) -> dict[str, FieldValues]:
-        fields, at = {}, 0
-        for name in sorted(self._fields):
-            updates = self._fields[name]
-            values = code([value for _, _, value in updates])
-            times = np.array([time for time, _, _ in updates], np.int64)
-            order = np.lexsort((values.codes, documents[at : at + len(updates)], times))
-            fields[name] = FieldValues(
-                times[order], documents[at : at + len(updates)][order], values.codes[order], values.names
-            )
-            at += len(updates)
+        """Return the values of each field, given the codes of the documents of all updates."""
+        fields = {}
+        for name in sorted(self.fields):
+            times = np.array([time for time, _, _ in self.fields[name]], np.int64)
+            values = code([value for _, _, value in self.fields[name]])
+            updated, documents = np.split(documents, [len(times)])
+            order = np.lexsort((values.codes, updated, times))
+            fields[name] = FieldValues(times[order], updated[order], values.codes[order], values.names)
         return fields
 
 
@@ -326,11 +319,11 @@ def _dense(values: Mapping[int, float], n: int) -> Any:
     return column
 
 
-def _events(events: list[tuple[Any, ...]], document: Int32s, query: Int32s, user: Int32s, session: Int32s) -> Events:
+def _events(events: list[LoggedEvent], document: Int32s, query: Int32s, user: Int32s, session: Int32s) -> Events:
     if not events:
         return Events.none()
-    kinds = code([event[0] for event in events])
-    times = np.array([event[1] for event in events], np.int64)
+    kinds = code([event.kind for event in events])
+    times = np.array([event.time for event in events], np.int64)
     order = np.lexsort((kinds.codes, document, query, user, session, times))
     return Events(
         times[order], kinds.codes[order], query[order], document[order], user[order], session[order], kinds.names
@@ -367,16 +360,17 @@ def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]
         if query is not None and not isinstance(query, str):
             raise DataError(f"the field {query_field!r} must be text, but got {query!r:.60}")
         number = builder.impression(
-            str(_required(values, "id")), time, query, _name(values, "user"), _name(values, "session")
-        )
+            str(_required(values, "id")), time=time, query=query, user=_name(values, "user"),
+            session=_name(values, "session"),
+        )  # fmt: skip
         items = _required(values, "items")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise DataError("'items' must be a list of objects with an id")
         for position, item in enumerate(items, 1):
-            row = builder.show(number, str(_required(item, "id")), position, place)
+            builder.rows.append(LoggedDocument(number, str(_required(item, "id")), position, place))
             for name, value in fields_of(item):
                 if isinstance(value, int | float) and not isinstance(value, bool):
-                    builder.log_value(row, name, float(value))
+                    builder.shown[name][len(builder.rows) - 1] = float(value)
 
     def interaction(values: Mapping[str, Any], time: int, place: str) -> None:
         dwell = next((value for name, value in fields_of(values) if name == "dwell"), np.nan)
@@ -385,15 +379,15 @@ def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]
             raise DataError(
                 f"the type {kind!r} is reserved: rankings imply impressions, and clicks have a field 'dwell'"
             )
-        builder.event(
-            kind, time, _name(values, "ranking"), str(_required(values, "item")),
-            _name(values, "user"), _name(values, "session"), place, _dwell(dwell),
-        )  # fmt: skip
+        builder.events.append(LoggedEvent(
+            kind, time, _name(values, "ranking"), str(_required(values, "item")), _name(values, "user"),
+            _name(values, "session"), place, _dwell(dwell),
+        ))  # fmt: skip
 
     def item(values: Mapping[str, Any], time: int, place: str) -> None:
         for name, value in fields_of(values):
             if isinstance(value, str | int) and not isinstance(value, bool):
-                builder.field(time, str(_required(values, "item")), name, value)
+                builder.fields[name].append((time, str(_required(values, "item")), value))
 
     adders = {"ranking": ranking, "interaction": interaction, "item": item}
 
@@ -424,16 +418,13 @@ def _ubi(builder: LogBuilder, clicks: frozenset[str]) -> Callable[[Record], None
 
     def query(values: Mapping[str, Any], time: int, place: str) -> None:
         number = builder.impression(
-            str(_required(values, "query_id")),
-            time,
-            values.get("user_query"),
-            _user(values),
-            _name(values, "session_id"),
-        )
+            str(_required(values, "query_id")), time=time, query=values.get("user_query"), user=_user(values),
+            session=_name(values, "session_id"),
+        )  # fmt: skip
         hits = values.get("query_response_hit_ids") or []
         if not isinstance(hits, list):
             raise DataError("'query_response_hit_ids' must be a list")
-        builder.answer(number, list(map(str, hits)), place)
+        builder.answers[number] = list(map(str, hits)), place
 
     def event(values: Mapping[str, Any], time: int, place: str) -> None:
         attributes = values.get("event_attributes") or {}
@@ -442,16 +433,19 @@ def _ubi(builder: LogBuilder, clicks: frozenset[str]) -> Callable[[Record], None
         session = _name(values, "session_id") or _name(attributes, "session_id")
         kind, ranking = str(_required(values, "action_name")), _name(values, "query_id")
         if kind == "impression" and ranking and document:
-            number = builder.impression(ranking, time, values.get("user_query"), _user(values), session)
+            number = builder.impression(
+                ranking, time=time, query=values.get("user_query"), user=_user(values), session=session
+            )
             shown[number] += 1
             ordinal = position.get("ordinal", shown[number])
             if isinstance(ordinal, bool) or not isinstance(ordinal, int) or not 0 <= ordinal < 2**31 - 1:
                 raise DataError(f"'ordinal' must be a whole number from 0, but got {ordinal!r:.60}")
-            builder.show(number, document, ordinal, place, str(values.get("application", "")))
+            group = str(values.get("application", ""))
+            builder.rows.append(LoggedDocument(number, document, ordinal, place, group))
             return
         dwell = attributes.get("dwell_time", np.nan)
         kind = "click" if kind in clicks else f"other {kind}" if kind == "click" else kind
-        builder.event(kind, time, ranking, document, _user(values), session, place, _dwell(dwell))
+        builder.events.append(LoggedEvent(kind, time, ranking, document, _user(values), session, place, _dwell(dwell)))
 
     def add(record: Record) -> None:
         values = record.values

@@ -1,6 +1,6 @@
 """Click features by replay: a state that events update and requests read, the same offline and online.
 
-All reads at time t come before all updates at t, so no value contains anything that was not known when it was read.
+All reads at time t come before all updates at t, so no value contains anything that was unknown when it was read.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def hashes_of(names: Sequence[str]) -> UInt64s:
 
 def combined(parts: Sequence[UInt64s], n: int) -> UInt64s:
     """Return one key for each row of several columns of hashes; 0 if one of them is unknown."""
-    key = np.ones(n, np.uint64)
     if len(parts) == 1:
         return parts[0]
+    key = np.ones(n, np.uint64)
     for part in parts:  # splitmix64's finaliser after each
         key = (key ^ part) * np.uint64(0x9E3779B97F4A7C15)
         key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -64,7 +64,7 @@ Pending = tuple[int, int, str, list[Any]]
 
 
 class Timeline(NamedTuple):
-    """Reads and updates in the order of time, reads of a moment before its updates.
+    """Reads and updates in the order of time; reads come before updates of the same time.
 
     Attributes:
         times: microseconds since the epoch.
@@ -87,7 +87,7 @@ class Replay:
 
     Args:
         features: texts such as `rate(click, by=document)`.
-        limit: the maximum number of keys (documents, users, …) of each scope; those updated least recently are dropped.
+        limit: the maximum number of keys (documents, users, …) of each scope; the least recently updated are dropped.
 
     Example:
         >>> from podium.clicks import Replay
@@ -133,12 +133,13 @@ class Replay:
         return f"Replay({len(self.features)} features, keys by scope: {sizes})"
 
     def update(self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
-        """Add events in the order of time; none is added if one of them is invalid.
+        """Add events, which must be in the order of time; an invalid event raises, and none is added.
 
         Args:
             events: each has `event` (impression, click, dwell, item or any other kind), `time`, and `document`,
-                `query`, `user` and `session` if they are known. `dwell` is in seconds; that of a click counts once the
-                user has left the document. An event `item` has `fields`, a dictionary of the document's fields.
+                `query`, `user` and `session` if they are known. `dwell` is in seconds; the dwell time of a click counts
+                once the user has left the document. An event `item` has `fields`, a dictionary of the document's
+                fields.
 
         """
         prepared: list[tuple[int, str, list[Any]]] = []
@@ -179,7 +180,7 @@ class Replay:
         return time
 
     def read(self, request: Mapping[str, Any]) -> Floats:
-        """Return the features of each document of a request, from the events before its time.
+        """Return the features of each document of a request, computed from the events before its time.
 
         Args:
             request: `time`, `documents` (a list of names), and `query`, `user` and `session` if they are known.
@@ -235,7 +236,7 @@ class Replay:
             )  # fmt: skip
 
     def _set_fields(self, items: list[list[Any]]) -> None:
-        """Set the fields of one moment; of two values of a field, the one that sorts last wins."""
+        """Set fields of one moment; if a field has two values, the one that sorts last wins."""
         for k, name in enumerate(self._field_names, 1):
             latest: dict[str, str] = {}
             for item in items:
@@ -344,7 +345,7 @@ class Replay:
         return Timeline(times[order], kinds[order], amounts[order], row_of, names)
 
     def save(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
-        """Write the state to a file atomically; the same events in any batches give the same bits.
+        """Write the state to a file atomically; the bits do not depend on how events were batched.
 
         Args:
             path: the file.

@@ -1,16 +1,16 @@
 """The counters of one scope by key: a hash table of integer rows that kernels update and read.
 
-A key is a 64-bit hash of the scope's names. With a million keys, a collision happens in one of 37 million tables. Key 0
-is an unknown scope. When a table has more than `limit` keys at the end of a moment, the keys that were updated least
-recently are dropped until three quarters of the limit remain. This only depends on the events, not on batches or on
-the order of events of one moment.
+A key is a 64-bit hash of the scope's names. Of tables with a million keys, one in 37 million has a collision. Key 0 is
+an unknown scope. When a table has more than `limit` keys at the end of a moment, the keys that were updated least
+recently are dropped until three quarters of the limit remain. This depends only on the events, not on batches or on the
+order of events at the same time.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from podium.clicks.click_features import COUNT, LATEST, TOTAL, Counter
+from podium.clicks.click_features import COUNT, LATEST, Counter
 from podium.core.array_types import Floats, Int, Int32s, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 
@@ -180,7 +180,7 @@ def _update(time: Int, amount: Int, layout: Ints, counts: Ints) -> None:
         for old in range(max(newest + 1, bucket - size + 1), bucket + 1):
             counts[offset + 1 + old % size] = 0
         counts[offset] = bucket
-    counts[offset + 1 + bucket % size] += 1 if keeps == COUNT else amount
+    counts[offset + 1 + bucket % size] += 1 if keeps == COUNT else amount  # of TOTAL
 
 
 @helper
@@ -210,6 +210,3 @@ def _read(
                     break
                 total += weights[layout[c, 5] + age] * np.float64(counts[slot, offset + 1 + bucket % size])
             out[row, c] = total
-
-
-assert TOTAL == 1  # the kernels treat everything except COUNT and LATEST as a sum

@@ -19,8 +19,8 @@ def simulate_events(
 ) -> list[dict[str, Any]]:
     """Return items, rankings and clicks in the order of time.
 
-    Each document has a brand and an appeal. A user looks at position r with probability 1/√r and clicks appealing
-    documents. A text score, a field of each shown document, is the appeal with some noise.
+    Each document has a brand and an appeal. A user examines position r with probability 1/√r, and clicks an examined
+    document with the probability of its appeal. The field `text_score` of each shown document is its appeal plus noise.
     """
     require_whole("n_rankings", n_rankings, 1)
     require_whole("n_documents", n_documents, 1)

@@ -40,7 +40,7 @@ def main(folder: Path, library: Library | None = None, trees: int | None = None)
     train, valid, test = (_data(index, features, queries) for queries in library.queries.values())
     print(f"{len(features)} features of the top {CANDIDATES} documents by BM25 for each query", clock)
     recall = float(test.relevance.sum()) / parts["test"]
-    print(f"They include the right document for {recall:.0%} of the test queries: the most that re-ranking can find\n")
+    print(f"They include the right document for {recall:.0%} of the test queries, the upper limit for re-ranking\n")
 
     rounds: dict[str, Any] = {} if trees is None else {"n_trees": trees}
     lambdamart = podium.LambdaMART(**{"n_trees": 300, **rounds}, patience=30, measure="ndcg@10").fit(train, valid=valid)
@@ -64,7 +64,7 @@ def main(folder: Path, library: Library | None = None, trees: int | None = None)
 
 
 def _data(index: Index, features: FeatureSet, queries: dict[str, str]) -> podium.RankingData:
-    """Return the features of each query's candidates; only the document that the query was made from is relevant."""
+    """Return the features of each query's candidates; only the document with the query's summary is relevant."""
     judgements = {document: {document: 1} for document in queries}
     return features.compute(index, queries, judgements, candidates=f"bm25 top {CANDIDATES}")
 
@@ -83,7 +83,7 @@ def steps(comparison: podium.evaluation.Comparison, measure: str) -> Table:
 
 
 class Clock:
-    """A clock that shows the time since it was last shown."""
+    """A stopwatch whose text is the time since it was last shown."""
 
     def __init__(self) -> None:
         self._last = time.perf_counter()

@@ -1,8 +1,8 @@
 """The documentation of Python's standard library as documents and known-item queries.
 
 `python -m podium.demo.standard_library FILE` imports the public modules of the running Python and writes a line of JSON
-for each module, class, function, method and topic of the language reference. It runs in a separate process, so that
-side effects of imports affect nothing else.
+for each module, class, function, method and topic of the language reference. It runs in a separate process, to isolate
+the side effects of imports.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PARTS = {"train": 0.5, "valid": 0.7, "test": 1.0}  # where each part ends, as a 
 SECONDS = 60.0  # timeout of the imports
 LONGEST_DEFAULT = 40  # characters of a default value in a signature
 LEAST_WORDS = 4  # words that a summary must have to become a query
-LEAST_LEFT = 8  # words that must remain in the document without its summary, so that there is something to find
+LEAST_LEFT = 8  # words that must remain in the document without its summary, for search to match
 
-# Modules that open windows or web pages, print, are tests or data, or are better known under another name.
+# Modules that open windows or web pages, print, contain tests or data, or are better known by another name.
 SKIPPED = frozenset(
     "antigravity this idlelib test turtledemo turtle lib2to3 tkinter ensurepip venv pydoc_data distutils encodings "
     "nt ntpath posix posixpath".split()

@@ -1,66 +1,42 @@
 """Features from text: an index of documents, features of (query, document) pairs, and search.
 
-Each name is imported on first use.
+Names that need models or scikit-learn are imported on first use, because an index needs neither.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from podium.features.analyzer import Analyzer as Analyzer
-    from podium.features.analyzer import register_analyzer as register_analyzer
-    from podium.features.documents import read_judgements as read_judgements
-    from podium.features.documents import read_queries as read_queries
-    from podium.features.engine_export import EngineFeatures as EngineFeatures
-    from podium.features.engine_export import export_features as export_features
-    from podium.features.feature import Feature as Feature
-    from podium.features.feature import parse as parse
-    from podium.features.feature import register as register
-    from podium.features.feature import registered as registered
-    from podium.features.feature_set import FeatureSet as FeatureSet
-    from podium.features.field import Field as Field
-    from podium.features.index import Index as Index
-    from podium.features.pipeline import RankedHits as RankedHits
-    from podium.features.pipeline import SearchPipeline as SearchPipeline
-    from podium.features.presets import default as default
-    from podium.features.presets import letor4 as letor4
-    from podium.features.presets import mslr as mslr
-    from podium.features.search_explanation import SearchExplanation as SearchExplanation
-    from podium.features.transformer import PairTransformer as PairTransformer
+from podium.features.analyzer import Analyzer, register_analyzer
+from podium.features.documents import read_judgements, read_queries
+from podium.features.feature import Feature, parse, register, registered
+from podium.features.feature_set import FeatureSet
+from podium.features.field import Field
+from podium.features.index import Index
+from podium.features.presets import default, letor4, mslr
 
-_HOMES = {
-    "Analyzer": "analyzer",
+if TYPE_CHECKING:
+    from podium.features.engine_export import EngineFeatures, export_features
+    from podium.features.pipeline import RankedHits, SearchPipeline
+    from podium.features.search_explanation import SearchExplanation
+    from podium.features.transformer import PairTransformer
+
+_LATER = {
     "EngineFeatures": "engine_export",
-    "Feature": "feature",
-    "FeatureSet": "feature_set",
-    "Field": "field",
-    "Index": "index",
     "PairTransformer": "transformer",
     "RankedHits": "pipeline",
     "SearchExplanation": "search_explanation",
     "SearchPipeline": "pipeline",
-    "default": "presets",
     "export_features": "engine_export",
-    "letor4": "presets",
-    "mslr": "presets",
-    "parse": "feature",
-    "read_judgements": "documents",
-    "read_queries": "documents",
-    "register": "feature",
-    "register_analyzer": "analyzer",
-    "registered": "feature",
 }
 
-__all__ = [*_HOMES]  # noqa: PLE0604
+__all__ = [
+    "Analyzer", "EngineFeatures", "Feature", "FeatureSet", "Field", "Index", "PairTransformer", "RankedHits",
+    "SearchExplanation", "SearchPipeline", "default", "export_features", "letor4", "mslr", "parse", "read_judgements",
+    "read_queries", "register", "register_analyzer", "registered",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(f"podium.features.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'podium.features' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -2,17 +2,17 @@
 
 The rules for words, chosen for search and close to Unicode's word boundaries (UAX 29):
 
-- A word is a run of letters, marks and digits of any script. Everything else separates words, control characters
-  included.
+- A word is a run of letters, marks and digits of any script. Everything else separates words, including control
+  characters.
 - An apostrophe between letters belongs to the word (`don't`), as does a full stop or a comma between digits (`3.14`,
   `1,000`). Unlike UAX 29, a full stop between letters and an underscore separate words, so that a search for `loads`
   finds `json.loads` and one for `csv` finds `read_csv`.
 - Text is normalised to NFKC and case-folded; invisible characters inside words, such as soft hyphens, are dropped.
-- Scripts that are written without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) give overlapping pairs
-  of characters, in every analyzer; a character between two others of another kind is a word by itself.
-- Of a word longer than 255 characters the first 255 count.
+- In every analyzer, a run of characters of a script written without spaces (Chinese, Japanese, Korean, Thai, Lao,
+  Khmer, Burmese) is split into overlapping pairs. A run of a single character is a word.
+- Words are truncated to 255 characters.
 
-Then stop words are dropped, if the analyzer has any, and words are stemmed with the language's Snowball stemmer.
+Then the analyzer drops stop words, if it has any, and stems words with the language's Snowball stemmer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from podium.core.validation import did_you_mean
@@ -46,6 +46,7 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_INVALID = re.compile("[\x1f\ud800-\udfff]")  # the separator of `WordTable`, and surrogates, which UTF-8 cannot encode
 _DROPPED = dict.fromkeys([0xAD, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF])
 _CHANGED = _DROPPED | {0x2019: "'", 0x02BC: "'", ord("_"): " "}
 
@@ -74,8 +75,8 @@ def register_analyzer(name: str, function: AnalyzerFunction) -> None:
     """
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or name in ALIASES or name in _languages():
         raise DataError(
-            f"the name of an analyzer must be new, and consist of lower-case letters, digits and underscores, but got "
-            f"{name!r}"
+            "an analyzer's name must consist of lower-case letters, digits and underscores, and must not be a built-in "
+            f"name, but got {name!r}"
         )
     if not callable(function):
         raise DataError(f"the analyzer {name!r} must be a function from text to terms, but got {function!r}")
@@ -84,7 +85,7 @@ def register_analyzer(name: str, function: AnalyzerFunction) -> None:
 
 @dataclass(frozen=True)
 class Analyzer:
-    """Turns text into terms.
+    """The rule by which a field's text is split into terms.
 
     Args:
         name: `standard` (no stemming), a language that Snowball supports, such as `english`, or the name of a
@@ -172,11 +173,11 @@ class Analyzer:
         text = unicodedata.normalize("NFKC", text).casefold().translate(_CHANGED)
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFKC", text)
-        words = _unicode_word().findall(text)
+        words = unicode_word().findall(text)
         return _with_pairs(words) if _HAS_UNSPACED.search(text) else words
 
     def ascii_text(self, text: str) -> str | None:
-        """Return ASCII text with the same words, or None if there is none or the text is split by another rule."""
+        """Return ASCII text with the same words, or None if the text needs another rule or other characters."""
         if self.name in _functions or self.name == "turkish":
             return None
         if not text.isascii():
@@ -191,26 +192,18 @@ class Analyzer:
         word = word[:LONGEST_WORD]
         if word in self.stopwords:
             return ""
-        return _stemmer(self.name)[word] if self.stems else word
+        return _stemmer(self.name)(word) if self.stems else word
 
 
 def _checked(name: str, terms: Iterable[str]) -> list[str]:
-    """Return the terms that a registered function returned; raise if they are not words."""
+    """Return the terms that a registered function produced; raise if they are not words."""
     if isinstance(terms, str):
         raise DataError(f"the analyzer {name!r} must return a list of terms, but it returned the text {terms!r:.40}")
     words = list(terms)
     for word in words:
-        if not isinstance(word, str) or not word or "\x1f" in word or not _is_utf8(word):
+        if not isinstance(word, str) or not word or _INVALID.search(word):
             raise DataError(f"the analyzer {name!r} must return words, but one of its terms is {word!r}")
     return words
-
-
-def _is_utf8(word: str) -> bool:
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _STOP_WORDS = {"english": ENGLISH_STOP_WORDS, "porter": ENGLISH_STOP_WORDS}
@@ -223,7 +216,7 @@ def _stop_words(name: str, value: str) -> frozenset[str]:
         return frozenset(filter(None, (word.strip() for word in value.split("|"))))
     if name not in _STOP_WORDS:
         raise DataError(
-            f"there is no list of stop words for {name!r}: write them out, as in '{name}(stopwords=word|word)'"
+            f"Podium has no list of stop words for {name!r}: list the words, as in '{name}(stopwords=word|word)'"
         )
     return _STOP_WORDS[name]
 
@@ -235,26 +228,20 @@ def _languages() -> frozenset[str]:
     return frozenset(["standard", *snowballstemmer.algorithms()])
 
 
-class _Stems(dict[str, str]):
-    """The stems of words, each computed once; the stemmers themselves are not safe to share between threads."""
+@cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    """Return a function that stems words, with a lock because threads cannot share a stemmer."""
+    import snowballstemmer
 
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        import snowballstemmer
+    stem_word: Callable[[str], str] = snowballstemmer.stemmer(language).stemWord  # uses PyStemmer if it is installed
+    lock = threading.Lock()
 
-        self.stem_word = snowballstemmer.stemmer(language).stemWord  # uses PyStemmer if it is installed
-        self.lock = threading.Lock()
+    @lru_cache(MOST_STEMS)
+    def stem(word: str) -> str:
+        with lock:
+            return stem_word(word) or word
 
-    def __missing__(self, word: str) -> str:
-        with self.lock:
-            stem: str = self.stem_word(word) or word
-            if len(self) >= MOST_STEMS:
-                self.clear()
-            self[word] = stem
-        return stem
-
-
-_stemmer: Callable[[str], _Stems] = cache(_Stems)
+    return stem
 
 
 @cache
@@ -267,7 +254,7 @@ def _marks() -> str:
 
 
 @cache
-def _unicode_word() -> re.Pattern[str]:
+def unicode_word() -> re.Pattern[str]:
     r"""Return the pattern of a word of any script; `\w` alone splits words at the vowel signs of Indic scripts."""
     word = rf"[\w{_marks()}]+"
     return re.compile(rf"{word}(?:(?:'(?<=[^\W\d].)(?=[^\W\d])|[.,](?<=\d.)(?=\d)){word})*")

@@ -37,7 +37,6 @@ class Attribute(Feature):
     takes: ClassVar[str] = "attribute"
 
     def check(self, index: Index) -> None:
-        """Raise if the index does not have the attribute."""
         (name,) = self.fields
         if name not in index.attributes:
             near = did_you_mean(name, index.attributes)
@@ -45,7 +44,6 @@ class Attribute(Feature):
             raise DataError(f"{self}: the index has no numeric attribute {name!r}{near}; it has {known}")
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the attribute of each document."""
         return np.asarray(pairs.index.attributes[self.fields[0]], np.float64)[pairs.rows]
 
 
@@ -61,7 +59,6 @@ class TextForm(Feature):
         """Return the number of a text."""
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the number of each document, NaN where the field is empty."""
         (name,) = self.fields
         rows, place = np.unique(pairs.rows, return_inverse=True)
         texts = (pairs.index.text(int(row))[name] for row in rows)
@@ -78,7 +75,6 @@ class Slashes(TextForm):
     source: ClassVar[str] = "MSLR-WEB, feature 126"
 
     def number(self, text: str) -> float:
-        """Count slashes."""
         return float(text.count("/"))
 
 
@@ -92,5 +88,4 @@ class CharacterLength(TextForm):
     source: ClassVar[str] = "MSLR-WEB, feature 127"
 
     def number(self, text: str) -> float:
-        """Count characters."""
         return float(len(text))

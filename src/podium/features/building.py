@@ -1,4 +1,4 @@
-"""Builds the arrays of an index from documents, block by block."""
+"""Building the arrays of an index from documents, block by block."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from podium.core.array_types import Floats, Ints
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
 from podium.features.analyzer import Analyzer
-from podium.features.documents import Record, id_of, number_of, text_of
-from podium.features.field import Field, ragged
+from podium.features.documents import Record, encoded, id_of, number_of, text_of
+from podium.features.field import POSITION_ARRAYS, ROW_ARRAYS, Field, ragged
 from podium.features.index_content import IndexContent
-from podium.features.spool import Spool, stored_files
+from podium.features.index_folder import Spool, stored_files
 from podium.features.strings import Strings
 from podium.features.word_table import SEPARATOR, WordTable
 
 BYTES_AT_ONCE = 1 << 23  # text to collect before its words are sorted
 ENTRIES_AT_ONCE = 1 << 22  # entries to copy from another index at a time
+STARTS = {"starts", "position_starts"}  # arrays with one more number, which begin with 0
 
 NewSpool = Callable[[str, Any], Spool]
 
@@ -33,15 +34,10 @@ class FieldBuilder:
 
     def __init__(self, name: str, analyzer: Analyzer, has_positions: bool, new_spool: NewSpool) -> None:
         self.name, self.analyzer = name, analyzer
-        self.lengths = new_spool(f"{name}.lengths", np.int32)
-        self.starts = new_spool(f"{name}.starts", np.int64)
-        self.terms = new_spool(f"{name}.terms", np.int32)
-        self.counts = new_spool(f"{name}.counts", np.int32)
-        self.positions = new_spool(f"{name}.positions", np.int32) if has_positions else None
-        self.position_starts = new_spool(f"{name}.position_starts", np.int64) if has_positions else None
-        self.starts.append(np.zeros(1, np.int64))
-        if self.position_starts is not None:
-            self.position_starts.append(np.zeros(1, np.int64))
+        kinds = ROW_ARRAYS | (POSITION_ARRAYS if has_positions else {})
+        self.arrays = {array: new_spool(f"{name}.{array}", dtype) for array, dtype in kinds.items()}
+        for start in STARTS & self.arrays.keys():
+            self.arrays[start].append(np.zeros(1, np.int64))
         self.numbers: dict[str, int] = {}  # the number of each term
         self.words, self.numbers_of_words = WordTable(), np.empty(0, np.int64)  # −1 for stop words
         self.document_frequency, self.occurrences = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
@@ -78,11 +74,11 @@ class FieldBuilder:
         self._append_block(rows, terms, positions, lengths)
 
     def _number(self, term: str) -> int:
-        """Return the number of a term, a new one if necessary; −1 for an empty term."""
+        """Return the number of a term, which may be new; −1 for an empty term."""
         return self.numbers.setdefault(term, len(self.numbers)) if term else -1
 
     def _append_block(self, rows: Ints, words: Ints, positions: Ints, lengths: Ints) -> None:
-        """Append documents, given the row, the term and the position of every word."""
+        """Append documents, given the row, term and position of every word, sorted by row and term."""
         bits, more = int(lengths.max()).bit_length(), len(self.numbers).bit_length()
         if bits + more + len(lengths).bit_length() > 63:  # a key would exceed 63 bits: halve the block
             middle = len(lengths) // 2
@@ -102,13 +98,14 @@ class FieldBuilder:
 
     def _append(self, terms: Ints, counts: Ints, sizes: Ints, lengths: Ints, positions: NDArray[Any]) -> None:
         """Append the entries of documents, in order, and count them."""
-        self.starts.append(self.terms.size + np.cumsum(sizes))
-        self.terms.append(terms)
-        self.counts.append(counts)
-        self.lengths.append(lengths)
-        if self.positions is not None and self.position_starts is not None:
-            self.position_starts.append(self.positions.size + np.cumsum(counts))
-            self.positions.append(positions)
+        arrays = self.arrays
+        arrays["starts"].append(arrays["terms"].size + np.cumsum(sizes))
+        arrays["terms"].append(terms)
+        arrays["counts"].append(counts)
+        arrays["lengths"].append(lengths)
+        if "positions" in arrays:
+            arrays["position_starts"].append(arrays["positions"].size + np.cumsum(counts))
+            arrays["positions"].append(positions)
         n_terms = len(self.numbers)
         self.document_frequency = _grown(self.document_frequency, n_terms)
         self.occurrences = _grown(self.occurrences, n_terms)
@@ -119,9 +116,9 @@ class FieldBuilder:
     def copy(self, field: Field, rows: Ints) -> None:
         """Append ascending rows of another field with the same analyzer."""
         self.flush()
-        is_beginning = not self.lengths.size and len(rows) == len(field.lengths)
+        is_empty = not self.arrays["lengths"].size
         numbers = np.array(list(map(self._number, field.vocabulary)), np.int64)
-        if is_beginning:
+        if is_empty and len(rows) == len(field.lengths):
             self._copy_all(field)
             return
         sizes = np.diff(field.starts)[rows]
@@ -130,16 +127,10 @@ class FieldBuilder:
             self._copy_block(field, block, numbers)
 
     def _copy_all(self, field: Field) -> None:
-        """Start from the arrays of another field, keeping the numbers of its terms."""
-        self.starts.append(field.starts[1:])
-        self.terms.append(field.terms)
-        self.counts.append(field.counts)
-        self.lengths.append(field.lengths)
-        if self.positions is not None and field.positions is not None:
-            assert self.position_starts is not None
-            assert field.position_starts is not None
-            self.position_starts.append(field.position_starts[1:])
-            self.positions.append(field.positions)
+        """Copy the arrays of another field into this empty one, which then has the same term numbers."""
+        for name, spool in self.arrays.items():
+            values = getattr(field, name)
+            spool.append(values[1:] if name in STARTS else values)
         self.document_frequency, self.occurrences = field.document_frequency.astype(np.int64), field.occurrences.copy()
         self.n_words = field.n_words
 
@@ -147,7 +138,7 @@ class FieldBuilder:
         sizes = field.starts[rows + 1] - field.starts[rows]
         entries = ragged(field.starts, rows)
         terms = numbers[field.terms[entries]]
-        if (np.diff(numbers) < 0).any():  # terms come in another order here
+        if (np.diff(numbers) < 0).any():  # terms have another order here
             order = np.argsort((np.repeat(np.arange(len(rows)), sizes) << 32) | terms)
             entries, terms = entries[order], terms[order]
         positions: NDArray[Any] = np.empty(0, np.int32)
@@ -160,6 +151,7 @@ class FieldBuilder:
         """Return the field."""
         self.flush()
         n_terms = len(self.numbers)
+        arrays: dict[str, Any] = {name: spool.finish() for name, spool in self.arrays.items()}
         return Field(
             name=self.name,
             analyzer=self.analyzer,
@@ -168,12 +160,7 @@ class FieldBuilder:
             occurrences=_grown(self.occurrences, n_terms)[:n_terms].copy(),
             n_documents=n_documents,
             n_words=self.n_words,
-            lengths=self.lengths.finish(),
-            starts=self.starts.finish(),
-            terms=self.terms.finish(),
-            counts=self.counts.finish(),
-            position_starts=None if self.position_starts is None else self.position_starts.finish(),
-            positions=None if self.positions is None else self.positions.finish(),
+            **arrays,
         )
 
 
@@ -196,12 +183,8 @@ class TextBuilder:
 
     def add(self, record: Record, column: str, text: str) -> None:
         """Add the text of the next document."""
-        try:
-            encoded = text.encode()
-        except UnicodeEncodeError:
-            raise record.error(f"{column!r} contains a lone surrogate, which UTF-8 cannot encode") from None
-        self.block.append(encoded)
-        self.n_bytes += len(encoded)
+        self.block.append(encoded(record, column, text))
+        self.n_bytes += len(self.block[-1])
         if self.n_bytes >= BYTES_AT_ONCE:
             self.flush()
 
@@ -212,7 +195,7 @@ class TextBuilder:
         self.block, self.n_bytes = [], 0
 
     def copy(self, strings: Strings, rows: Ints) -> None:
-        """Append strings of another table."""
+        """Append rows of other strings."""
         self.flush()
         for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else ():  # without gaps
             starts = strings.starts[run[0] : run[-1] + 2]
@@ -245,30 +228,25 @@ class AttributeBuilder:
         for name in self.required if self.names is not None else [key for key in values if key not in self.others]:
             value = number_of(values.get(name))
             if value is not None:
-                self._put(name, row, value)
+                if value == value:  # not missing
+                    self._filled(name, row).append(value)
             elif name in self.required:
                 raise record.error(f"the attribute {name!r} must be a number, but got {values[name]!r:.40}")
             else:
                 self.columns.pop(name, None)
                 self.others.add(name)
 
-    def _put(self, name: str, row: int, value: float) -> None:
-        if value != value:  # missing
-            return
-        column = self.columns.get(name)
-        if column is None:
-            column = self.columns[name] = array.array("d")
-        if len(column) < row:
-            column.extend([np.nan] * (row - len(column)))
-        column.append(value)
-
     def copy(self, attributes: Mapping[str, Floats], rows: Ints, first_row: int) -> None:
         """Append the attributes of rows of another index."""
         for name, values in attributes.items():
             self.required.add(name)
-            column = self.columns.setdefault(name, array.array("d"))
-            column.extend([np.nan] * (first_row - len(column)))
-            column.frombytes(np.ascontiguousarray(values[rows], np.float64).tobytes())
+            self._filled(name, first_row).frombytes(np.ascontiguousarray(values[rows], np.float64).tobytes())
+
+    def _filled(self, name: str, n_rows: int) -> array.array[float]:
+        """Return a column with a number, or NaN, for each of the first rows."""
+        column = self.columns.setdefault(name, array.array("d"))
+        column.extend([np.nan] * (n_rows - len(column)))
+        return column
 
     def finish(self, n_rows: int) -> dict[str, Floats]:
         """Return the columns, NaN where a document has no value."""
@@ -308,7 +286,7 @@ class IndexBuilder:
         self.attributes = AttributeBuilder(attributes, [id_column, *fields])
         self.rows: dict[str, int] = {}
         self.n_copied = 0  # rows that came from other indexes
-        self.unseen = set(fields)  # fields that no document has had so far
+        self.unseen = set(fields)  # fields that no document has contained so far
         self.columns: set[str] = set()  # the columns of the documents, for an error message
 
     def add(self, record: Record) -> None:

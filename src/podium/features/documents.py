@@ -37,7 +37,7 @@ class Record(NamedTuple):
     Attributes:
         values: the values by name.
         file: the file; None for records that the caller passed.
-        line: the line of the file, or the number of the record, from 1.
+        line: the number of the line or record, from 1.
 
     """
 
@@ -82,7 +82,7 @@ def read_records(source: Any, texts: Collection[str] = (), advance: Advance = la
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix that indicates a file's format, without the suffix of a compression.
+    """Return the suffix that indicates a file's format, ignoring that of a compression.
 
     >>> kind_of("documents.jsonl.xz")
     '.jsonl'
@@ -207,7 +207,8 @@ def id_of(record: Record, column: str) -> str:
         others = "" if column in record.values else f"; the columns are {', '.join(map(str, record.values))}"
         raise record.error(f"the id {column!r} is missing{others}")
     if isinstance(value, str):
-        return utf8(record, column, value)
+        encoded(record, column, value)
+        return value
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return str(int(value))
     raise record.error(f"the id {column!r} must be text or a whole number, but got {value!r:.40}")
@@ -227,13 +228,12 @@ def text_of(record: Record, column: str) -> str:
     raise record.error(f"the field {column!r} must be text or a list of texts, but got {value!r:.40}")
 
 
-def utf8(record: Record, column: str, text: str) -> str:
-    """Return a text; raise if UTF-8 cannot encode it."""
+def encoded(record: Record, column: str, text: str) -> bytes:
+    """Return a text as UTF-8; raise if that is impossible."""
     try:
-        text.encode()
+        return text.encode()
     except UnicodeEncodeError:
         raise record.error(f"{column!r} contains a lone surrogate, which UTF-8 cannot encode") from None
-    return text
 
 
 def read_queries(source: Any) -> dict[str, str]:
@@ -256,7 +256,8 @@ def read_queries(source: Any) -> dict[str, str]:
         if query in queries:
             raise record.error(f"the query id {query!r} occurs twice")
         column = _column(record, [name for name in names if name not in QUERY_IDS], QUERY_TEXTS, "a query text")
-        queries[query] = utf8(record, column, text_of(record, column))
+        queries[query] = text_of(record, column)
+        encoded(record, column, queries[query])
     return queries
 
 
@@ -341,9 +342,9 @@ def number_of(value: Any) -> float | None:
     if value is None:
         return math.nan
     is_number = isinstance(value, numbers.Real | np.bool_)
-    if is_number:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    return None
+    if not is_number:
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

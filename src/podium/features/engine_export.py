@@ -1,7 +1,7 @@
-"""Export of features to search engines, as feature sets and rank profiles, if an engine has the same formula.
+"""Export of features to search engines that have the same formula, as feature sets, stores and rank profiles.
 
 Sources: the manuals of the learning-to-rank plugins of Elasticsearch and OpenSearch, Elastic's guide to learning to
-rank, Solr's reference guide, Vespa's reference of rank features.
+rank, Solr's reference guide, and Vespa's reference of rank features.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class EngineFeatures:
     """Features in the format of a search engine.
 
     Attributes:
-        content: the text to upload, or to put into a schema.
-        names: the engine's name of each exported feature, by its text.
+        content: the text to upload, or to add to a schema.
+        names: the engine's name of each exported feature, by the text of the feature.
         left_out: the reasons why features were not exported, by the text of the feature.
-        notes: required settings of the engine, and differences in its values.
+        notes: settings that the engine requires, and differences in its values.
 
     Example:
         >>> from podium.features import export_features
@@ -49,18 +49,21 @@ class EngineFeatures:
     notes: tuple[str, ...]
 
 
-class FeatureEngine:
-    """A search engine: how to write each feature that it can compute, and the whole document."""
+class _FeatureEngine:
+    """A search engine: its form of each feature that it can compute, and of the whole set.
+
+    A method named after a feature returns its form, or raises `_UnknownError` with the reason why the engine cannot
+    compute it.
+    """
 
     name: ClassVar[str]
-    title: ClassVar[str]
     notes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         self.remarks: list[str] = []
 
     def written(self, feature: Feature) -> Any:
-        """Return a feature in the engine's format; raise with the reason if the engine cannot compute it."""
+        """Return the engine's form of a feature, or raise `_UnknownError`."""
         ways: dict[type, Callable[[Any], Any]] = {
             BM25: self.bm25, Attribute: self.attribute, TF: self.tf, StreamLength: self.stream_length,
             Boolean: self.boolean, Covered: self.covered, CoveredRatio: self.covered_ratio,
@@ -72,15 +75,14 @@ class FeatureEngine:
         return ways[type(feature)](feature)
 
     def unknown(self, feature: Feature) -> Any:
-        """Raise, because the engine does not have the feature; most engines lack most features."""
+        """Raise `_UnknownError`; most engines lack most features."""
         raise _UnknownError("the engine has no such formula")
 
     bm25 = attribute = tf = stream_length = boolean = covered = covered_ratio = unknown
 
     def lucene_bm25(self, feature: BM25) -> tuple[str, float]:
         """Return the field and the factor of a BM25 that Lucene computes."""
-        if feature.idf != "lucene":
-            raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
+        self.require_lucene_idf(feature)
         if (feature.k1, feature.b) != (1.2, 0.75):
             self.remarks.append(
                 f"{feature}: set the similarity of the field {feature.fields[0]!r} to BM25 with k1={feature.k1:g} and "
@@ -88,64 +90,69 @@ class FeatureEngine:
             )
         return feature.fields[0], feature.k1 + 1.0 if feature.scaled else 1.0
 
+    def require_lucene_idf(self, feature: BM25) -> None:
+        """Raise `_UnknownError` if BM25 has another idf than Lucene and Vespa."""
+        if feature.idf != "lucene":
+            raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
+
+    def number_if_missing(self, feature: Feature) -> float:
+        """Return the value of documents without an attribute, NaN if it is undefined."""
+        if feature.missing == "minimum":
+            raise _UnknownError("the engine does not know the minimum of the candidates")
+        return float(feature.missing)
+
     def name_of(self, feature: Feature) -> str:
-        """Return the engine's name of a feature, which is its text, the name that a model is trained with."""
+        """Return the engine's name of a feature, by default the name that models are trained with."""
         return str(feature)
 
     def document(self, features: dict[str, Any], name: str) -> str:
-        """Return all features in the engine's format."""
+        """Return the text to upload, given the form of each feature by the engine's name."""
         raise NotImplementedError
 
 
 LUCENE = (
-    "Lucene stores the length of a field in one byte, so scores of long fields differ from about the third digit on.",
+    "Lucene stores the length of a field in one byte, so scores of long fields differ from about the third digit.",
     "Lucene counts every repetition of a query word; Podium counts each word once.",
     "Document frequencies are those of one shard, unless the search has search_type=dfs_query_then_fetch "
     "(Solr: ExactStatsCache).",
-    "Fields must be analyzed as in Podium's index.",
+    "The engine must analyze fields as Podium's index does.",
 )
 
 
-class PluginFeatures(FeatureEngine):
-    """A feature set of the learning-to-rank plugin."""
+class _PluginFeatures(_FeatureEngine):
+    """A feature set of Elasticsearch's learning-to-rank plugin, for POST _ltr/_featureset/NAME."""
 
     name = "elasticsearch-plugin"
-    title = "Elasticsearch, learning-to-rank plugin: POST _ltr/_featureset/NAME"
     notes = LUCENE
     parameter = "{{keywords}}"
 
     def bm25(self, feature: Feature) -> Any:
-        """Return a match query, which is 0 for documents that do not match."""
         assert isinstance(feature, BM25)
         field, boost = self.lucene_bm25(feature)
         return _or_zero({"match": {field: {"query": self.parameter, "boost": boost}}})
 
     def boolean(self, feature: Feature) -> Any:
-        """Return a match query that needs all terms."""
         match = {"match": {feature.fields[0]: {"query": self.parameter, "operator": "and"}}}
         return _or_zero({"constant_score": {"filter": match, "boost": 1.0}})
 
     def attribute(self, feature: Feature) -> Any:
-        """Return the value of a field; documents without it do not match."""
         (field,) = feature.fields
-        if feature.missing == "minimum":
-            raise _UnknownError("the engine does not know the minimum of the candidates")
+        missing = self.number_if_missing(feature)
         self.remarks.append(f"{feature}: Elasticsearch and OpenSearch refuse scores below 0")
-        has_default = not math.isnan(float(feature.missing))
-        value = {"field": field, **({"missing": feature.missing} if has_default else {})}
-        query: Any = {"match_all": {}} if has_default else {"exists": {"field": field}}
+        value: dict[str, Any] = {"field": field}
+        query: Any = {"exists": {"field": field}}
+        if not math.isnan(missing):
+            value["missing"], query = missing, {"match_all": {}}
         return {"function_score": {"query": query, "field_value_factor": value, "boost_mode": "replace"}}
 
     def tf(self, feature: Feature) -> Any:
-        """Return the plugin's query for raw statistics of terms."""
         assert isinstance(feature, TF)
         if feature.statistic not in ("sum", "min", "max"):
-            raise _UnknownError(f"match_explorer has no {feature.statistic} over terms that do not occur")
+            raise _UnknownError(f"match_explorer cannot compute the {feature.statistic} over terms that do not occur")
         query = {"match": {feature.fields[0]: self.parameter}}
         return _or_zero({"match_explorer": {"type": f"{feature.statistic}_raw_tf", "query": query}})
 
     def document(self, features: dict[str, Any], name: str) -> str:
-        """Return the body of the request."""
         entries = [
             {"name": key, "params": ["keywords"], "template_language": "mustache", "template": query}
             for key, query in features.items()
@@ -153,68 +160,59 @@ class PluginFeatures(FeatureEngine):
         return _json({"featureset": {"name": name, "features": entries}})
 
 
-class OpenSearchFeatures(PluginFeatures):
-    """A feature set of OpenSearch's plugin, in the same form."""
+class _OpenSearchFeatures(_PluginFeatures):
+    """A feature set of OpenSearch's learning-to-rank plugin, in the same form."""
 
     name = "opensearch"
-    title = "OpenSearch, learning-to-rank plugin: POST _ltr/_featureset/NAME"
 
 
-class ElasticsearchFeatures(PluginFeatures):
+class _ElasticsearchFeatures(_PluginFeatures):
     """Feature extractors of Elasticsearch's own learning to rank."""
 
     name = "elasticsearch"
-    title = "Elasticsearch's own learning to rank: extractors of a trained model"
     parameter = "{{query}}"
-    tf = FeatureEngine.unknown
+    tf = _FeatureEngine.unknown
 
     def document(self, features: dict[str, Any], name: str) -> str:
         """Return the extractors: `model.export(…, format="elasticsearch", extractors=json.load(…))`."""
         return _json([{"query_extractor": {"feature_name": key, "query": query}} for key, query in features.items()])
 
 
-class SolrFeatures(FeatureEngine):
-    """A feature store of Solr."""
+class _SolrFeatures(_FeatureEngine):
+    """A feature store of Solr, for PUT schema/feature-store."""
 
     name = "solr"
-    title = "Solr: PUT schema/feature-store"
     notes = LUCENE
     package = "org.apache.solr.ltr.feature."
 
     def bm25(self, feature: Feature) -> Any:
-        """Return a dismax query of one field."""
         assert isinstance(feature, BM25)
         field, boost = self.lucene_bm25(feature)
         weight = "" if boost == 1 else f"^{boost:g}"
         return {"class": f"{self.package}SolrFeature", "params": {"q": f"{{!dismax qf={field}{weight} mm=1}}${{text}}"}}
 
     def attribute(self, feature: Feature) -> Any:
-        """Return the value of a field."""
-        if feature.missing == "minimum":
-            raise _UnknownError("the engine does not know the minimum of the candidates")
-        is_nan = math.isnan(float(feature.missing))
-        default = "NaN" if is_nan else f"{float(feature.missing):g}"
+        missing = self.number_if_missing(feature)
+        default = "NaN" if math.isnan(missing) else f"{missing:g}"
         params = {"field": feature.fields[0], "defaultValue": default}
         return {"class": f"{self.package}FieldValueFeature", "params": params}
 
     def stream_length(self, feature: Feature) -> Any:
-        """Return the length, from Lucene's byte."""
+        """Return the length, which Lucene rounds to one byte."""
         return {"class": f"{self.package}FieldLengthFeature", "params": {"field": feature.fields[0]}}
 
     def document(self, features: dict[str, Any], name: str) -> str:
-        """Return the store."""
         return _json([{"store": name, "name": key, **feature} for key, feature in features.items()])
 
 
-class VespaFeatures(FeatureEngine):
-    """A rank profile of Vespa, with a function for each feature."""
+class _VespaFeatures(_FeatureEngine):
+    """A rank profile for a Vespa schema, with a function for each feature."""
 
     name = "vespa"
-    title = "Vespa: a rank profile, for the schema"
     notes = (
         "Vespa counts N and document frequencies on each content node.",
-        "Vespa's BM25 has the factor k1 + 1; the profile divides by it where the feature is not scaled.",
-        "Give the data the names of these functions before training: data.replace(feature_names=[…]).",
+        "Vespa's BM25 has the factor k1 + 1; the profile divides by it unless the feature is scaled.",
+        "Use the names of these functions as feature names before training: data.replace(feature_names=[…]).",
     )
 
     def __init__(self) -> None:
@@ -222,41 +220,30 @@ class VespaFeatures(FeatureEngine):
         self.properties: dict[str, tuple[float, float]] = {}
 
     def name_of(self, feature: Feature) -> str:
-        """Return an identifier, the name of a function."""
         return re.sub(r"\W+", "_", str(feature)).strip("_")
 
     def bm25(self, feature: Feature) -> Any:
-        """Return Vespa's feature of the same name."""
         assert isinstance(feature, BM25)
-        if feature.idf != "lucene":
-            raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
+        self.require_lucene_idf(feature)
         (field,) = feature.fields
         if self.properties.setdefault(field, (feature.k1, feature.b)) != (feature.k1, feature.b):
-            raise _UnknownError(f"a rank profile can only have one k1 and b for {field!r}, and another feature differs")
+            raise _UnknownError(f"a rank profile has only one k1 and b for {field!r}, and another feature has others")
         return f"bm25({field})" + ("" if feature.scaled else f" / {feature.k1 + 1.0:g}")
 
     def attribute(self, feature: Feature) -> Any:
-        """Return the attribute."""
-        if feature.missing == "minimum":
-            raise _UnknownError("the engine does not know the minimum of the candidates")
-        value = f"attribute({feature.fields[0]})"
-        missing = float(feature.missing)
+        value, missing = f"attribute({feature.fields[0]})", self.number_if_missing(feature)
         return value if math.isnan(missing) else f"if (isNan({value}) == 1, {missing:g}, {value})"
 
     def stream_length(self, feature: Feature) -> Any:
-        """Return the length."""
         return f"fieldLength({feature.fields[0]})"
 
     def covered(self, feature: Feature) -> Any:
-        """Return the number of query terms that match."""
         return f"fieldMatch({feature.fields[0]}).matches"
 
     def covered_ratio(self, feature: Feature) -> Any:
-        """Return the share of query terms that match."""
         return f"fieldMatch({feature.fields[0]}).queryCompleteness"
 
     def document(self, features: dict[str, Any], name: str) -> str:
-        """Return the rank profile."""
         lines = [f"rank-profile {name} inherits default {{"]
         others = {field: settings for field, settings in self.properties.items() if settings != (1.2, 0.75)}
         if others:
@@ -269,9 +256,9 @@ class VespaFeatures(FeatureEngine):
         return "\n".join(lines)
 
 
-ENGINES: dict[str, type[FeatureEngine]] = {
+ENGINES: dict[str, type[_FeatureEngine]] = {
     engine.name: engine
-    for engine in (PluginFeatures, OpenSearchFeatures, ElasticsearchFeatures, SolrFeatures, VespaFeatures)
+    for engine in (_PluginFeatures, _OpenSearchFeatures, _ElasticsearchFeatures, _SolrFeatures, _VespaFeatures)
 }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from podium.core.array_types import Floats
-from podium.core.parameters import Parameter, anything, check_parameters, flag, integer, number, parameters
+from podium.core.parameters import Parameter, anything, check_parameters, parameters
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
 
@@ -38,8 +38,8 @@ class Feature(ABC):
     `values` method, or a function (see `register`).
 
     Args:
-        fields: the text fields of the feature, combined into one stream of words: lengths and term frequencies add up.
-            By default, all fields of the index.
+        fields: the text fields of the feature, by default all fields of the index. They are combined into one stream
+            of words, whose lengths and term frequencies are sums.
         missing: the value of pairs for which the feature is undefined: NaN, a number, or `"minimum"`, the smallest
             value among the query's other candidates.
 
@@ -94,7 +94,7 @@ class Feature(ABC):
         return self.word() + (f"({', '.join(entries)})" if entries else "")
 
     def _shown_field(self, k: int) -> str:
-        return _quoted(self.fields[k])
+        return quoted(self.fields[k])
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and str(self) == str(other)  # NaN equals NaN here
@@ -145,9 +145,8 @@ class TermSum(Feature):
 
 
 def _missing_value(value: Any) -> float | str:
-    if isinstance(value, str) and value not in ("minimum", "nan"):
-        raise DataError(f"missing must be nan, minimum or a number, but got {value!r}")
-    if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number and not (isinstance(value, str) and value in ("minimum", "nan")):
         raise DataError(f"missing must be nan, minimum or a number, but got {value!r}")
     return "minimum" if value == "minimum" else float(value)
 
@@ -160,7 +159,8 @@ def _is_same(value: Any, default: Any) -> bool:
 _PLAIN = re.compile(r"[\w./-]+")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a name as in the text of a feature, in quotation marks if necessary."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -170,17 +170,17 @@ def shown_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return repr(float(value)).removesuffix(".0")
-    return _quoted(value) if isinstance(value, str) else str(value)
+    return quoted(value) if isinstance(value, str) else str(value)
 
 
 _FEATURES: dict[str, type[Feature]] = {}
 
 
 def register(definition: Definition) -> Definition:
-    """Register a feature by its name; a decorator for a subclass of `Feature`, or for a function.
+    """Register a feature by its name; use it to decorate a subclass of `Feature` or a function.
 
-    A function receives the `Matches` of the feature's fields and returns one value per pair. Its name and keyword
-    arguments are those of the feature. The decorator returns a `Feature` class.
+    A function receives the `Matches` of the feature's fields and returns one value per pair. The feature has its name
+    and its keyword arguments. The decorator returns a `Feature` class.
 
     Example:
         >>> import numpy as np
@@ -207,19 +207,17 @@ def register(definition: Definition) -> Definition:
 def _class_of(function: Callable[..., Any]) -> type[Feature]:
     """Return a feature class whose values a function computes."""
     _, *options = inspect.signature(function).parameters.values()
-    declared = []
+    declared: list[tuple[str, type, Any]] = []
     for option in options:
-        makers: dict[type, Any] = {bool: flag, int: integer, float: number}
-        if type(option.default) not in makers:
+        kind = type(option.default)
+        if kind not in (bool, int, float):
             raise DataError(
                 f"{function.__name__}: the default of the parameter {option.name!r} must be a number or a boolean"
             )
-        maker = makers[type(option.default)]
-        declared.append((option.name, type(option.default), maker(option.name, option.default, help=option.name)()))
-    names = [option.name for option in options]
+        declared.append((option.name, kind, Parameter(option.name, kind, option.default, help=option.name)()))
 
     def values(self: Any, pairs: PairBlock) -> Any:
-        return function(pairs.matches(self.fields), **{name: getattr(self, name) for name in names})
+        return function(pairs.matches(self.fields), **{name: getattr(self, name) for name, *_ in declared})
 
     summary = inspect.getdoc(function) or ""
     content = {
@@ -289,9 +287,9 @@ def parse(text: str) -> Feature:
 
 
 def entries_of(text: str, match: re.Match[str], cls: Any) -> tuple[list[str], list[float], dict[str, Any]]:
-    """Return the fields, weights and settings in the parentheses of a text.
+    """Return the fields, weights and parameters in the parentheses of a text.
 
-    `cls` is a class with declared parameters and a `word` for messages.
+    `cls` is a class with declared parameters, and a method `word` that returns its name for messages.
     """
     names: list[str] = []
     weights: list[float] = []
@@ -343,7 +341,7 @@ def _number(text: str, name: str, value: str) -> float:
 
 
 def as_feature(value: Feature | str) -> Feature:
-    """Return a feature, given as a `Feature` or as text."""
+    """Return a feature; parse it if it is text."""
     if isinstance(value, Feature):
         return value
     if isinstance(value, str):
@@ -352,7 +350,7 @@ def as_feature(value: Feature | str) -> Feature:
 
 
 def definitions() -> list[tuple[str, str, str, str, str]]:
-    """Return name, meaning, formula, source and undefined cases of every registered feature, for tables."""
+    """Return the call, meaning, formula, source and undefined cases of every registered feature, for tables."""
     rows = []
     for name, cls in registered().items():
         options = [f"{one}={shown_value(p.default)}" for one, p in parameters(cls).items() if one != "missing"]

@@ -1,4 +1,4 @@
-"""The class `FeatureSet`, which computes ranking data from queries and judgements, or rows for one query."""
+"""The class `FeatureSet`, which computes ranking data from queries and judgements, or the features of one query."""
 
 from __future__ import annotations
 
@@ -157,8 +157,7 @@ class FeatureSet(Sequence[Feature]):
             judgements: the grades, in any form that `read_judgements` accepts. Queries without judgements are dropped
                 with a warning. Without `judgements`, the data has no labels.
             candidates: `"judged"` for the judged documents (the default with judgements), a text such as `"bm25 top
-                100"` for the first documents by a feature that the index can search by, or the document ids of each
-                query.
+                100"` for the top documents by a feature that `Index.search` accepts, or the document ids of each query.
             unjudged: the label of candidates without a judgement; NaN leaves them unlabelled.
             n_threads: the number of threads; all cores by default. The values do not depend on it.
 
@@ -174,7 +173,7 @@ class FeatureSet(Sequence[Feature]):
         )  # fmt: skip
 
     def rows(self, index: Index, text: str, rows: Any) -> Floats:
-        """Return a row of features for each of the documents in `rows` of the index, for one query.
+        """Return a row of features for each of the documents in these rows of the index, for one query.
 
         `compute` returns the same values, rounded to the precision of ranking data.
         """
@@ -198,7 +197,7 @@ class FeatureSet(Sequence[Feature]):
         return [FeatureValue(str(one), float(one.column(block)[0]), _terms(one, block)) for one in self.features]
 
     def _values(self, block: PairBlock, out: Any, wide: Collection[int] = ()) -> Any:
-        """Write the features of a block; if `out` is float64, all but the `wide` ones are rounded to float32 first."""
+        """Write the features of a block; if some are `wide`, round all others to float32 first."""
         columns = np.empty(out.shape[::-1], out.dtype)  # writing columns directly into rows would miss the caches
         with np.errstate(all="ignore"):
             for number, feature in enumerate(self.features):
@@ -210,7 +209,7 @@ class FeatureSet(Sequence[Feature]):
     def _matrix(self, index: Index, pairs: _Pairs, n_threads: int | None) -> Floats | Float32s:
         """Compute all pairs in float32, or in float64 if there are columns such as timestamps.
 
-        `RankingData` shifts large values that are too close for float32.
+        `RankingData` then shifts large values that differ by less than float32 can represent.
         """
         wide = self._wide(index, pairs)
         matrix = np.empty((len(pairs.rows), len(self)), np.float64 if wide else np.float32)
@@ -226,7 +225,7 @@ class FeatureSet(Sequence[Feature]):
         return matrix
 
     def _wide(self, index: Index, pairs: _Pairs) -> set[int]:
-        """Return the numbers of features whose values are so large that they may become equal in float32."""
+        """Return the numbers of the features whose values are so large that they may become equal in float32."""
         span = next(pairs.blocks(SAMPLE))
         sample = self._values(pairs.block(index, span), np.empty((pairs.starts[span[1]], len(self))))
         columns = dict(enumerate(sample.T))
@@ -267,8 +266,7 @@ class _Pairs(NamedTuple):
         if not queries:
             raise DataError("pass at least one query")
         grades = None if judgements is None else read_judgements(judgements)
-        if candidates is None:
-            candidates = "judged"
+        candidates = "judged" if candidates is None else candidates
         if candidates == "judged" and grades is None:
             raise DataError("candidates='judged' requires judgements: pass them, or use candidates='bm25 top 100'")
         if grades is not None:
@@ -343,7 +341,7 @@ def _known(index: Index, queries: list[str], documents: list[list[Any]], what: s
 
 
 def _top(index: Index, texts: list[str], candidates: Any, n_threads: int | None) -> list[Ints]:
-    """Return the rows of the first documents by a feature."""
+    """Return the rows of the top documents by a feature."""
     match = _TOP.fullmatch(candidates) if isinstance(candidates, str) else None
     if match is None or int(match["k"]) == 0:
         raise DataError(

@@ -1,4 +1,4 @@
-"""The arrays of one text field of an index."""
+"""The arrays of one text field of an index: the terms of each row, and the rows of each term."""
 
 from __future__ import annotations
 
@@ -6,14 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from podium.core.array_types import Int32s, Ints
+from podium.core.array_types import Int, Int32s, Ints
+from podium.core.compiling import kernel
 from podium.features.analyzer import Analyzer
-from podium.features.postings import Postings, invert
-from podium.features.spool import Spool, StoredFile, stored_files
+from podium.features.index_folder import Spool, StoredFile, stored_files
 from podium.features.strings import Strings
+
+ENTRIES_AT_ONCE = 1 << 26  # entries to invert in memory at a time
+
+# The types of a field's arrays: by term, by row and entry, and of positions.
+TERM_ARRAYS = {"document_frequency": np.int32, "occurrences": np.int64}
+ROW_ARRAYS = {"lengths": np.int32, "starts": np.int64, "terms": np.int32, "counts": np.int32}
+POSITION_ARRAYS = {"position_starts": np.int64, "positions": np.int32}
+
+
+class Postings(NamedTuple):
+    """The rows that contain each term, and how often.
+
+    Attributes:
+        starts: where each term's postings begin, and the end of the last.
+        rows: the rows of each term in ascending order.
+        counts: the number of occurrences of the term in each of these rows.
+
+    """
+
+    starts: Ints
+    rows: Int32s
+    counts: Int32s
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,3 +148,47 @@ def ragged(starts: Ints, rows: Ints) -> Ints:
     total = int(ends[-1]) if len(ends) else 0
     entries: Ints = np.arange(total) + np.repeat(begins - ends + sizes, sizes)
     return entries
+
+
+def invert(
+    starts: Ints, terms: Int32s, counts: Int32s, n_terms: int, rows_spool: Spool, counts_spool: Spool,
+    entries_at_once: int = ENTRIES_AT_ONCE,
+) -> Postings:  # fmt: skip
+    """Invert forward arrays with a counting sort, a range of terms at a time."""
+    posting_starts = np.zeros(n_terms + 1, np.int64)
+    count_terms(terms, posting_starts[1:])
+    np.cumsum(posting_starts, out=posting_starts)
+    first = 0
+    while first < n_terms:
+        begin = posting_starts[first]
+        last = max(first + 1, int(np.searchsorted(posting_starts, begin + entries_at_once, "right")) - 1)
+        size = int(posting_starts[last] - begin)
+        rows, posting_counts = np.empty(size, np.int32), np.empty(size, np.int32)
+        places = posting_starts[first:last] - begin
+        scatter(starts, terms, counts, first, last, places, rows, posting_counts)
+        rows_spool.append(rows)
+        counts_spool.append(posting_counts)
+        first = last
+    return Postings(posting_starts, rows_spool.finish(), counts_spool.finish())
+
+
+@kernel
+def count_terms(terms: Int32s, counts: Ints) -> None:
+    """Count the entries of each term."""
+    for term in terms:
+        counts[term] += 1
+
+
+@kernel
+def scatter(
+    starts: Ints, terms: Int32s, counts: Int32s, first: Int, last: Int, places: Ints, rows: Int32s, out: Int32s
+) -> None:
+    """Write the row and count of each entry whose term is in `first` … `last` − 1 to the term's next position."""
+    for row in range(len(starts) - 1):
+        for entry in range(starts[row], starts[row + 1]):
+            term = terms[entry]
+            if first <= term < last:
+                place = places[term - first]
+                places[term - first] = place + 1
+                rows[place] = row
+                out[place] = counts[entry]

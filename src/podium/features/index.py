@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from podium.features.index_content import IndexContent, check_content, restored
 from podium.features.index_folder import (
     FOLDER,
     read_folder,
-    require_index_or_new,
+    require_replaceable,
     stemmer_version,
     warn_of_stemmer,
     write_folder,
@@ -95,7 +95,7 @@ class Index:
                 iterable of dictionaries.
             fields: the analyzer of each text field: `english`, `standard`, `german(stem=false)`, …
             id: the column of document ids.
-            attributes: the numeric columns to keep; by default all columns that only contain numbers.
+            attributes: the numeric columns to keep; by default all columns that contain only numbers.
             positions: whether to store the positions of terms, for proximity and phrase features.
             store_text: whether to store the text of fields, for snippets.
             folder: a folder to save the index to while it is built, for collections larger than memory. Then only
@@ -103,7 +103,7 @@ class Index:
 
         """
         analyzers = {name: Analyzer.parse(text) for name, text in _checked_fields(fields, id).items()}
-        path = None if folder is None else require_index_or_new(folder)
+        path = None if folder is None else require_replaceable(FOLDER, folder)
         with _workspace(path) as workspace:
             builder = IndexBuilder(analyzers, id, attributes, positions, store_text, workspace)
             _read_into(builder, documents)
@@ -119,7 +119,7 @@ class Index:
 
         Args:
             folder: the folder.
-            verify: whether to read everything once and check checksums and bounds. Only turn it off for folders that
+            verify: whether to read everything once, to check checksums and bounds. Turn it off only for folders that
                 you trust, because kernels do not check indices.
 
         Raises:
@@ -149,7 +149,7 @@ class Index:
 
         If the process is killed, the folder contains either the old or the new index. Unchanged files are kept.
         """
-        path = require_index_or_new(folder)
+        path = require_replaceable(FOLDER, folder)
         with unfinished_folder(path) as workspace:
             content, new_files = self._content, dict(self._content.files)
             for k, (name, field) in enumerate(content.fields.items()):
@@ -157,8 +157,8 @@ class Index:
                 new_files |= files
             description = content.description() | {"snowballstemmer": stemmer_version()}
             files = write_folder(path, description, content.arrays(), new_files)
-        self._content = replace(content, files=files)
-        self._folder = path
+        self._content, self._folder = replace(content, files=files), path
+        self._computed.clear()  # it refers to fields without their files
 
     @property
     def fields(self) -> Mapping[str, Field]:
@@ -226,18 +226,14 @@ class Index:
         return len(self.is_live)
 
     def __len__(self) -> int:
-        return self._n_live
-
-    @cached_property
-    def _n_live(self) -> int:
-        return int(np.count_nonzero(self.is_live))
+        return next(iter(self.fields.values())).n_documents
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name} ({field.analyzer})" for name, field in self.fields.items())
         return f"<Index of {len(self)} documents: {fields}>"
 
     def add(self, documents: Any) -> None:
-        """Add documents in any form that `build` accepts; after an error the index is unchanged."""
+        """Add documents in any form that `build` accepts; an error leaves the index unchanged."""
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
             builder.copy(self._content)
@@ -245,11 +241,11 @@ class Index:
             self._become(builder.finish())
 
     def merge(self, other: Index) -> None:
-        """Add the documents of another index with the same fields; after an error the index is unchanged."""
+        """Add the documents of another index with the same fields; an error leaves the index unchanged."""
         for what in ("analyzers", "has_positions", "has_texts"):
-            one, another = getattr(self, f"{what}"), getattr(other, f"{what}")
-            if one != another:
-                raise DataError(f"indexes cannot be merged if their {what} differ: {one} and {another}")
+            here, there = getattr(self, what), getattr(other, what)
+            if here != there:
+                raise DataError(f"indexes cannot be merged if their {what} differ: {here} and {there}")
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
             builder.copy(self._content)
@@ -280,8 +276,21 @@ class Index:
         names = self._content.attribute_names
         return IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
 
+    @cached_property
+    def _computed(self) -> dict[Any, Any]:
+        return {}
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return the result of a function, computed once for each key until the index changes."""
+        if key not in self._computed:
+            self._computed[key] = compute()
+        return self._computed[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_content": self._content, "_folder": self._folder}
+
     def _become(self, content: IndexContent) -> None:
-        """Replace the content, and drop everything derived from the old one."""
+        """Replace the content, and drop everything computed from the old one."""
         folder = self._folder
         vars(self).clear()
         self._content, self._folder = content, folder
@@ -361,11 +370,11 @@ class Index:
         self, texts: Sequence[str], k: int = 10, by: str | Feature = "bm25", n_threads: int | None = None
     ) -> list[Hits]:
         """Return the best k documents for each of several queries, using threads."""
-        from podium.features.feature import parse
+        from podium.features.feature import as_feature
         from podium.features.search import search
 
         require_whole("k", k, 1)
-        tops = search(self, list(texts), k, parse(by) if isinstance(by, str) else by, n_threads)
+        tops = search(self, list(texts), k, as_feature(by), n_threads)
         return [Hits([self.ids[row] for row in rows.tolist()], scores, rows) for rows, scores in tops]
 
     @cached_property
@@ -376,14 +385,12 @@ class Index:
         return ranks
 
 
-@contextmanager
-def _workspace(folder: Path | None) -> Iterator[Path | None]:
-    """Yield a temporary folder next to an index in files, or None for one in memory.
+def _workspace(folder: Path | None) -> AbstractContextManager[Path | None]:
+    """Return a context with a temporary folder next to an index in files, or None for an index in memory.
 
     Arrays in its files stay mapped, and so readable, after the folder is removed.
     """
-    with nullcontext() if folder is None else unfinished_folder(folder) as workspace:
-        yield workspace
+    return nullcontext() if folder is None else unfinished_folder(folder)
 
 
 def _checked_fields(fields: Any, id_column: str) -> Mapping[str, str | Analyzer]:

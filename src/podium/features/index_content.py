@@ -18,17 +18,9 @@ from podium.core.manifests import check_array, require
 from podium.core.validation import require_whole
 from podium.errors import DataError
 from podium.features.analyzer import Analyzer
-from podium.features.field import Field
-from podium.features.postings import Postings
-from podium.features.spool import StoredFile
+from podium.features.field import POSITION_ARRAYS, ROW_ARRAYS, TERM_ARRAYS, Field, Postings
+from podium.features.index_folder import StoredFile
 from podium.features.strings import Strings
-
-FIELD_ARRAYS = {
-    "document_frequency": np.int32, "occurrences": np.int64, "lengths": np.int32, "starts": np.int64,
-    "terms": np.int32, "counts": np.int32,
-}  # fmt: skip
-POSITION_ARRAYS = {"position_starts": np.int64, "positions": np.int32}
-POSTING_ARRAYS = {"starts": np.int64, "rows": np.int32, "counts": np.int32}
 
 
 @dataclass(frozen=True)
@@ -61,9 +53,9 @@ class IndexContent:
         arrays: dict[str, NDArray[Any]] = {"is_live": self.is_live, **_string_arrays("ids", self.ids)}
         arrays |= {f"attribute{k}": values for k, values in enumerate(self.attributes.values())}
         for k, one in enumerate(self.fields.values()):
-            names = [*FIELD_ARRAYS, *(POSITION_ARRAYS if one.has_positions else ())]
+            names = [*TERM_ARRAYS, *ROW_ARRAYS, *(POSITION_ARRAYS if one.has_positions else ())]
             arrays |= {f"field{k}.{name}": getattr(one, name) for name in names}
-            arrays |= {f"field{k}.posting_{name}": getattr(one.postings, name) for name in POSTING_ARRAYS}
+            arrays |= {f"field{k}.posting_{name}": getattr(one.postings, name) for name in Postings._fields}
             arrays |= _string_arrays(f"field{k}.vocabulary", one.vocabulary)
             if self.texts is not None:
                 arrays |= _string_arrays(f"field{k}.texts", self.texts[one.name])
@@ -76,13 +68,8 @@ class IndexContent:
     def description(self) -> dict[str, Any]:
         """Return the description of the index for the manifest."""
         fields = [
-            {
-                "name": one.name,
-                "analyzer": str(one.analyzer),
-                "n_words": one.n_words,
-                "has_positions": one.has_positions,
-            }
-            for one in self.fields.values()
+            {"name": name, "analyzer": str(one.analyzer), "n_words": one.n_words, "has_positions": one.has_positions}
+            for name, one in self.fields.items()
         ]
         return {
             "fields": fields,
@@ -102,7 +89,7 @@ def restored(
     manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], analyzers: Sequence[Analyzer],
     files: Mapping[int, StoredFile],
 ) -> IndexContent:  # fmt: skip
-    """Return the content that a manifest and arrays describe; raise if the arrays are inconsistent."""
+    """Return the content that a manifest and arrays describe; raise if arrays have wrong types or sizes."""
 
     def strings(label: str, size: int | None) -> Strings:
         starts, text = arrays[f"{label}.starts"], arrays[f"{label}.text"]
@@ -122,9 +109,9 @@ def restored(
     fields, texts = {}, {}
     for k, (one, analyzer) in enumerate(zip(described, analyzers, strict=True)):
         vocabulary = strings(f"field{k}.vocabulary", None)
-        kinds = FIELD_ARRAYS | (POSITION_ARRAYS if one["has_positions"] else {})
+        kinds = TERM_ARRAYS | ROW_ARRAYS | (POSITION_ARRAYS if one["has_positions"] else {})
         parts = {name: arrays[f"field{k}.{name}"] for name in kinds}
-        postings = Postings(*(arrays[f"field{k}.posting_{name}"] for name in POSTING_ARRAYS))
+        postings = Postings(*(arrays[f"field{k}.posting_{name}"] for name in Postings._fields))
         _check_field(parts, postings, kinds, n_rows, len(vocabulary))
         require_whole("n_words", one["n_words"], 0, most=2**62)
         require(isinstance(one["name"], str) and one["name"] not in fields, "two fields have the same name")
@@ -144,20 +131,15 @@ def restored(
 def _check_field(
     parts: Mapping[str, NDArray[Any]], postings: Postings, kinds: Mapping[str, Any], n_rows: int, n_terms: int
 ) -> None:
-    """Raise if the arrays of a field have wrong types or sizes."""
+    """Raise if an array of a field has the wrong type or size."""
+    n_entries = parts["terms"].size
+    sizes = {"document_frequency": n_terms, "occurrences": n_terms, "lengths": n_rows, "counts": n_entries}
     for name, dtype in kinds.items():
-        check_array(name, parts[name], dtype)
-    for name, dtype in POSTING_ARRAYS.items():
-        check_array(f"posting_{name}", getattr(postings, name), dtype)
-    n_entries = len(parts["terms"])
-    check_array("document_frequency", parts["document_frequency"], np.int32, n_terms)
-    check_array("occurrences", parts["occurrences"], np.int64, n_terms)
-    check_array("lengths", parts["lengths"], np.int32, n_rows)
-    check_array("counts", parts["counts"], np.int32, n_entries)
-    check_starts("starts", parts["starts"], n_rows + 1, n_entries)
-    check_starts("posting_starts", postings.starts, n_terms + 1, n_entries)
+        check_array(name, parts[name], dtype, sizes.get(name))
     check_array("posting_rows", postings.rows, np.int32, n_entries)
     check_array("posting_counts", postings.counts, np.int32, n_entries)
+    check_starts("starts", parts["starts"], n_rows + 1, n_entries)
+    check_starts("posting_starts", postings.starts, n_terms + 1, n_entries)
     if "positions" in parts:
         check_starts("position_starts", parts["position_starts"], n_entries + 1, len(parts["positions"]))
 

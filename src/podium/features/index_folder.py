@@ -1,4 +1,4 @@
-"""The folder of an index: a manifest, and an `.npy` file for every array.
+"""The folder of an index: a manifest, and an `.npy` file for every array; `Spool` writes an array piece by piece.
 
 A file's name ends with its checksum, so a new state of the index never overwrites a file of the old one. The manifest
 is replaced last, and then files that it does not name are removed. If the process is killed at any moment, the folder
@@ -9,24 +9,108 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.files import flush, locked_folder, write_text
 from podium.core.manifests import FolderFormat, checksums
+from podium.core.mapping import map_array
 from podium.core.validation import to_path
 from podium.errors import FileFormatError, PodiumWarning
-from podium.features.spool import Spool, StoredFile, load_array
 
 MANIFEST = "podium-index.json"
 FOLDER = FolderFormat(MANIFEST, 1, "an index", "Index.save", "build the index again")
 PIECE = 1 << 22  # numbers to write at a time
-ATTEMPTS = 3  # to open an index that another process is replacing
+SMALL = 1 << 16  # bytes of a file that is read instead of mapped
+ATTEMPTS = 3  # to read a folder that another process is replacing
+
+Content = TypeVar("Content")
+
+
+class Spool:
+    """An array that is written piece by piece, in memory or in a file.
+
+    Args:
+        dtype: the type of its numbers.
+        path: the `.npy` file to write; None to keep it in memory.
+
+    """
+
+    def __init__(self, dtype: Any, path: Path | None = None) -> None:
+        self.dtype, self.path, self.size = np.dtype(dtype), path, 0
+        self._pieces: list[NDArray[Any]] = []
+        self._array: NDArray[Any] | None = None
+        self._file: IO[bytes] | None = None if path is None else path.open("wb")
+        self._write_header()
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Append numbers."""
+        values = np.ascontiguousarray(values, self.dtype)
+        self.size += len(values)
+        if self._file is None:
+            self._pieces.append(values)
+            return
+        try:
+            self._file.write(values.data)
+        except OSError as error:
+            raise FileFormatError(str(self.path), f"cannot be written: {error.strerror or error}") from error
+
+    def finish(self) -> NDArray[Any]:
+        """Return the array, memory-mapped if it is in a file; the same one each time."""
+        if self._array is None and self._file is not None and self.path is not None:
+            self._file.seek(0)
+            self._write_header()  # NumPy's header has room for any length
+            self._file.close()
+            self._array = load_array(self.path)
+        elif self._array is None:
+            self._array = self._pieces.pop() if len(self._pieces) == 1 else np.empty(self.size, self.dtype)
+            end = self.size
+            while self._pieces:  # free each piece once it is copied, so that few numbers are in memory twice
+                piece = self._pieces.pop()
+                self._array[end - len(piece) : end] = piece
+                end -= len(piece)
+        return self._array
+
+    def _write_header(self) -> None:
+        if self._file is not None:
+            header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self.size,)}
+            np.lib.format.write_array_header_1_0(self._file, header)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """The file of an array.
+
+    Attributes:
+        path: an `.npy` file.
+        is_temporary: whether it may be moved to where it is needed.
+        array: its content.
+
+    """
+
+    path: Path
+    is_temporary: bool
+    array: NDArray[Any]
+
+
+def stored_files(spools: Iterable[Spool]) -> dict[int, StoredFile]:
+    """Return the files of finished arrays, by the identity of the array."""
+    return {id(spool.finish()): StoredFile(spool.path, True, spool.finish()) for spool in spools if spool.path}
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """Return the array of an `.npy` file, memory-mapped unless it is small."""
+    if path.stat().st_size > SMALL:
+        return map_array(path)
+    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    return array
 
 
 def is_index(path: Any) -> bool:
@@ -34,12 +118,25 @@ def is_index(path: Any) -> bool:
     return isinstance(path, str | os.PathLike) and (Path(path) / MANIFEST).is_file()
 
 
-def require_index_or_new(folder: str | os.PathLike[str]) -> Path:
-    """Return the path of a folder; raise if an index must not be saved there."""
+def require_replaceable(folder_format: FolderFormat, folder: str | os.PathLike[str]) -> Path:
+    """Return the path of a folder; raise if it contains anything but a folder of this format."""
     path = to_path(folder)
-    if path.exists() and not is_index(path) and not (path.is_dir() and not any(path.iterdir())):
-        raise FileFormatError(path, "exists but is not an index: choose another folder")
+    is_empty = path.is_dir() and not any(path.iterdir())
+    if path.exists() and not is_empty and not (path / folder_format.manifest).is_file():
+        raise FileFormatError(path, f"exists but is not {folder_format.kind}: choose another folder")
     return path.resolve()
+
+
+def read_with_retries(folder_format: FolderFormat, folder: Path, read: Callable[[dict[str, Any]], Content]) -> Content:
+    """Call `read` with the manifest of a folder, and again if another process has replaced the folder meanwhile."""
+    for _ in range(ATTEMPTS - 1):
+        manifest = folder_format.read(folder)
+        try:
+            return read(manifest)
+        except FileFormatError:
+            if folder_format.read(folder) == manifest:
+                raise
+    return read(folder_format.read(folder))
 
 
 def write_folder(
@@ -108,29 +205,23 @@ def read_folder(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[int, StoredFile]]:
     """Return the manifest of an index, its memory-mapped arrays by label, and the file of each array."""
     path = to_path(folder).resolve()
-    for attempt in range(ATTEMPTS):
-        manifest = FOLDER.read(path)
-        try:
-            with FOLDER.naming_damage(path):
-                FOLDER.check_files(path, manifest, verify)
-                names = {str(label): str(name) for label, name in manifest["arrays"].items()}
-                unknown = set(names.values()) - set(manifest["files"])
-                if unknown:
-                    raise FOLDER.damage(path / MANIFEST, f"it has no checksum of {unknown.pop()}")
-                arrays = {label: load_array(path / name) for label, name in names.items()}
-            return (
-                manifest,
-                arrays,
-                {id(arrays[label]): StoredFile(path / name, False, arrays[label]) for label, name in names.items()},
-            )
-        except FileFormatError:
-            if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # the error is not due to a replacement
-                raise
-    raise AssertionError
+
+    def read(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[int, StoredFile]]:
+        with FOLDER.naming_damage(path):
+            FOLDER.check_files(path, manifest, verify)
+            names = {str(label): str(name) for label, name in manifest["arrays"].items()}
+            unknown = set(names.values()) - set(manifest["files"])
+            if unknown:
+                raise FOLDER.damage(path / MANIFEST, f"it has no checksum of {unknown.pop()}")
+            arrays = {label: load_array(path / name) for label, name in names.items()}
+        files = {id(array): StoredFile(path / names[label], False, array) for label, array in arrays.items()}
+        return manifest, arrays, files
+
+    return read_with_retries(FOLDER, path, read)
 
 
 def stemmer_version() -> str:
-    """Return the version of Snowball's stemmers."""
+    """Return the version of the Snowball stemmers."""
     return version("snowballstemmer")
 
 

@@ -66,17 +66,13 @@ class Links:
             raise DataError(
                 f"each link needs both ends, but got {len(ends.codes)} sources and {len(targets.codes)} targets"
             )
-        ids, (from_, to, _) = _merged((ends, targets, others))
-        self._set(ids, from_, to)
-
-    def _set(self, ids: list[str], source: Ints, target: Ints) -> None:
         from scipy.sparse import coo_array
 
-        n = len(ids)
+        self.ids, (from_, to, _) = _merged((ends, targets, others))
+        n = len(self.ids)
         if not n:
             raise DataError("pass at least one link or document")
-        self.ids = ids
-        self.matrix = coo_array((np.ones(len(source)), (source, target)), shape=(n, n)).tocsr()
+        self.matrix = coo_array((np.ones(len(from_)), (from_, to)), shape=(n, n)).tocsr()
         self.matrix.sum_duplicates()
         self.matrix.data[:] = 1.0
 
@@ -134,7 +130,7 @@ class Links:
             damping: the probability of following a link, below 1.
             personalized: the weights of documents as targets of jumps, by document id; by default all documents are
                 equally likely.
-            tolerance: the iteration ends when the sum of the changes of all ranks is smaller.
+            tolerance: the iteration ends when the sum of the changes of all ranks is below this.
             max_steps: the maximum number of iterations.
 
         """
@@ -193,16 +189,16 @@ class Links:
 
         """
         names = [(site_of or host_of)(name) for name in self.ids]
-        sites, place = np.unique(np.array(names, object), return_inverse=True)
-        source = place[np.repeat(np.arange(len(self)), self.out_degree)]
-        target = place[self.matrix.indices]
+        distinct, site = np.unique(np.array(names, object), return_inverse=True)
+        sites = distinct.tolist()
+        source = site[np.repeat(np.arange(len(self)), self.out_degree)]
+        target = site[self.matrix.indices]
         between = source != target
-        graph = object.__new__(Links)
-        graph._set(sites.tolist(), source[between], target[between])
-        return graph.pagerank(**options)[place]
+        graph = Links(_Column(sites, source[between]), _Column(sites, target[between]), sites)
+        return graph.pagerank(**options)[site]
 
     def attributes(self, ids: Iterable[Any], site_of: Callable[[str], str] | None = None) -> dict[str, Floats]:
-        """Return all features of documents, as attributes for an index; NaN for documents outside the graph.
+        """Return all link features of documents, as attributes for an index; NaN for documents outside the graph.
 
         Args:
             ids: document ids, for example `index.ids`.
@@ -297,7 +293,7 @@ def _iterate(step: Callable[[Floats], Floats], start: Floats, tolerance: float, 
 
 
 class _Column(NamedTuple):
-    """Ids as codes, with the distinct names."""
+    """Ids as codes into distinct names."""
 
     names: list[str]
     codes: Ints
@@ -323,7 +319,7 @@ class _Column(NamedTuple):
 
 
 def _merged(columns: Sequence[_Column]) -> tuple[list[str], list[Ints]]:
-    """Return all names in ascending order, and the places of each column's ids among them."""
+    """Return the names of all columns in ascending order, and the codes of each column for them."""
     ids = sorted({name for column in columns for name in column.names})
     place_of = {name: place for place, name in enumerate(ids)}
     places = [np.array([place_of[name] for name in column.names], np.int64) for column in columns]

@@ -1,12 +1,13 @@
-"""Term frequencies and statistics of a block of (query, document) pairs.
+"""Term frequencies and statistics of a block of (query, document) pairs, and the formula of BM25.
 
-One kernel finds the frequency of each query term in each document's sorted list of terms. Every feature is a formula on
-these arrays. Sums run in the order of the query's terms, and logarithms are computed one by one, so that threads,
-blocks and the order of documents do not change a bit.
+One kernel finds each query term in each document's sorted list of terms. Every feature is a formula on these arrays.
+Sums run in the order of the query's terms, and logarithms are computed one by one, so that threads, blocks and the
+order of documents do not change a bit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import zip_longest
@@ -14,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from podium.core.array_types import Floats, Int, Int32s, Ints
+from podium.core.array_types import Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
-from podium.features.bm25 import bm25_idf
-from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of
+from podium.features.field import Field, ragged
+from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of, values_at
 
 if TYPE_CHECKING:
     from podium.features.analyzer import Analyzer
-    from podium.features.field import Field
     from podium.features.index import Index
 
 STATISTICS = ("sum", "min", "max", "mean", "variance")
@@ -57,7 +57,7 @@ class PairBlock:
         """Return the terms of the queries according to the analyzers of these fields."""
         analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
         if analyzers not in self._layouts:
-            self._layouts[analyzers] = Layout(analyzers, self.texts, self.pair_starts)
+            self._layouts[analyzers] = Layout(analyzers, self)
         return self._layouts[analyzers]
 
     def matches(self, fields: tuple[str, ...] = ()) -> Matches:
@@ -75,24 +75,24 @@ class PairBlock:
 
 
 class Layout:
-    """The distinct terms of each query, in the order of first occurrence; an entry for each pair and term.
+    """The distinct terms of each query, in order of first occurrence, and an entry for each pair and term.
 
     If fields have different analyzers, a term has one form for each of them: all forms of a word are the same term.
 
     Attributes:
-        forms: the forms of the terms of all queries for each analyzer, "" if it drops the word.
-        words: the number in `forms` of each word's term, for each query; repeated words are repeated.
+        forms: for each analyzer, the forms of the terms of all queries, "" if it drops the word.
+        words: for each query, the number in `forms` of each word's term, including repetitions.
         starts: where the terms of each query begin, and the end of the last.
         entry_starts: where the entries of each pair begin, and the end of the last.
 
     """
 
-    def __init__(self, analyzers: tuple[Analyzer, ...], texts: Sequence[str], pair_starts: Ints) -> None:
-        self.analyzers = analyzers
+    def __init__(self, analyzers: tuple[Analyzer, ...], block: PairBlock) -> None:
+        self.analyzers, self.block = analyzers, block
         self.words: list[list[int]] = []
         terms: list[tuple[str, ...]] = []
         starts = [0]
-        for text in texts:
+        for text in block.texts:
             numbers: dict[tuple[str, ...], int] = {}
             words = query_words(analyzers, text)
             self.words.append([numbers.setdefault(word, len(terms) + len(numbers)) for word in words])
@@ -100,10 +100,9 @@ class Layout:
             starts.append(len(terms))
         self.forms = [[term[k] for term in terms] for k in range(len(analyzers))]
         self.starts = np.array(starts, np.int64)
-        self.pair_starts = pair_starts
-        n_terms = np.repeat(np.diff(self.starts), np.diff(pair_starts))
-        self.entry_starts = np.concatenate([[0], np.cumsum(n_terms)])
+        self.entry_starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[block.query])])
         self._ids: dict[str, Int32s] = {}
+        self._slots: dict[str, Ints] = {}
         self._tf: dict[str, Floats] = {}
 
     def ids(self, field: Field) -> Int32s:
@@ -112,15 +111,20 @@ class Layout:
             self._ids[field.name] = field.term_ids(self.forms[self.analyzers.index(field.analyzer)])
         return self._ids[field.name]
 
-    def tf(self, field: Field, rows: Ints) -> Floats:
+    def slots(self, field: Field) -> Ints:
+        """Return the index of each entry's term among the terms of a field, −1 if the document lacks it."""
+        if field.name not in self._slots:
+            slots = self._slots[field.name] = np.empty(self.entry_starts[-1], np.int64)
+            find_slots(
+                field.starts, field.terms, self.block.rows, self.block.pair_starts, self.starts, self.ids(field),
+                self.entry_starts, slots,
+            )  # fmt: skip
+        return self._slots[field.name]
+
+    def tf(self, field: Field) -> Floats:
         """Return how often each entry's term occurs in a field of its document; streams share the result."""
         if field.name not in self._tf:
-            tf = np.zeros(self.entry_starts[-1])
-            fill_counts(
-                field.starts, field.terms, field.counts, rows, self.pair_starts, self.starts, self.ids(field),
-                self.entry_starts, tf,
-            )  # fmt: skip
-            self._tf[field.name] = tf
+            self._tf[field.name] = values_at(field.counts, self.slots(field))
         return self._tf[field.name]
 
     @cached_property
@@ -131,9 +135,8 @@ class Layout:
     @cached_property
     def entries(self) -> tuple[Ints, Ints]:
         """The pair and the term of each entry."""
-        pair, term = np.empty(self.entry_starts[-1], np.int64), np.empty(self.entry_starts[-1], np.int64)
-        number_entries(self.starts, self.pair_starts, pair, term)
-        return pair, term
+        pair = np.repeat(np.arange(len(self.block)), np.diff(self.entry_starts))
+        return pair, ragged(self.starts, self.block.query)
 
 
 def query_words(analyzers: tuple[Analyzer, ...], text: str) -> list[tuple[str, ...]]:
@@ -141,7 +144,7 @@ def query_words(analyzers: tuple[Analyzer, ...], text: str) -> list[tuple[str, .
     if len(analyzers) == 1:
         return [(term,) for term in analyzers[0].terms(text)]
     words: list[tuple[str, ...]] = []
-    for part in text.split():  # so that words stay aligned if one analyzer makes more words of a part than another
+    for part in text.split():  # so that words stay aligned if one analyzer splits a part into more words than another
         forms = ([analyzer.term(word) for word in analyzer.words(part)] for analyzer in analyzers)
         words += [word for word in zip_longest(*forms, fillvalue="") if any(word)]
     return words
@@ -188,23 +191,8 @@ class Matches:
     @cached_property
     def tf(self) -> Floats:
         """How often the term of each entry occurs in the stream of its document."""
-        first, *others = map(self.field_tf, self.stream.fields)
+        first, *others = map(self.layout.tf, self.stream.fields)
         return sum(others, first)
-
-    def field_tf(self, field: Field) -> Floats:
-        """Return how often the term of each entry occurs in one field of its document."""
-        return self.layout.tf(field, self.block.rows)
-
-    @cached_property
-    def slots(self) -> Ints:
-        """The index of each entry's term among the terms of the stream's only field, −1 if it does not occur."""
-        (field,) = self.stream.fields
-        slots = np.empty(self.layout.entry_starts[-1], np.int64)
-        find_slots(
-            field.starts, field.terms, self.block.rows, self.block.pair_starts, self.layout.starts, self.ids[0],
-            self.layout.entry_starts, slots,
-        )  # fmt: skip
-        return slots
 
     @cached_property
     def lengths(self) -> Floats:
@@ -232,13 +220,7 @@ class Matches:
         return self.sum((self.tf > 0).astype(np.float64))
 
     def idf(self, kind: str = "lucene") -> Floats:
-        """Return the inverse document frequency of each term, by term.
-
-        Args:
-            kind: `lucene`, ln(1 + (N − n + ½)/(n + ½)); `robertson`, ln((N − n + ½)/(n + ½)); `plain`, ln(N/(n + 1));
-                `classic`, 1 + ln(N/(n + 1)).
-
-        """
+        """Return the inverse document frequency of each term, by term; `kind` is one of those of `bm25`."""
 
         def compute() -> Floats:
             n, N = self.document_frequency, self.stream.n_documents
@@ -267,6 +249,25 @@ class Matches:
         return self.once(("statistics", key), compute)  # type: ignore[no-any-return]
 
 
+def bm25_idf(n_documents: int, document_frequency: int) -> float:
+    """Return Lucene's idf of a term, ln(1 + (N − n + ½) / (n + ½)), which is always positive."""
+    return math.log(1.0 + (n_documents - document_frequency + 0.5) / (document_frequency + 0.5))
+
+
+# Search and the feature `bm25` both call these two functions, so that their scores are identical. Like Lucene since
+# version 8, they omit the constant factor k₁ + 1.
+@helper
+def bm25_norm(length: Int, mean_length: Number, k1: Number, b: Number) -> Number:
+    """Return the term of the denominator that depends on the document's length."""
+    return k1 * (1.0 - b + b * length / mean_length)
+
+
+@helper
+def bm25_weight(idf: Number, frequency: Number, norm: Number) -> Number:
+    """Return the contribution to the score of a term that occurs `frequency` times."""
+    return idf * (frequency / (frequency + norm))
+
+
 def logarithm(values: Floats) -> Floats:
     """Return natural logarithms computed one by one: with SIMD, bits may depend on the position in the array."""
     result = np.empty(len(values))
@@ -281,44 +282,17 @@ def fill_logarithms(values: Floats, out: Floats) -> None:
         out[k] = np.log(values[k])
 
 
-@kernel
-def number_entries(starts: Ints, pair_starts: Ints, pairs: Ints, terms: Ints) -> None:
-    """Write the pair and the term of each entry."""
-    entry = 0
-    for query in range(len(starts) - 1):
-        for pair in range(pair_starts[query], pair_starts[query + 1]):
-            for term in range(starts[query], starts[query + 1]):
-                pairs[entry], terms[entry] = pair, term
-                entry += 1
-
-
 @helper
-def find_term(terms: Int32s, first: Int, last: Int, term: Int) -> Int:
-    """Return the index of a term among a document's ascending terms, or −1; the loop has no branches."""
-    if term < 0 or first == last:
+def find(ascending: Int32s, first: Int, last: Int, number: Int) -> Int:
+    """Return the index of a number between two places of an ascending list, or −1; the loop has no branches."""
+    if number < 0 or first == last:
         return -1
     low, size = first, last - first
     while size > 1:
         half = size >> 1
-        low = low + half if terms[low + half] <= term else low
+        low = low + half if ascending[low + half] <= number else low
         size -= half
-    return low if terms[low] == term else -1
-
-
-@kernel
-def fill_counts(
-    starts: Ints, terms: Int32s, counts: Int32s, rows: Ints, pair_starts: Ints, term_starts: Ints, ids: Int32s,
-    entry_starts: Ints, tf: Floats,
-) -> None:  # fmt: skip
-    """Write the frequency of each entry's term in one field, if it occurs."""
-    for query in range(len(term_starts) - 1):
-        first_term, n_terms = term_starts[query], term_starts[query + 1] - term_starts[query]
-        for pair in range(pair_starts[query], pair_starts[query + 1]):
-            first, last = starts[rows[pair]], starts[rows[pair] + 1]
-            for k in range(n_terms):
-                slot = find_term(terms, first, last, ids[first_term + k])
-                if slot >= 0:
-                    tf[entry_starts[pair] + k] = counts[slot]
+    return low if ascending[low] == number else -1
 
 
 @kernel
@@ -332,7 +306,7 @@ def find_slots(
         for pair in range(pair_starts[query], pair_starts[query + 1]):
             first, last = starts[rows[pair]], starts[rows[pair] + 1]
             for k in range(n_terms):
-                slots[entry_starts[pair] + k] = find_term(terms, first, last, ids[first_term + k])
+                slots[entry_starts[pair] + k] = find(terms, first, last, ids[first_term + k])
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Search pipelines: an index, features and a model that answer queries together, saved as one folder.
 
-The candidates are the first documents of the index by BM25. Their features become ranking data as in
+A pipeline retrieves candidates from the index, by default with BM25. Their features become ranking data as in
 `FeatureSet.compute`, and the model ranks them. Training, evaluation and search share one code path.
 """
 
@@ -27,17 +27,17 @@ from podium.evaluation.tables import Table
 from podium.features.feature import Feature
 from podium.features.feature_set import FeatureSet
 from podium.features.index import Index
+from podium.features.index_folder import read_with_retries, require_replaceable
 from podium.features.presets import default
 from podium.features.search_explanation import SearchExplanation, term_occurrences
 from podium.models import Model, TreesOnBaseScores, load_model
 from podium.models.base import model_of
 
 FOLDER = FolderFormat("podium-pipeline.json", 1, "a search pipeline", "SearchPipeline.save", "save the pipeline again")
-ATTEMPTS = 3  # to open a pipeline that another process is replacing
 
 
 class RankedHits(NamedTuple):
-    """The ranking of a pipeline, best first; documents with equal scores are in the order of their ids.
+    """The ranking of a pipeline, best first, with ties in ascending order of ids.
 
     Attributes:
         ids: the ids of the documents.
@@ -76,8 +76,8 @@ class SearchPipeline:
         candidates: the number of documents to retrieve for the model to rank.
         by: the feature to retrieve by, see `Index.search`.
         index_digest: the digest of the index that the training data was computed with; that of `index` by default.
-        allow_other_index: whether `index` may have other statistics than that index. Features then have other values
-            than in training.
+        allow_other_index: whether the statistics of `index` may differ from those in training. Features then have
+            other values than in training.
 
     Attributes:
         index, features, candidates, by, index_digest: the arguments.
@@ -147,7 +147,7 @@ class SearchPipeline:
             index: the documents.
             queries: the text of each query, in any form that `read_queries` accepts.
             judgements: the grades, in any form that `read_judgements` accepts. Retrieved documents without a grade get
-                the label 0.
+                label 0.
             model: an estimator, for example `podium.Ranker()`.
             features: the features; `default(index)` if None.
             candidates: the number of documents to retrieve for the model to rank.
@@ -235,7 +235,7 @@ class SearchPipeline:
         return rows
 
     def _explanation(self, text: str, rows: list[int]) -> Any:
-        """Explain the scores of documents by features; with a model that sees lists, add the other candidates."""
+        """Explain the scores of documents by features; add all candidates if scores depend on the list."""
         if self._needs_all:
             others = self.index.search(text, self.candidates, self.by).rows.tolist()
             rows = [*rows, *(row for row in others if row not in rows)]
@@ -264,7 +264,7 @@ class SearchPipeline:
         return data if self._normalize is None else data.normalized(self._normalize)
 
     def _check_index(self) -> None:
-        """Raise if the index has other statistics than that of the training data; checked again after a change."""
+        """Raise if the statistics of the index differ from those in training; check again only after a change."""
         state = [self.index.is_live, *self.index.fields.values()]
         if len(state) == len(self._checked) and all(map(operator.is_, state, self._checked)):
             return
@@ -276,14 +276,11 @@ class SearchPipeline:
         self._checked = state
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save index, features and model as one folder, which `SearchPipeline.load` opens.
+        """Save the index, features and model as one folder, replacing a pipeline that exists there.
 
-        An existing pipeline is replaced. If the process is killed, the folder contains either the old or the new one.
+        If the process is killed, the folder contains either the old or the new pipeline.
         """
-        path = to_path(folder)
-        if path.exists() and not is_pipeline(path) and not (path.is_dir() and not any(path.iterdir())):
-            raise FileFormatError(path, "exists but is not a search pipeline: choose another folder")
-        path = path.resolve()
+        path = require_replaceable(FOLDER, folder)
         try:
             path.mkdir(parents=True, exist_ok=True)
             with locked_folder(path):
@@ -317,31 +314,22 @@ class SearchPipeline:
         Args:
             folder: the folder that `save` wrote.
             index: an index to use instead of the saved one.
-            allow_other_index: whether the index may have other statistics than that of the training data.
+            allow_other_index: whether the statistics of the index may differ from those in training.
 
         """
         path = to_path(folder).resolve()
-        for attempt in range(ATTEMPTS):
-            manifest = FOLDER.read(path)
-            try:
-                return cls._read(path, manifest, index, allow_other_index)
-            except FileFormatError:
-                if attempt == ATTEMPTS - 1 or FOLDER.read(path) == manifest:  # the error is not due to a replacement
-                    raise
-        raise AssertionError
 
-    @classmethod
-    def _read(
-        cls, folder: Path, manifest: dict[str, Any], index: Index | None, allow_other_index: bool
-    ) -> SearchPipeline:
-        with FOLDER.naming_damage(folder):
-            FOLDER.check_files(folder, manifest, reads_all=True)
-            parts = {part: folder / _plain_name(manifest["parts"][part]) for part in ("index", "features", "model")}
-            candidates, by, digest = (manifest[key] for key in ("candidates", "by", "index_digest"))
-        return cls(
-            Index.load(parts["index"]) if index is None else index, FeatureSet.load(parts["features"]),
-            load_model(parts["model"]), candidates, by, index_digest=digest, allow_other_index=allow_other_index,
-        )  # fmt: skip
+        def read(manifest: dict[str, Any]) -> SearchPipeline:
+            with FOLDER.naming_damage(path):
+                FOLDER.check_files(path, manifest, reads_all=True)
+                parts = {part: path / _plain_name(manifest["parts"][part]) for part in ("index", "features", "model")}
+                candidates, by, digest = (manifest[key] for key in ("candidates", "by", "index_digest"))
+            return cls(
+                Index.load(parts["index"]) if index is None else index, FeatureSet.load(parts["features"]),
+                load_model(parts["model"]), candidates, by, index_digest=digest, allow_other_index=allow_other_index,
+            )  # fmt: skip
+
+        return read_with_retries(FOLDER, path, read)
 
 
 def is_pipeline(path: Any) -> bool:
@@ -362,7 +350,7 @@ def _plain_name(name: Any) -> str:
 
 
 def _named_by_content(path: Path, name: str) -> Path:
-    """Rename a file to include its checksum, so that it never replaces a file with other content."""
+    """Add its checksum to the name of a file, so that it never replaces a file with other content."""
     return path.replace(path.with_name(name.format(checksums([path])[0][:16])))
 
 
@@ -373,7 +361,7 @@ def _checked_model(model: Any, features: FeatureSet) -> Model:
         fitted = "; fit it first" if hasattr(model, "fit") else ""
         raise DataError(f"model must be a Podium model or a fitted estimator, but got {type(model).__name__}{fitted}")
     if isinstance(inner, TreesOnBaseScores):
-        raise DataError("this model adds its trees to the scores of another model, which a pipeline cannot compute")
+        raise DataError("the model adds its trees to the scores of another model, which a pipeline cannot compute")
     if inner.feature_names is None and inner.n_features != len(features):
         raise DataError(f"the model expects {inner.n_features} features, but the feature set has {len(features)}")
     missing = [name for name in inner.feature_names or () if name not in features.names]

@@ -12,14 +12,7 @@ from podium.features.feature import Feature
 from podium.features.feature_set import FeatureSet
 from podium.features.matches import STATISTICS
 from podium.features.proximity import MinSpan, OrderedBigrams, UnorderedBigrams
-from podium.features.ranking_functions import (
-    BM25,
-    BM25F,
-    LMAbsolute,
-    LMDirichlet,
-    LMJelinekMercer,
-    VectorSpace,
-)
+from podium.features.ranking_functions import BM25, BM25F, LMAbsolute, LMDirichlet, LMJelinekMercer, VectorSpace
 from podium.features.term_features import (
     IDF_,
     TF,
@@ -41,10 +34,10 @@ STREAMS = ("body", "anchor", "title", "url", "whole")
 
 
 def default(index: Index) -> FeatureSet:
-    """Return a good, small set for the fields and attributes of an index.
+    """Return a small set of features that rank well, for the fields and attributes of an index.
 
     Args:
-        index: the index; if it has positions, the set includes phrases and spans.
+        index: the index; if it has positions, the set includes bigrams and spans.
 
     Example:
         >>> from podium.features import Index, default
@@ -78,8 +71,7 @@ def mslr(
     """Return the features of MSLR-WEB in their order, with the formulas and parameters of that data.
 
     If no query term occurs in a stream, features 111 to 125 have the smallest value among the query's other candidates,
-    as in MSLR-WEB. These values depend on the candidates, so they differ between offline and online ranking if the
-    candidates do.
+    as in MSLR-WEB. So these values differ between training and search if the candidates do.
 
     Args:
         body, anchor, title, url: the fields of these streams, each one or several names. Features of a stream that is
@@ -130,8 +122,8 @@ def letor4(
 ) -> FeatureSet:  # fmt: skip
     """Return the 46 features of LETOR 4.0 (MQ2007, MQ2008) in their order.
 
-    The published files scale every feature to 0 … 1 within a query: `data.normalized("minmax")` does that. Language
-    models without a match have the smallest value among the query's other candidates, as in `mslr`.
+    The published files scale every feature to 0 … 1 within a query, as `data.normalized("minmax")` does. If no query
+    term occurs in a stream, language models have the smallest value among the query's other candidates, as in `mslr`.
 
     Args:
         body, anchor, title, url: the fields of these streams, as in `mslr`.
@@ -158,7 +150,7 @@ def letor4(
 
 
 class _Preset:
-    """The features of a published set, numbered from 1, and those that are left out."""
+    """The features of a published set, numbered from 1, including those that are left out."""
 
     def __init__(self, **fields: Fields) -> None:
         given = {name: (one,) if isinstance(one, str) else tuple(one) for name, one in fields.items() if one}

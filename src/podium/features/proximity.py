@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from podium.core.array_types import Floats, Int, Int32s, Ints
-from podium.core.compiling import helper, kernel
+from podium.core.compiling import kernel
 from podium.core.parameters import integer
 from podium.errors import DataError
 from podium.features.feature import Feature, register
-from podium.features.matches import PairBlock
+from podium.features.matches import PairBlock, find
 
 if TYPE_CHECKING:
     from podium.features.index import Index
@@ -28,7 +28,6 @@ class Proximity(Feature):
     takes: ClassVar[str] = "field"
 
     def check(self, index: Index) -> None:
-        """Raise if the index does not store positions."""
         super().check(index)
         if not index.fields[self.fields[0]].has_positions:
             raise DataError(
@@ -38,11 +37,11 @@ class Proximity(Feature):
     def slots(self, pairs: PairBlock) -> tuple[Ints, Ints, Ints, Int32s]:
         """Return where each entry's positions begin in the field, the starts of positions, and the positions."""
         self.check(pairs.index)
-        matches = pairs.matches(self.fields)
-        (field,) = matches.stream.fields
+        field = pairs.index.fields[self.fields[0]]
+        layout = pairs.matches(self.fields).layout
         assert field.position_starts is not None
         assert field.positions is not None
-        return matches.slots, matches.layout.entry_starts, field.position_starts, field.positions
+        return layout.slots(field), layout.entry_starts, field.position_starts, field.positions
 
 
 @register
@@ -64,7 +63,6 @@ class MinSpan(Proximity):
     undefined: ClassVar[str] = "fewer than two terms occur"
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the spans."""
         spans = np.empty(len(pairs))
         smallest_spans(*self.slots(pairs), spans)
         return spans
@@ -80,16 +78,13 @@ class Bigrams(Proximity):
     is_ordered: ClassVar[bool] = False
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the counts."""
         slots = self.slots(pairs)
         layout = pairs.matches(self.fields).layout
         by_query = [list(dict.fromkeys(pairwise(words))) for words in layout.words]
         starts = np.cumsum([0, *map(len, by_query)])
         bigrams = np.array([bigram for query in by_query for bigram in query], np.int64).reshape(-1, 2)
         counts = np.empty(len(pairs))
-        count_bigrams(
-            *slots, pairs.query, layout.starts, starts, bigrams, self.window, self.is_ordered, counts
-        )  # fmt: skip
+        count_bigrams(*slots, pairs.query, layout.starts, starts, bigrams, self.window, self.is_ordered, counts)
         return counts
 
 
@@ -126,7 +121,6 @@ class Phrase(Proximity):
     undefined: ClassVar[str] = "the query has no words"
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the counts."""
         slots = self.slots(pairs)
         layout = pairs.matches(self.fields).layout
         starts = np.cumsum([0, *map(len, layout.words)])
@@ -190,13 +184,6 @@ def count_bigrams(
         out[pair] = count if bigram_starts[query + 1] > bigram_starts[query] else np.nan
 
 
-@helper
-def holds(positions: Int32s, first: Int, last: Int, position: Int) -> bool:
-    """Return whether a position is among ascending positions."""
-    place = first + np.searchsorted(positions[first:last], position)
-    return place < last and positions[place] == position  # type: ignore[no-any-return]
-
-
 @kernel
 def count_phrases(
     slots: Ints, entry_starts: Ints, position_starts: Ints, positions: Int32s, queries: Ints, term_starts: Ints,
@@ -216,9 +203,8 @@ def count_phrases(
             follows = True
             for k in range(first + 1, last):
                 other = slots[entry + words[k]]
-                if other < 0 or not holds(
-                    positions, position_starts[other], position_starts[other + 1], positions[place] + k - first
-                ):
+                next_position = positions[place] + k - first
+                if other < 0 or find(positions, position_starts[other], position_starts[other + 1], next_position) < 0:
                     follows = False
                     break
             count += follows

@@ -12,14 +12,12 @@ from podium.core.array_types import Floats, Ints, Number
 from podium.core.compiling import kernel
 from podium.core.parameters import flag, number
 from podium.errors import DataError
-from podium.features import bm25
-from podium.features.bm25 import bm25_norm, bm25_weight
-from podium.features.feature import Feature, TermSum, _quoted, register, shown_value
-from podium.features.matches import Matches, PairBlock, logarithm
+from podium.features.feature import Feature, TermSum, quoted, register, shown_value
+from podium.features.matches import Matches, PairBlock, bm25_norm, bm25_weight, logarithm
 from podium.features.term_features import IDF, divided
 
-K1 = number("k1", bm25.K1, least=0, help="the larger, the later the weight of further occurrences of a term saturates")
-B = number("b", bm25.B, least=0, most=1, help="the influence of the stream's length, 0 to 1")
+K1 = number("k1", 1.2, least=0, help="the larger, the more further occurrences of a term add")
+B = number("b", 0.75, least=0, most=1, help="the influence of the stream's length, 0 to 1")
 SCALED = flag("scaled", False, help="multiply by k1 + 1, as Lucene did before version 8, and as MSLR-WEB does")
 
 
@@ -31,7 +29,7 @@ class BM25(TermSum):
     The defaults are Lucene's since version 8. MSLR-WEB has `k1=2.5, b=0.8, idf=robertson, scaled=true`.
 
     Args:
-        k1: the larger, the later the weight of further occurrences of a term saturates.
+        k1: the larger, the more further occurrences of a term add.
         b: the influence of the stream's length, 0 to 1.
         idf: the kind of idf, see `Matches.idf`.
         scaled: whether to multiply by k1 + 1, which does not change rankings.
@@ -53,7 +51,6 @@ class BM25(TermSum):
     source: ClassVar[str] = "Robertson and Zaragoza 2009; Lucene 8"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return the contribution of each term."""
         matches = pairs.matches(self.fields)
         weights = matches.idf(self.idf) * (self.k1 + 1.0 if self.scaled else 1.0)
         result = np.empty(len(matches.tf))
@@ -71,7 +68,7 @@ class BM25F(TermSum):
 
     Args:
         weights: the weights of the fields, 1 by default.
-        k1: the larger, the later the weight of further occurrences of a term saturates.
+        k1: the larger, the more further occurrences of a term add.
         b: the influence of each field's length, 0 to 1.
         idf: the kind of idf, see `Matches.idf`.
         scaled: whether to multiply by k1 + 1, which does not change rankings.
@@ -108,16 +105,15 @@ class BM25F(TermSum):
 
     def _shown_field(self, k: int) -> str:
         weight = "" if self.weights[k] == 1 else f":{shown_value(self.weights[k])}"
-        return _quoted(self.fields[k]) + weight
+        return quoted(self.fields[k]) + weight
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return the contribution of each term."""
         matches = pairs.matches(self.fields)
         weighted = np.zeros(len(matches.term))
         weights = self.weights or (1.0,) * len(matches.stream.fields)
         for field, weight in zip(matches.stream.fields, weights, strict=True):
             lengths = field.lengths[pairs.rows].astype(np.float64)
-            add_weighted(matches.field_tf(field), matches.pair, lengths, field.mean_length, self.b, weight, weighted)
+            add_weighted(matches.layout.tf(field), matches.pair, lengths, field.mean_length, self.b, weight, weighted)
         factors = matches.idf(self.idf) * (self.k1 + 1.0 if self.scaled else 1.0)
         return factors[matches.term] * divided(weighted, weighted + self.k1, 0.0)
 
@@ -156,7 +152,6 @@ class VectorSpace(Feature):
     undefined: ClassVar[str] = "T = 0, or w = 0 for every term that the formula divides by"
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the cosines."""
         matches = pairs.matches(self.fields)
         weights = matches.idf(self.idf)[matches.term]
         in_document = matches.tf * weights
@@ -176,7 +171,6 @@ class LuceneClassic(TermSum):
     undefined: ClassVar[str] = "T = 0"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return the contribution of each term, including all factors."""
         matches = pairs.matches(self.fields)
         idf = matches.idf("classic")
         squares = (idf * idf)[matches.term]
@@ -186,7 +180,6 @@ class LuceneClassic(TermSum):
         return np.sqrt(matches.tf) * squares * factors[matches.pair]
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the sums, NaN without terms."""
         return np.where(pairs.matches(self.fields).layout.n_terms > 0, super().values(pairs), np.nan)
 
 
@@ -214,7 +207,6 @@ class LanguageModel(TermSum):
         return logarithm(np.where(p > 0, probabilities, 1.0))
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the sums, NaN if no term occurs."""
         return np.where(pairs.matches(self.fields).covered > 0, super().values(pairs), np.nan)
 
 
@@ -230,7 +222,6 @@ class LMJelinekMercer(LanguageModel):
     source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
 
     def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        """Return the weights (1 − λ)/L and λ."""
         by_tf = divided(np.full(len(matches), 1.0 - self.smoothing), matches.lengths)
         return 0.0, by_tf, np.full(len(matches), self.smoothing)
 
@@ -247,7 +238,6 @@ class LMDirichlet(LanguageModel):
     source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
 
     def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        """Return the weights 1/(L + μ) and μ/(L + μ)."""
         return 0.0, 1.0 / (matches.lengths + self.mu), self.mu / (matches.lengths + self.mu)
 
 
@@ -263,6 +253,5 @@ class LMAbsolute(LanguageModel):
     source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
 
     def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        """Return δ and the weights 1/L and δ·U/L."""
         by_tf = divided(np.ones(len(matches)), matches.lengths)
         return self.delta, by_tf, self.delta * divided(matches.distinct_words, matches.lengths)

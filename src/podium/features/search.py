@@ -1,9 +1,9 @@
 """Exact top k by BM25 over the postings of a stream.
 
-Terms are processed in the order of the most that each can add to a score. As soon as the k-th best score so far exceeds
-what all further terms can add, documents without an earlier term cannot reach the top k (MaxScore, Turtle and Flood
-1995). The documents that still can are then scored exactly, with the sums in the order of the query. The pruning uses
-float32 with an allowance for its rounding, so it never drops a document of the top k.
+Terms are processed by the maximum that each can add to a score, largest first. As soon as the k-th best score so far
+exceeds what all further terms can add, documents without an earlier term cannot reach the top k (MaxScore, Turtle and
+Flood 1995). The documents that still can are then scored exactly, with sums in the order of the query. The pruning uses
+float32 with an allowance for rounding, so it never drops a document of the top k.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,9 +19,8 @@ from podium.core.array_types import Bools, Float32s, Floats, Int, Int32s, Ints, 
 from podium.core.compiling import helper, kernel
 from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, ranges
-from podium.features.bm25 import bm25_idf, bm25_norm, bm25_weight
 from podium.features.feature import Feature
-from podium.features.matches import PairBlock, query_words
+from podium.features.matches import PairBlock, bm25_idf, bm25_norm, bm25_weight, find, query_words
 from podium.features.ranking_functions import BM25
 from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of
 
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 
 Top = tuple[Ints, Floats]  # rows and scores, best first
 QUERIES_AT_ONCE = 256
-LOOKUP_COST = 64  # finding a row in a list takes as long as passing this many entries of it
-ROUNDING = 1.2e-7  # relative, of one float32 operation
+LOOKUP_COST = 64  # finding a row in a list takes as long as scanning this many entries
+ROUNDING = 1.2e-7  # the relative error of one float32 operation
 
 
 def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threads: int | None) -> list[Top]:
@@ -43,10 +41,8 @@ def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threa
     """
     feature.check(index)
     if isinstance(feature, BM25) and feature.idf == "lucene":
-        searchers = _SEARCHERS.setdefault(index, {})
-        if feature not in searchers or searchers[feature].is_outdated(index):
-            searchers[feature] = Searcher(index, feature)
-        return searchers[feature].top(texts, k, n_threads)
+        searcher: Searcher = index.once(("searcher", feature), lambda: Searcher(index, feature))
+        return searcher.top(texts, k, n_threads)
     stream = statistics_of(index, feature.fields if feature.takes in ("stream", "weights") else ())
     return list(map_threads(lambda text: _score_all(index, text, k, feature, stream), texts, n_threads))
 
@@ -63,20 +59,14 @@ def _score_all(index: Index, text: str, k: int, feature: Feature, stream: Stream
 
 
 def term_ids(stream: StreamStatistics, texts: Sequence[str]) -> tuple[TermIds, Ints, Ints]:
-    """Return the distinct terms of queries by their number in each field, the terms of each query, and their starts."""
+    """Return the number of each distinct term in each field, and the terms of each query with their starts."""
     analyzers = tuple(dict.fromkeys(field.analyzer for field in stream.fields))
     queries = [list(dict.fromkeys(query_words(analyzers, text))) for text in texts]
     place = {term: k for k, term in enumerate(dict.fromkeys(term for query in queries for term in query))}
     forms = {analyzer: [term[k] for term in place] for k, analyzer in enumerate(analyzers)}
     chosen = np.array([place[term] for query in queries for term in query], np.int64)
-    return (
-        [field.term_ids(forms[field.analyzer]) for field in stream.fields],
-        chosen,
-        np.cumsum([0, *map(len, queries)]),
-    )
-
-
-_SEARCHERS: WeakKeyDictionary[Index, dict[Feature, Searcher]] = WeakKeyDictionary()
+    ids = [field.term_ids(forms[field.analyzer]) for field in stream.fields]
+    return ids, chosen, np.cumsum([0, *map(len, queries)])
 
 
 class Searcher:
@@ -89,14 +79,10 @@ class Searcher:
     """
 
     def __init__(self, index: Index, feature: BM25) -> None:
-        self.fields, self.stream = feature.fields, statistics_of(index, feature.fields)
+        self.stream = statistics_of(index, feature.fields)
         self.k1, self.b, self.factor = feature.k1, feature.b, feature.k1 + 1.0 if feature.scaled else 1.0
         self.id_ranks = index.id_ranks  # ids break ties between scores
         self._scratch = threading.local()
-
-    def is_outdated(self, index: Index) -> bool:
-        """Return whether the index has changed."""
-        return self.stream is not statistics_of(index, self.fields)
 
     @cached_property
     def lengths(self) -> Floats:
@@ -204,7 +190,7 @@ def top_k(
                 continue
             score, norm = 0.0, bm25_norm(lengths[row], mean_length, k1, b)
             for t in range(first, last):
-                entry = _find(rows, begins[t], ends[t], row)
+                entry = find(rows, begins[t], ends[t], row)
                 if entry >= 0:
                     score += bm25_weight(idf[t], counts[entry], norm)
             n = _offer(heap_rows, heap_scores, id_ranks, n, row, score)
@@ -256,19 +242,6 @@ def _kth_sum(sums: Float32s, touched: Int32s, n_touched: Int, k: Int, heap: Floa
                 at = child
             heap[at] = value
     return heap[0]
-
-
-@helper
-def _find(rows: Int32s, begin: Int, end: Int, row: Int) -> Int:
-    """Return the index of a row in an ascending list, or −1."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if rows[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and rows[low] == row else -1
 
 
 @helper

@@ -1,11 +1,11 @@
-"""The part of a text that best shows why it matches a query, with the matching words marked."""
+"""Snippets: the part of a text that best shows why it matches a query, with the matching words marked."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection
 
-from podium.features.analyzer import Analyzer, _unicode_word
+from podium.features.analyzer import Analyzer, unicode_word
 
 CHARACTERS = 240  # approximate length of a snippet
 SEARCHED = 20_000  # characters to search, because documents may be long
@@ -16,7 +16,7 @@ Span = tuple[int, int, str]  # begin, end and term of a match
 
 
 def snippet(text: str, analyzer: Analyzer, terms: Collection[str], characters: int = CHARACTERS) -> list[str]:
-    """Return a part of a text as pieces that are alternately outside and inside a match: every second piece matches.
+    """Return a part of a text as pieces, alternately outside and inside a match: every second piece is a match.
 
     Args:
         text: the text.
@@ -49,7 +49,7 @@ def matches_in(text: str, analyzer: Analyzer, terms: frozenset[str]) -> list[Spa
     if not terms:
         return spans
     known: dict[str, str] = {}
-    for word in _unicode_word().finditer(text.translate(SEPARATED)):
+    for word in unicode_word().finditer(text.translate(SEPARATED)):
         shown = word.group()
         if shown not in known:
             given = analyzer.terms(shown)

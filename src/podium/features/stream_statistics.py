@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,7 +21,7 @@ TermIds = list[Int32s]  # the number of each term in each field of a stream, −
 
 
 class StreamStatistics:
-    """The statistics of one field, or of several combined, whose lengths and occurrences add up.
+    """The statistics of one field, or of several whose lengths and occurrences are added.
 
     Attributes:
         fields: the fields.
@@ -50,23 +48,24 @@ class StreamStatistics:
 
     def occurrences(self, ids: TermIds) -> Floats:
         """Return how often each term occurs in the stream of all live documents."""
-        by_field = (np.where(one >= 0, _taken(f.occurrences, one), 0) for f, one in zip(self.fields, ids, strict=True))
-        return np.asarray(sum(by_field), np.float64)
+        by_field = (values_at(field.occurrences, one) for field, one in zip(self.fields, ids, strict=True))
+        return np.asarray(sum(by_field))
 
     def document_frequency(self, ids: TermIds) -> Floats:
         """Return the number of live documents whose stream contains each term."""
         if len(self.fields) == 1:
-            return np.where(ids[0] >= 0, _taken(self.fields[0].document_frequency, ids[0]), 0).astype(np.float64)
+            return values_at(self.fields[0].document_frequency, ids[0])
         return np.array([self._frequency(key) for key in zip(*(one.tolist() for one in ids), strict=True)], np.float64)
 
     def _frequency(self, key: tuple[int, ...]) -> int:
         """Return the number of live documents that contain a term in any field."""
         if key not in self._frequencies:
-            having = [(field, number) for field, number in zip(self.fields, key, strict=True) if number >= 0]
-            is_alone = len(having) == 1
-            self._frequencies[key] = (
-                int(having[0][0].document_frequency[having[0][1]]) if is_alone else len(self._merged_list(key)[0])
-            )
+            alone = [(field, number) for field, number in zip(self.fields, key, strict=True) if number >= 0]
+            if len(alone) == 1:
+                ((field, number),) = alone
+                self._frequencies[key] = int(field.document_frequency[number])
+            else:
+                self._frequencies[key] = len(self._merged_list(key)[0])
         return self._frequencies[key]
 
     def posting_lists(self, ids: TermIds) -> tuple[Int32s, Int32s, Ints, Ints, Ints]:
@@ -119,12 +118,12 @@ class StreamStatistics:
 
     @cached_property
     def _distinct_words(self) -> Floats:
-        """The number of distinct words of each row over all fields; terms of fields are equal if their texts are."""
+        """The number of distinct words of each row over all fields; equal terms of two fields count once."""
         numbers: dict[str, int] = {}
         terms, starts, before = [], [], 0
         for field in self.fields:
             shared = np.array([numbers.setdefault(term, len(numbers)) for term in field.vocabulary], np.int32)
-            terms.append(_taken(shared, np.asarray(field.terms)))
+            terms.append(shared[field.terms])
             starts.append(np.asarray(field.starts) + before)
             before += len(field.terms)
         result = np.zeros(len(self.is_live))
@@ -132,9 +131,11 @@ class StreamStatistics:
         return result
 
 
-def _taken(values: Int32s | Ints, ids: Int32s | Ints) -> Int32s | Ints:
-    """Return values by number; −1 gives an arbitrary value, even if there are no values."""
-    return values[ids] if len(values) else np.zeros(len(ids), values.dtype)
+def values_at(values: Int32s | Ints, places: Int32s | Ints) -> Floats:
+    """Return the value at each place, 0 for the place −1."""
+    if not len(values):
+        return np.zeros(len(places))
+    return np.where(places >= 0, values[places], 0).astype(np.float64)
 
 
 @kernel
@@ -173,17 +174,8 @@ def count_distinct(terms: Int32s, starts: Ints, last_seen: Ints, counts: Floats)
         counts[row] = count
 
 
-_STATISTICS: WeakKeyDictionary[Index, dict[tuple[str, ...], StreamStatistics]] = WeakKeyDictionary()
-
-
 def statistics_of(index: Index, names: tuple[str, ...]) -> StreamStatistics:
-    """Return the stream of some fields of an index, or of all fields, cached with the index.
-
-    A change of the index creates new arrays, hence a new stream.
-    """
+    """Return the stream of some fields of an index, or of all fields, computed once until the index changes."""
     fields = [index.fields[name] for name in names or index.fields]
-    streams = _STATISTICS.setdefault(index, {})
-    stream = streams.get(names)
-    if stream is None or stream.is_live is not index.is_live or any(map(operator.is_not, stream.fields, fields)):
-        stream = streams[names] = StreamStatistics(fields, index.is_live)
+    stream: StreamStatistics = index.once(("statistics", names), lambda: StreamStatistics(fields, index.is_live))
     return stream

@@ -10,7 +10,7 @@ import numpy as np
 from podium.core.array_types import Floats
 from podium.core.parameters import choice
 from podium.features.feature import Feature, TermSum, register
-from podium.features.matches import STATISTICS, Matches, PairBlock
+from podium.features.matches import STATISTICS, PairBlock
 
 MSLR = "Qin and Liu 2013 (LETOR 4.0); MSLR-WEB"
 IDF = choice(
@@ -40,7 +40,6 @@ class Covered(Feature):
     source: ClassVar[str] = MSLR
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Count the terms."""
         return pairs.matches(self.fields).covered
 
 
@@ -55,7 +54,6 @@ class CoveredRatio(Feature):
     undefined: ClassVar[str] = "T = 0"
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Divide by the number of terms."""
         matches = pairs.matches(self.fields)
         return divided(matches.covered, matches.layout.n_terms)
 
@@ -71,7 +69,6 @@ class Boolean(Feature):
     undefined: ClassVar[str] = "T = 0"
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Compare the number of terms that occur with T."""
         matches = pairs.matches(self.fields)
         n_terms = matches.layout.n_terms
         return np.where(n_terms > 0, (matches.covered == n_terms).astype(np.float64), np.nan)
@@ -87,7 +84,6 @@ class StreamLength(Feature):
     source: ClassVar[str] = MSLR
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Return the lengths."""
         return pairs.matches(self.fields).lengths
 
 
@@ -100,7 +96,6 @@ class QueryLength(Feature):
     formula: ClassVar[str] = "words of the query, as the fields' analyzers split it"
 
     def values(self, pairs: PairBlock) -> Floats:
-        """Count the words."""
         words = pairs.matches(self.fields).layout.words
         return np.array([len(one) for one in words], np.float64)[pairs.query]
 
@@ -117,7 +112,6 @@ class IDF_(TermSum):  # noqa: N801  `IDF` is the parameter
     source: ClassVar[str] = MSLR
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return the idf of each entry."""
         matches = pairs.matches(self.fields)
         return matches.idf(self.idf)[matches.term]
 
@@ -155,7 +149,6 @@ class TF(TermStatistic):
     undefined: ClassVar[str] = "T = 0, but for the sum"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Return the frequencies."""
         return pairs.matches(self.fields).tf
 
 
@@ -170,9 +163,8 @@ class NormalizedTF(TermStatistic):
     undefined: ClassVar[str] = "L = 0; T = 0, but for the sum"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Divide the frequencies."""
         matches = pairs.matches(self.fields)
-        return divided(matches.tf, entry_lengths(matches))
+        return divided(matches.tf, matches.lengths[matches.pair])
 
 
 @register
@@ -188,15 +180,8 @@ class TFIDF(TermStatistic):
     undefined: ClassVar[str] = "T = 0, but for the sum"
 
     def term_values(self, pairs: PairBlock) -> Floats:
-        """Multiply the frequencies."""
         matches = pairs.matches(self.fields)
         return matches.tf * matches.idf(self.idf)[matches.term]
-
-
-def entry_lengths(matches: Matches) -> Floats:
-    """Return the length of the stream of each entry's document."""
-    lengths: Floats = matches.once("entry lengths", lambda: matches.lengths[matches.pair])
-    return lengths
 
 
 def divided(values: Floats, by: Floats, otherwise: float = np.nan) -> Floats:

@@ -1,4 +1,4 @@
-"""Features of (query, document) pairs as a step of a scikit-learn pipeline."""
+"""`PairTransformer`, which computes features of (query, document) pairs in a scikit-learn pipeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Converts pairs of a query's text and a document's id to features.
+    """Compute features of pairs of a query's text and a document's id.
 
     Args:
         index: the documents.
@@ -42,7 +42,7 @@ class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.features = features
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Validate the features; there is nothing to learn."""
+        """Check the features against the index; nothing is learned from the arguments."""
         self.features_ = default(self.index) if self.features is None else FeatureSet(self.features)
         self.features_.check(self.index)
         return self

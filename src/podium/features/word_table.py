@@ -1,4 +1,4 @@
-"""A compiled hash table that numbers the distinct words of text, which takes most of the time of indexing."""
+"""A compiled hash table that numbers the distinct words of text, because this takes most of the time of indexing."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _find_or_add(
     text: Bytes, at: Int, last: Int, split: Any, lower: Bytes, seed: Any, size: Int, hashes: UInt64s, starts: Ints,
     known: Bytes, slots: Int32s,
 ) -> Int:  # fmt: skip
-    """Return the number of a word, a new one if necessary; −1 if there is no room for it."""
+    """Return the number of a word, which may be new; −1 if the table has no room for it."""
     value = seed
     for k in range(at, last):
         character = text[k] if split else lower[text[k]]
