@@ -36,10 +36,10 @@ from podium.formats.trees import (
     document_of_tree,
     double_thresholds,
     feature_labels,
+    finite_trees,
     floor32,
     make_tree,
     most_copies,
-    plain_trees,
     require_index,
     require_whole_categories,
     scaled,
@@ -51,6 +51,7 @@ HELD = CARRIES | {"categories": "yes", "shifted features": "by other means"}
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
 NONE, ZERO, NAN = range(3)  # missing types, in bits 2 and 3
 ZERO_THRESHOLD = float(np.float32(1e-35))  # LightGBM reads |x| up to it as 0 when it predicts
+LINEAR_LEAVES = "its leaves hold linear functions (linear_tree), but Podium's hold constants"
 NAMES = "pandas_categorical:"  # the beginning of the line with the names of categories
 
 
@@ -123,7 +124,7 @@ class LightGBMJson(Format):
         """Write the trees as nested dictionaries."""
         ensemble = as_ensemble(model, self.name)
         names = feature_labels(ensemble)
-        trees = plain_trees(ensemble, self.name, named=range(ensemble.n_features))
+        trees = finite_trees(ensemble, named=range(ensemble.n_features))
         thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         document = {
             "name": "tree", "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
@@ -133,11 +134,7 @@ class LightGBMJson(Format):
                 name: {"min_value": 0, "max_value": max(numbers, default=0), "values": numbers}
                 for name, numbers in zip(names, _numbers_of_categories(ensemble), strict=True)
             },
-            "tree_info": [
-                {"tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
-                 "tree_structure": nested(tree, t)}
-                for k, (tree, t) in enumerate(zip(trees, thresholds, strict=True))
-            ],
+            "tree_info": dump(trees, thresholds),
             "feature_importances": {}, "pandas_categorical": json.loads(_pandas_categorical(ensemble)),
         }  # fmt: skip
         return Written(json.dumps(document, ensure_ascii=False).encode(), LEARNT_SIDE, _notes(ensemble, names))
@@ -185,8 +182,18 @@ def _words(values: Any) -> list[int]:
     return words
 
 
-def nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
-    """Return a tree as nested dictionaries, in the form of `dump_model`."""
+def dump(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+    """Return trees in the form of `dump_model`."""
+    return [
+        {
+            "tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
+            "tree_structure": _nested(tree, of_tree),
+        }
+        for k, (tree, of_tree) in enumerate(zip(trees, thresholds, strict=True))
+    ]  # fmt: skip
+
+
+def _nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
 
     def entry(key: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
@@ -224,7 +231,7 @@ def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], n
     if not features:
         return ()
     which = listed("feature", [names[k] for k in sorted(features)])
-    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go another way than in Podium",)
+    return (f"LightGBM reads values within 1e-35 of 0 as 0, so it may send such values of {which} to another side",)
 
 
 def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
@@ -253,7 +260,7 @@ def from_text(text: str) -> Ensemble:
     if per_round != 1:
         raise DataError(f"the model has {per_round} outputs for each document, but a ranker has one")
     if "[linear_tree: 1]" in text:
-        raise DataError("trees with linear functions in their leaves (linear_tree) are not trees of constants")
+        raise DataError(LINEAR_LEAVES)
     body = rest.partition("\nend of trees")[0]
     blocks = [block.splitlines()[1:] for block in body.split("\nTree=")] if rest else []
     trees = [_tree_of_block(_entries(lines), k) for k, lines in enumerate(blocks)]
@@ -316,7 +323,7 @@ def _numbers(entries: Mapping[str, str], key: str, n: int, default: float | None
         return [default] * n
     values = [float(word) for word in entries[key].split()]
     if len(values) != n:
-        raise DataError(f"{key} has {len(values)} entries where {n} are expected")
+        raise DataError(f"{key} has {len(values)} entries, but expected {n}")
     return values
 
 
@@ -328,7 +335,7 @@ def _integers(entries: Mapping[str, str], key: str, n: int, default: int | None 
 def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     name = f"tree {number}"
     if entries.get("is_linear", "0") == "1":
-        raise DataError(f"{name} has linear functions in its leaves, which are not trees of constants")
+        raise DataError(f"{name}: {LINEAR_LEAVES}")
     n_leaves = whole_number(entries["num_leaves"], f"{name}: num_leaves")
     if not 1 <= n_leaves <= 1 << 20:
         raise DataError(f"{name} has {n_leaves} leaves")
@@ -386,7 +393,7 @@ def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: 
         return split._replace(missing_left=zero_left)
     if missing == NAN or default_left == zero_left:
         return split
-    # Zeros, and NaN with them, go the other way than their neighbours.
+    # Zeros, and NaN with them, go to the other side than their neighbours.
     negative, positive = float(below32(-ZERO_THRESHOLD)), float(floor32(ZERO_THRESHOLD))
     if default_left:  # threshold < 0
         if threshold >= -ZERO_THRESHOLD:
@@ -398,7 +405,7 @@ def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: 
 
 
 def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
-    """Return the second and third tests of a node whose zeros go another way than their neighbours.
+    """Return the second and third tests of a node that sends zeros to the other side than their neighbours.
 
     The first test has sent values below all zeros left. The other values and NaN reach `zeros`. `plain` is the node's
     comparison for values other than zeros.
@@ -456,7 +463,7 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
             return _around_zero(entry)
         if "leaf_value" in entry:
             if "leaf_const" in entry or "leaf_coeff" in entry:
-                raise DataError(f"tree {number} has linear functions in its leaves, which are not trees of constants")
+                raise DataError(f"tree {number}: {LINEAR_LEAVES}")
             return Leaf(float(entry["leaf_value"]), whole_number(entry.get("leaf_count", 0), "leaf_count"))
         left, right = entry["left_child"], entry["right_child"]
         feature = whole_number(entry["split_feature"], f"tree {number}: split_feature")
