@@ -35,7 +35,7 @@ def importance_chart(
     intervals: Sequence[tuple[float, float]] | None = None,
     top: int = 20,
 ) -> Chart:
-    """Return bars of the most important features, with intervals if they are known."""
+    """Return a bar for each of the most important features, with intervals if they are known."""
     require_whole("top", top, 1)
     if not len(names):
         raise DataError("cannot plot: there are no features")
@@ -76,7 +76,7 @@ def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
     place = "above" if explanation.gap > 0 else "below" if explanation.gap < 0 else "level with"
     text = f"Why {explanation.a} is {place} {explanation.b}: {explanation.score_a:.4g} and {explanation.score_b:.4g}"
     title = alt.TitleParams(
-        text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars lead to the gap, {explanation.gap:.4g}"
+        text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars add up to the gap, {explanation.gap:.4g}"
     )
     unit, sides = (
         f"score of {explanation.a} − score of {explanation.b}",
@@ -133,7 +133,8 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
     """Return a row of points for each of the most important features, coloured by the value of the feature.
 
     Args:
-        explanation: the contributions, ideally of a few hundred documents; of more, evenly spaced ones are drawn.
+        explanation: the contributions, ideally of a few hundred documents; if there are more, the chart shows evenly
+            spaced ones.
         top: the number of features to show.
 
     """
@@ -218,9 +219,9 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
         rest = amounts[:, SERIES:].sum(axis=1)
         names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
     labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
-    text = f"Query {explanation.query}: what the order comes from"
-    title = alt.TitleParams(text, subtitle="documents by rank; the bars of each add up to its mark")
-    return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score, less the query's mean", title)
+    text = f"Query {explanation.query}: what determines the order"
+    title = alt.TitleParams(text, subtitle="documents by rank; the bars of a document add up to its mark")
+    return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score minus the query's mean", title)
 
 
 def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:
@@ -235,9 +236,9 @@ def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 
         amounts[OTHERS] = differences[np.ix_(chosen, largest[SERIES:])].sum(axis=1)
     labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
     first, second = explanation.names
-    text = f"Query {explanation.query}: what moved from {first} to {second}"
+    text = f"Query {explanation.query}: documents that move from {first} to {second}"
     title = alt.TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
-    return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
+    return _stacked(labels, amounts, "change in score, in standard deviations of the query's scores", title)
 
 
 def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
