@@ -314,7 +314,7 @@ class TestIn:
 
         estimator = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
         del estimator._predictors
-        with pytest.raises(DataError, match="this version of scikit-learn stores its trees in another way"):
+        with pytest.raises(DataError, match="this version of scikit-learn stores its trees differently"):
             import_model(estimator)
 
     def test_imported_models_are_models(self, models, tmp_path):
@@ -369,12 +369,12 @@ class TestNeverMissing:
         on_top = podium.LambdaMART(submodel=trained, **SETTINGS).fit(rows, Y, qid=QID).model_
         for model in (trained, on_top):
             written = export_model(model, tmp_path / "m", format="ranklib")
-            assert "had none in training" in written.missing
+            assert "had no missing values in training" in written.missing
             scores = evaluators.ranklib((tmp_path / "m").read_bytes(), X[:300])
             assert np.allclose(scores, model.predict(rows[:300]), rtol=1e-5, atol=1e-6)
         unknown = trained.with_info(features_with_missing=None)
         for model in (unknown, podium.models.Combined((trained, unknown), (1.0, 1.0))):
-            with pytest.raises(DataError, match="send a missing value elsewhere"):
+            with pytest.raises(DataError, match="send a missing value to the other side"):
                 export_model(model, tmp_path / "m", format="ranklib")
 
     def test_one_feature_with_missing_values_is_enough_to_refuse(self, tmp_path):
@@ -390,7 +390,7 @@ class TestNeverMissing:
             nodes = entries | {0: entries[0]._replace(categories=categories)}
             model = podium.models.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
             if refused:
-                with pytest.raises(DataError, match="send a missing value elsewhere"):
+                with pytest.raises(DataError, match="send a missing value to the other side"):
                     export_model(model, tmp_path / "m", format="ranklib")
             else:
                 assert "as in Podium" in export_model(model, tmp_path / "m", format="ranklib").missing
@@ -413,7 +413,9 @@ class TestRefusals:
             export_model(on_scores, tmp_path / "m", format="xgboost")
 
     def test_options_and_formats_that_do_not_exist(self, models, tmp_path):
-        with pytest.raises(ParameterError, match=r"objective.*not 'objektive'.*did you mean 'objective'"):
+        with pytest.raises(
+            ParameterError, match=r"no option 'objektive'.*did you mean 'objective'.*options are objective"
+        ):
             export_model(models["numeric"], tmp_path / "m", format="lightgbm", objektive="x")
         with pytest.raises(DataError, match="did you mean 'lightgbm'"):
             get_format("lightgmb")

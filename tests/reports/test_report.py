@@ -220,7 +220,7 @@ class TestWhatCannotBeTold:
     def test_equal_labels_and_no_features_that_matter(self, tmp_path):
         data = podium.RankingData(np.ones((6, 2)), np.ones(6), qid=[1, 1, 1, 2, 2, 2])
         page = Page(podium.report(lambda data: np.arange(len(data)), data, tmp_path / "a.html").read_text())
-        assert "No query has documents with different labels" in page.words("queries")
+        assert "In every query, all documents have the same label" in page.words("queries")
         assert "Only Podium's own models" in page.words("importance")
 
     @pytest.mark.parametrize(

@@ -296,7 +296,9 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
         notes.append(f"features are called {shown}: use these names in the engine, or train with feature names")
     if method := model.reading.get("normalize"):
-        notes.append(f"training normalized the features within each query ({method}): normalize them before scoring")
+        notes.append(
+            f"features were normalized within each query ({method}) in training: normalize them before scoring"
+        )
     return Export(chosen.name, path, written.missing, tuple(notes), written.differences, numbered)
 
 

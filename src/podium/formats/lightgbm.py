@@ -231,7 +231,7 @@ def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], n
     if not features:
         return ()
     which = listed("feature", [names[k] for k in sorted(features)])
-    return (f"LightGBM reads values within 1e-35 of 0 as 0, so it may send such values of {which} to another side",)
+    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go to another side than in Podium",)
 
 
 def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
@@ -362,14 +362,14 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
             require_index(~key, n_leaves, f"{name}: a leaf")
             return Leaf(values[~key], counts[~key])
         require_index(key, n, f"{name}: a node")
-        common = (features[key], gains[key], node_counts[key])
+        split = SplitNode(features[key], 0.0, False, left[key], right[key], None, gains[key], node_counts[key])
         if kinds[key] & CATEGORICAL:
             entry = whole_number(thresholds[key], f"{name}: the threshold of a categorical node")
             require_index(entry, len(bounds) - 1, f"{name}: an entry of cat_boundaries")
             bits = enumerate(words[bounds[entry] : bounds[entry + 1]])
             categories = [32 * k + bit for k, word in bits for bit in range(32) if word >> bit & 1]
-            return SplitNode(common[0], 0.0, False, left[key], right[key], categories, *common[1:])
-        return _numeric(common, thresholds[key], kinds[key], left[key], right[key])
+            return split._replace(categories=categories)
+        return _numeric(split, thresholds[key], kinds[key])
 
     def children(key: int) -> tuple[int, ...]:
         if key < 0:
@@ -381,14 +381,13 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if has_zeros else None)
 
 
-def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> SplitNode:
-    """Return a numeric node; where NaN goes depends on the missing type."""
-    feature, gain, count = common
+def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
+    """Return a split with its threshold; where NaN goes depends on the missing type."""
     missing, default_left = kind >> 2 & 3, bool(kind & DEFAULT_LEFT)
     zero_left = threshold >= 0.0  # where `0 <= threshold` sends a zero
     if abs(threshold) <= ZERO_THRESHOLD:  # all values that LightGBM reads as 0 go the same way
         threshold = ZERO_THRESHOLD if zero_left else float(below32(-ZERO_THRESHOLD))
-    split = SplitNode(feature, float(floor32(threshold)), default_left, left, right, None, gain, count)
+    split = split._replace(threshold=float(floor32(threshold)), missing_left=default_left)
     if missing == NONE:  # NaN becomes 0
         return split._replace(missing_left=zero_left)
     if missing == NAN or default_left == zero_left:
@@ -465,15 +464,15 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
             if "leaf_const" in entry or "leaf_coeff" in entry:
                 raise DataError(f"tree {number}: {LINEAR_LEAVES}")
             return Leaf(float(entry["leaf_value"]), whole_number(entry.get("leaf_count", 0), "leaf_count"))
-        left, right = entry["left_child"], entry["right_child"]
         feature = whole_number(entry["split_feature"], f"tree {number}: split_feature")
         count = whole_number(entry.get("internal_count", 0), f"tree {number}: internal_count")
-        common = feature, float(entry.get("split_gain", 0)), count
+        gain = float(entry.get("split_gain", 0))
+        split = SplitNode(feature, 0.0, False, entry["left_child"], entry["right_child"], None, gain, count)
         if entry["decision_type"] == "==":
             categories = [float(word) for word in str(entry["threshold"]).split("||") if word]
-            return SplitNode(common[0], 0.0, False, left, right, categories, *common[1:])
+            return split._replace(categories=categories)
         missing = {"None": NONE, "Zero": ZERO, "NaN": NAN}[entry.get("missing_type", "None")]
         kind = missing << 2 | DEFAULT_LEFT * truth_value(entry["default_left"], f"tree {number}: default_left")
-        return _numeric(common, float(entry["threshold"]), kind, left, right)
+        return _numeric(split, float(entry["threshold"]), kind)
 
     return make_tree(structure, node, f"tree {number}", most_nodes=MAX_COPIES * n_nodes)

@@ -217,7 +217,7 @@ def _inexact(ensemble: Ensemble) -> tuple[tuple[str, ...], tuple[str, ...]]:
     is_wide, _, label, low, high = max(gaps)
     text = (
         f"Solr adds 1e-6 to every threshold, and {len(gaps)} of {len(used)} thresholds are not such a sum: "
-        f"values just below them go right instead of left, such as those of {label!r} above {low:.9g} up to {high:.9g}"
+        f"values just below them go right, not left, such as those of {label!r} above {low:.9g} and up to {high:.9g}"
     )
     if not is_wide:
         return (text,), ()
