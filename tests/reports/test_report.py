@@ -341,7 +341,7 @@ class TestCharts:
             assert {row["contribution"] for row in mine} <= {float(f"{value:.4g}") for value in found.values[:, k]}
 
     def test_the_first_trees(self, page, parts, fitted):
-        (spec,) = [spec for spec in page.content["charts"] if "trees that score" in str(spec)]
+        (spec,) = [spec for spec in page.content["charts"] if "time to score" in str(spec)]
         rows = spec["layer"][-1]["data"]["values"]
         for row in rows:
             values = podium.evaluate(parts[2], fitted.predict(parts[2], n_trees=row["trees"]), NDCG)
