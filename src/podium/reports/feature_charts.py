@@ -76,7 +76,7 @@ def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
     place = "above" if explanation.gap > 0 else "below" if explanation.gap < 0 else "level with"
     text = f"Why {explanation.a} is {place} {explanation.b}: {explanation.score_a:.4g} and {explanation.score_b:.4g}"
     title = alt.TitleParams(
-        text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars add up to the gap, {explanation.gap:.4g}"
+        text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars lead to the gap, {explanation.gap:.4g}"
     )
     unit, sides = (
         f"score of {explanation.a} − score of {explanation.b}",
@@ -236,9 +236,9 @@ def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 
         amounts[OTHERS] = differences[np.ix_(chosen, largest[SERIES:])].sum(axis=1)
     labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
     first, second = explanation.names
-    text = f"Query {explanation.query}: documents that move from {first} to {second}"
+    text = f"Query {explanation.query}: what moved from {first} to {second}"
     title = alt.TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
-    return _stacked(labels, amounts, "change in score, in standard deviations of the query's scores", title)
+    return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
 
 
 def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
