@@ -66,7 +66,7 @@ def test_each_question_has_a_picture(run, folder):
 
 
 def test_questions_that_do_not_go_together(run):
-    with pytest.raises(DataError, match="exclude each other"):
+    with pytest.raises(DataError, match="use only one of --document"):
         run("--document", 1, "--above", 1, 2)
     with pytest.raises(DataError, match="add --query"):
         run("--model-b", "b.podium")

@@ -74,9 +74,7 @@ def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
     assert {row["data"] for row in page.table("Means over")} == {"valid", "train"}
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace("train.txt", "gone.txt"))
-    with pytest.warns(
-        PodiumWarning, match=r"does not cover the train data: .*gone\.txt, which .*does not exist any more"
-    ):
+    with pytest.warns(PodiumWarning, match=r"does not cover the train data: .*gone\.txt, which .*no longer exists"):
         run("report", tmp_path / "run", "--queries", 1)
     (tmp_path / "run" / "run.json").write_text("[1]")
     with pytest.raises(FileFormatError, match="expected strings by name"), pytest.warns(PodiumWarning):

@@ -314,7 +314,7 @@ class TestIn:
 
         estimator = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
         del estimator._predictors
-        with pytest.raises(DataError, match="this version of scikit-learn stores its trees in another way"):
+        with pytest.raises(DataError, match="this version of scikit-learn stores its trees differently"):
             import_model(estimator)
 
     def test_imported_models_are_models(self, models, tmp_path):
@@ -369,12 +369,12 @@ class TestNeverMissing:
         on_top = podium.LambdaMART(submodel=trained, **SETTINGS).fit(rows, Y, qid=QID).model_
         for model in (trained, on_top):
             written = export_model(model, tmp_path / "m", format="ranklib")
-            assert "had none in training" in written.missing
+            assert "had no missing values in training" in written.missing
             scores = evaluators.ranklib((tmp_path / "m").read_bytes(), X[:300])
             assert np.allclose(scores, model.predict(rows[:300]), rtol=1e-5, atol=1e-6)
         unknown = trained.with_info(features_with_missing=None)
         for model in (unknown, podium.models.Combined((trained, unknown), (1.0, 1.0))):
-            with pytest.raises(DataError, match="send a missing value elsewhere"):
+            with pytest.raises(DataError, match="send a missing value to the other side"):
                 export_model(model, tmp_path / "m", format="ranklib")
 
     def test_one_feature_with_missing_values_is_enough_to_refuse(self, tmp_path):
@@ -390,7 +390,7 @@ class TestNeverMissing:
             nodes = entries | {0: entries[0]._replace(categories=categories)}
             model = podium.models.Ensemble.of_trees([make_tree(0, nodes.__getitem__, "tree")], 1)
             if refused:
-                with pytest.raises(DataError, match="send a missing value elsewhere"):
+                with pytest.raises(DataError, match="send a missing value to the other side"):
                     export_model(model, tmp_path / "m", format="ranklib")
             else:
                 assert "as in Podium" in export_model(model, tmp_path / "m", format="ranklib").missing
@@ -398,7 +398,7 @@ class TestNeverMissing:
 
 class TestRefusals:
     def test_missing_directions(self, models, tmp_path):
-        with pytest.raises(DataError, match=r"send a missing value elsewhere than 0.*missing='zero'"):
+        with pytest.raises(DataError, match=r"send a missing value to the other side than 0.*missing='zero'"):
             export_model(models["numeric"], tmp_path / "m", format="ranklib")
         assert not list(tmp_path.iterdir())
 
@@ -413,7 +413,9 @@ class TestRefusals:
             export_model(on_scores, tmp_path / "m", format="xgboost")
 
     def test_options_and_formats_that_do_not_exist(self, models, tmp_path):
-        with pytest.raises(ParameterError, match=r"objective.*not 'objektive'.*did you mean 'objective'"):
+        with pytest.raises(
+            ParameterError, match=r"no option 'objektive'.*did you mean 'objective'.*options are objective"
+        ):
             export_model(models["numeric"], tmp_path / "m", format="lightgbm", objektive="x")
         with pytest.raises(DataError, match="did you mean 'lightgbm'"):
             get_format("lightgmb")
@@ -533,11 +535,18 @@ def test_sets_become_intervals():
         without_categories(tree, "tree", most_nodes=5)
 
 
-def test_the_page_has_the_matrix():
-    from podium.formats.base import matrix
+def test_the_page_has_a_table_of_what_each_format_carries():
+    from podium.formats.base import CARRIES
 
+    header = ["format", "what it is", "in", "out", *CARRIES]
+    rows = [
+        [f"`{name}`", one.title, "yes" if one.can_read() else "from memory" if one.reads_objects() else "",
+         "yes" if one.can_write() else "", *(one.carries.get(content, "") for content in CARRIES)]
+        for name, one in formats().items()
+    ]  # fmt: skip
+    table = "".join(f"| {' | '.join(line)} |\n" for line in [header, ["---"] * len(header), *rows])
     page = (Path(__file__).parent.parent.parent / "docs" / "formats.md").read_text()
-    assert matrix() in page, f"put this table into docs/formats.md:\n{matrix()}"
+    assert table in page, f"put this table into docs/formats.md:\n{table}"
 
 
 @pytest.mark.parametrize("name", [name for name, one in formats().items() if one.can_write()])

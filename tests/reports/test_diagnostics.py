@@ -93,8 +93,8 @@ def test_titles_say_what_was_seen(arrows):
     assert [chart["title"]["text"] for chart in charts[:7] if "title" in chart] == [
         "Labels of the top 3 documents",
         "Ranks that changed: 40.0% of all and 10.0% of the top 3 in the last round",
-        "Documents with label 2: what their λ come from",
-        "Documents with label 2: what their λ come from",
+        "Documents with label 2: where their λ come from",
+        "Documents with label 2: where their λ come from",
         "Agreement with lambda(cndcg)",
         "Weights of 3 trees: median 1",
         "train/ndcg 0.9000 after 21 rounds",

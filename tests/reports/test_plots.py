@@ -102,7 +102,7 @@ def test_thinned_lines_keep_their_extremes():
 
 def test_trees_that_score():
     chart = speed_chart([(1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8)], "ndcg@10")
-    assert chart.to_dict()["title"]["text"] == "ndcg@10 by the number of trees that score"
+    assert chart.to_dict()["title"]["text"] == "ndcg@10 by number of trees"
     assert [(row["trees"], row["mean"], row["low"], row["high"]) for row in tables(chart)[0]] == [
         (1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8),
     ]  # fmt: skip

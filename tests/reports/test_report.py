@@ -196,7 +196,7 @@ class TestWhatCannotBeTold:
         test = parts[2]
         page = Page(podium.report(test.feature(0), test, tmp_path / "a.html").read_text())
         assert [name for name in page.ids if name in SECTIONS] == SECTIONS
-        assert "given scores only" in page.words("importance")
+        assert "given only scores" in page.words("importance")
         assert "fit(…, valid=…)" in page.words("learning")
         assert "observers=[WatchLambdaShares()" in page.words("ranking")
         assert "Only a sum of trees" in page.words("cost")
@@ -220,7 +220,7 @@ class TestWhatCannotBeTold:
     def test_equal_labels_and_no_features_that_matter(self, tmp_path):
         data = podium.RankingData(np.ones((6, 2)), np.ones(6), qid=[1, 1, 1, 2, 2, 2])
         page = Page(podium.report(lambda data: np.arange(len(data)), data, tmp_path / "a.html").read_text())
-        assert "No query has documents with different labels" in page.words("queries")
+        assert "In every query, all documents have the same label" in page.words("queries")
         assert "Only Podium's own models" in page.words("importance")
 
     @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ class TestCharts:
             assert {row["contribution"] for row in mine} <= {float(f"{value:.4g}") for value in found.values[:, k]}
 
     def test_the_first_trees(self, page, parts, fitted):
-        (spec,) = [spec for spec in page.content["charts"] if "trees that score" in str(spec)]
+        (spec,) = [spec for spec in page.content["charts"] if "time to score" in str(spec)]
         rows = spec["layer"][-1]["data"]["values"]
         for row in rows:
             values = podium.evaluate(parts[2], fitted.predict(parts[2], n_trees=row["trees"]), NDCG)

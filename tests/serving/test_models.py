@@ -200,20 +200,20 @@ def test_requests_see_the_old_or_the_new_model_and_nothing_between(registry, mod
 
 def test_files_are_watched_and_a_signal_loads_all(registry, models):
     async def watch():
-        async with watched(registry, 0.02):
+        async with watched(registry.reload, 0.02):
             replace(registry, models["news"])
             for _ in range(200):
                 await asyncio.sleep(0.01)
-                if registry.changes:
+                if registry.events:
                     break
         assert registry.models["web"].digest == digest(models["news"])
-        async with watched(registry, 0):
+        async with watched(registry.reload, 0):
             os.kill(os.getpid(), 1)
             for _ in range(200):
                 await asyncio.sleep(0.01)
-                if registry.changes == 2:
+                if len(registry.events) == 2:
                     break
-        assert registry.changes == 2
+        assert [event for event, _ in registry.events] == ["model loaded"] * 2
 
     asyncio.run(watch())
 

@@ -29,8 +29,8 @@ COMMANDS = {
     "generate": "Generate artificial ranking data; the same seed gives the same data on every machine.",
     "describe": "Summarize ranking data and point out likely mistakes.",
     "convert": "Convert ranking data from one format to another, merging several files into one.",
-    "clicks": "Turn click logs into labels and features: generate, check, labels, features, bias.",
-    "bin": "Bin files that do not fit in memory into a folder that podium train accepts in their place.",
+    "clicks": "Check click logs, and turn them into labels and features.",
+    "bin": "Bin files that are too large for memory into a folder that podium train reads instead.",
     "train": "Train a model: podium train MODEL DATA…, or podium train DATA… for the default, ranker.",
     "tune": "Search for the parameters of a model that maximize a measure.",
     "score": "Score documents: write one score per line in the order of the rows, or a TREC run.",
@@ -42,10 +42,10 @@ COMMANDS = {
     "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
     "combine": "Find the exact α for which (1 − α) a + α b ranks best, or fuse TREC runs.",
     "adapt": "Adapt a model to a new domain.",
-    "refit": "Recompute the leaf values of a model on other data; the splits stay.",
+    "refit": "Recompute the leaf values of a model from other data, and keep its splits.",
     "committee": "Train the best model without tuning: bagged, weighted trees of several objectives in one ensemble.",
     "import": "Convert another tool's model to a Podium model.",
-    "export": "Export a model to another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …",
+    "export": "Export a model to another system, such as LightGBM, XGBoost, Solr or Elasticsearch.",
     "formats": "List the model formats and what each one cannot store.",
     "index": "Build, change and describe an index of documents for search and features.",
     "search": "Search an index with BM25, or a search pipeline with its model.",
@@ -64,11 +64,29 @@ _SHARED_MODULES = {
     "evaluation_commands": ("evaluate", "compare"),
     "explaining_commands": ("explain", "plot", "report"),
     "scoring_commands": ("score", "serve"),
+    "index_commands": ("index", "search"),
+    "feature_commands": ("features", "pipeline"),
 }
 _MODULES = {name: module for module, names in _SHARED_MODULES.items() for name in names}
 
 
-class Commands(TyperGroup):
+class FlagsWithoutType:
+    """Shows no type for flags in `--help`, because they take no value; typer shows `<bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of a command."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Group(FlagsWithoutType, TyperGroup):
+    """A group of commands."""
+
+
+class Commands(Group):
     """The group of all commands: listed from `COMMANDS`, imported only when called."""
 
     def __init__(self, **options: Any) -> None:
@@ -106,7 +124,6 @@ def load_command(name: str) -> Any:
 app = typer.Typer(
     name="podium",
     cls=Commands,
-    help="Learning to rank. Use podium COMMAND --help for a command's options and examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -137,7 +154,7 @@ def main() -> None:
     """Run a command, and exit with 0 on success, 1 for an error, 2 for wrong usage, 128 + n after signal n."""
     warnings.showwarning = _show_warning
     debug = "--debug" in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # accepted after a command as well
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # also accepted after a command
     _repair_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores signals: leave it that way
@@ -169,14 +186,6 @@ def _stop(number: int, _: FrameType | None) -> None:
         raise Stopped(number)
 
 
-class _ClosedInput(io.StringIO):
-    """A replacement for a closed standard input, which raises when it is read."""
-
-    @property
-    def buffer(self) -> Any:
-        raise DataError("cannot read from -: standard input is closed")
-
-
 def _repair_streams() -> None:
     """Replace closed standard streams, and escape characters that the streams' encoding lacks."""
     for number in (0, 1, 2):
@@ -186,10 +195,8 @@ def _repair_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
-    if sys.stdin is None:
-        sys.stdin = _ClosedInput()
     if sys.stdout is None:
-        _complain(DataError("standard output is closed; send it to /dev/null if you do not need it"), False)
+        _complain(DataError("standard output is closed: redirect it to /dev/null if you do not need it"), False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -7,13 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli.app import Group
+from podium.cli.options import Command
+
 clicks = typer.Typer(
-    help="Turn click logs into labels and features: generate, check, labels, features, bias.",
+    help="Check click logs, and turn them into labels and features.",
     add_completion=False,
     no_args_is_help=True,
+    cls=Group,
 )
-Logs = Annotated[list[Path], typer.Argument(help="Files of one log: JSONL, CSV, TSV or Parquet.")]
-Form = Annotated[str, typer.Option("--format", help="metarank, ubi, or flat (one row per document shown).")]
+Logs = Annotated[list[Path], typer.Argument(help="The files of one log: JSONL, CSV, TSV or Parquet.")]
+Form = Annotated[str, typer.Option("--format", help="Format: metarank, ubi, or flat (one row per document shown).")]
 Unit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us or ns.")]
 Column = Annotated[
     list[str] | None,
@@ -23,7 +27,7 @@ Least = Annotated[
     int, typer.Option(help="Minimum number of impressions of a (query, document) pair to get a label.", min=1)
 ]
 Smoothing = Annotated[
-    float, typer.Option(help="Pseudo-impressions at the overall click rate to add to each pair.", min=0)
+    float, typer.Option(help="Number of pseudo-impressions at the overall click rate to add to each pair.", min=0)
 ]
 
 
@@ -39,7 +43,7 @@ def _read(logs: list[Path], form: str, unit: str | None, columns: list[str] | No
     return ClickLog.read(logs[0] if len(logs) == 1 else logs, form, **options)
 
 
-@clicks.command()
+@clicks.command(cls=Command)
 def generate(
     output: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
     rankings: Annotated[int, typer.Option(help="Number of rankings shown to users.", min=1)] = 2000,
@@ -51,7 +55,7 @@ def generate(
     write_events(output, rankings, seed)
 
 
-@clicks.command()
+@clicks.command(cls=Command)
 def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Column = None) -> None:
     """Summarize a click log and report likely mistakes in it."""
     log = _read(logs, form, time_unit, column)
@@ -60,7 +64,7 @@ def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Colum
         typer.echo(finding)
 
 
-@clicks.command()
+@clicks.command(cls=Command)
 def labels(
     logs: Logs,
     form: Form = "flat",
@@ -83,19 +87,21 @@ def labels(
         typer.echo(f"{output}: {table}")
 
 
-@clicks.command()
+@clicks.command(cls=Command)
 def features(
     logs: Logs,
-    feature: Annotated[list[str], typer.Option("--feature", "-f", help="Example: 'rate(click, by=document)'.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the ranking data.")],
+    feature: Annotated[
+        list[str], typer.Option("--feature", "-f", help="A feature, such as 'rate(click, by=document)'. Repeatable.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     form: Form = "flat",
-    label: Annotated[list[str] | None, typer.Option(help="clicked, or a kind of label. Repeatable.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="clicked (default), or a kind of label. Repeatable.")] = None,
     min_impressions: Least = 5,
     smoothing: Smoothing = 0.0,
     time_unit: Unit = None,
     column: Column = None,
 ) -> None:
-    """Write ranking data: for each document shown, its features at that time and its labels."""
+    """Write ranking data: the features of each document at the time it was shown, and its labels."""
     from podium.data import write
 
     log = _read(logs, form, time_unit, column)
@@ -104,12 +110,13 @@ def features(
     typer.echo(f"{output}: {data}")
 
 
-@clicks.command()
+@clicks.command(cls=Command)
 def bias(
     logs: Logs,
     form: Form = "flat",
     by: Annotated[
-        str, typer.Option(help="em, or intervention (uses pairs that were shown at several positions).")
+        str,
+        typer.Option(help="The method: em, or intervention (from pairs that were shown at several positions)."),
     ] = "em",
     time_unit: Unit = None,
     column: Column = None,

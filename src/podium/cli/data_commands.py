@@ -30,10 +30,10 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the polynomial that determines the labels.")] = 0,
     part: Annotated[
-        DataPart, typer.Option(help="Which part: the documents differ, the polynomial is the same.")
+        DataPart, typer.Option(help="The part to generate. All parts share the polynomial, but not the documents.")
     ] = "train",
-    label_noise: Annotated[float, typer.Option(help="Noise added to the score before it is cut into labels.")] = 0,
-    feature_noise: Annotated[float, typer.Option(help="Noise added to the features.")] = 0,
+    label_noise: Annotated[float, typer.Option(help="Noise to add to the score before it is cut into labels.")] = 0,
+    feature_noise: Annotated[float, typer.Option(help="Noise to add to the features.")] = 0,
     shift: Annotated[float, typer.Option(help="0 to 1: change the polynomial, to simulate another domain.")] = 0,
     clicks: Annotated[bool, typer.Option("--clicks", help="Also simulate clicks (Parquet only).")] = False,
     web: Annotated[bool, typer.Option("--web", help="Generate data like MSLR-WEB.")] = False,
@@ -78,7 +78,7 @@ def convert(
     output: Annotated[Path, typer.Argument(help="The file to write: Parquet if it ends in .parquet, else LETOR text.")],
     reader: Reader,
     leave_out: Annotated[
-        Absent, typer.Option(help="LETOR text: which values to omit from a line, those that are 0 or missing ones.")
+        Absent, typer.Option(help="LETOR text: which values to omit from each line, zeros or missing values.")
     ] = "zero",
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Write LETOR text even if it cannot hold everything, such as weights.")
@@ -114,18 +114,19 @@ def bin_(
     reader: Reader,
     max_bins: Annotated[int, typer.Option(help="Maximum number of bins per feature; train with the same value.")] = 255,
     like: Annotated[
-        Path | None, typer.Option(help="For validation data: the folder of binned training data whose bins to use.")
+        Path | None,
+        typer.Option(help="For validation data: the binned training data, whose bins to use."),
     ] = None,
     keep_values: Annotated[
         bool,
         typer.Option(
             "--keep-values",
-            help="Also keep the values of features, to score documents or train nets and linear rankers.",
+            help="Also keep the feature values, to score the documents or to train nets and linear rankers.",
         ),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder.")] = False,
 ) -> None:
-    """Bin files that do not fit in memory into a folder that podium train accepts in their place."""
+    """Bin files that are too large for memory into a folder that podium train reads instead."""
     data = bin_sources(
         reader, sources, folder, max_bins=max_bins, like=like, keep_values=keep_values, overwrite=overwrite
     )

@@ -22,13 +22,13 @@ Shape = Literal["text", "markdown", "latex", "csv", "json"]  # of a table
 Preset = Literal["letor3", "letor4"]  # conventions of other evaluation scripts
 Data = Annotated[str, typer.Argument(help="Ranking data with labels; with --qrels, TREC judgements.")]
 MeasureOption = Annotated[
-    list[str] | None, typer.Option("--measure", "-m", help="Examples: ndcg@10, err, 'ndcg(empty=skip)@5'. Repeatable.")
+    list[str] | None, typer.Option("--measure", "-m", help="A measure: ndcg@10, err, 'ndcg(empty=skip)@5'. Repeatable.")
 ]
-PresetOption = Annotated[Preset | None, typer.Option(help="Compute as LETOR's evaluation scripts do.")]
+PresetOption = Annotated[Preset | None, typer.Option(help="Compute the measures as LETOR's evaluation scripts do.")]
 QrelsOption = Annotated[bool, typer.Option("--qrels", help="Read TREC judgements and TREC runs.")]
 DropOption = Annotated[bool, typer.Option("--drop-uniform", help="Leave out queries whose labels are all equal.")]
 JudgedOption = Annotated[
-    bool, typer.Option("--judged-only", help="Remove documents without a label from the rankings first.")
+    bool, typer.Option("--judged-only", help="First remove documents without a label from the rankings.")
 ]
 ShapeOption = Annotated[Shape, typer.Option("--as", help="Output format.")]
 
@@ -169,7 +169,7 @@ def compare(
         float | None, typer.Option(help="Also test for equivalence: whether means differ by less than this.")
     ] = None,
     moved: Annotated[
-        int, typer.Option(help="Show this many queries that differ most between the first two systems.")
+        int, typer.Option(help="Number of queries to show that differ most between the first two systems.")
     ] = 0,
     html: Annotated[
         Path | None, typer.Option(help="Also write the comparison, including single queries, to this HTML file.")

@@ -26,16 +26,17 @@ def explain(
         tuple[str, str] | None, typer.Option(metavar="A B", help="Explain why document A ranks above document B.")
     ] = None,
     model_b: Annotated[
-        Path | None, typer.Option(help="A second model: show which documents move, and which features move them.")
+        Path | None,
+        typer.Option(help="A second model: show which documents of --query move, and which features move them."),
     ] = None,
     background: Annotated[
         Path | None,
-        typer.Option(help="Documents to compare with; by default the training documents that the model keeps."),
+        typer.Option(help="Documents to compare with; by default, the training documents that the model stores."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Show at most this many features, or documents of a query.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole explanation as JSON.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also save a chart to this .svg, .png, .html or .json file.")
+        Path | None, typer.Option("--output", "-o", help="Also save a chart to this file (.svg, .png, .html or .json).")
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
 ) -> None:
@@ -44,7 +45,7 @@ def explain(
     from podium.models import load
 
     if sum(one is not None for one in (document, above, model_b)) > 1:
-        raise DataError("--document, --above and --model-b exclude each other: use only one of them")
+        raise DataError("use only one of --document, --above and --model-b")
     if model_b is not None and query is None:
         raise DataError("--model-b compares two models on one query: add --query")
     loaded = load(model)
@@ -99,7 +100,7 @@ def plot(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The .svg, .png, .html or .json file to write; by default RUN/history.svg."
+            "--output", "-o", help="The file to write (.svg, .png, .html or .json); by default, RUN/history.svg."
         ),
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
@@ -125,17 +126,17 @@ def report(
     reader: Reader,
     test: Annotated[
         list[str] | None,
-        typer.Option(help="Test files, read as one data set; by default the run's validation or training data."),
+        typer.Option(help="Test files, read as one data set; by default, the run's validation or training data."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The HTML file to write; by default RUN/report.html.")
+        Path | None, typer.Option("--output", "-o", help="The HTML file to write; by default, RUN/report.html.")
     ] = None,
     other: Annotated[
         list[str] | None,
         typer.Option(help="NAME=SCORES to compare with, with scores as in podium evaluate. Repeatable."),
     ] = None,
     measure: MeasureOption = None,
-    queries: Annotated[int, typer.Option(help="Number of best, worst and most changed queries to show.")] = 5,
+    queries: Annotated[int, typer.Option(help="Number of queries to show: best, worst, most changed.")] = 5,
     timing: Annotated[bool, typer.Option("--timing", help="Also measure the speed of scoring.")] = False,
 ) -> None:
     """Write a report on a training run as a single HTML page that works offline."""
@@ -153,7 +154,7 @@ def report(
     }
     sets = {name: reader(named) for name, named in files.items() if _are_there(name, named, folder)}
     if not sets:
-        raise typer.BadParameter("none of the run's data files exists any more: pass test data with --test")
+        raise typer.BadParameter("none of the run's data files exist any longer: pass test data with --test")
     tested_on, data = next(iter(sets.items()))
     others = {}
     if other:
@@ -172,7 +173,7 @@ def _are_there(name: str, files: list[str], folder: RunFolder) -> bool:
     """Return whether all files of a data set exist; warn about files of the run that do not."""
     gone = [file for file in files if name != "test" and not Path(file).is_file()]
     if gone:
-        problem = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "does not exist any more"
+        problem = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "no longer exists"
         warnings.warn(
             f"the report does not cover the {name} data: {gone[0]}, which {folder.config} names, {problem}",
             PodiumWarning,

@@ -32,6 +32,10 @@ def _facts() -> dict[str, Any]:
     from podium.core.compiling import cache_folder
     from podium.core.threads import thread_count
 
+    extras = dict(sorted(_required().items()))
+    required = extras.pop("")
+    optional = sorted({"pandas", "polars"}.union(*extras.values()))
+    names = dict.fromkeys([*required, "llvmlite", *optional])  # without duplicates
     return {
         "podium": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -39,18 +43,12 @@ def _facts() -> dict[str, Any]:
         "processor": _processor(),
         "threads": f"{thread_count()} of {os.cpu_count()}",
         "memory": _memory(),
-        "packages": {name: number for name in _packages() if (number := _version(name))},
-        "extras": {extra: _missing(extra) for extra in _extras()},
+        "packages": {name: number for name in names if (number := _version(name))},
+        "extras": {extra: [name for name in packages if not _version(name)] for extra, packages in extras.items()},
         "kernels": str(cache_folder()),
         "installed in": str(Path(sys.modules["podium"].__file__ or "").parent),
         "variables": _variables(),
     }  # fmt: skip
-
-
-def _packages() -> list[str]:
-    """Return the packages that Podium requires, and optional ones that it supports."""
-    of_extras = {name for extra in _extras() for name in _required(extra)}
-    return list(dict.fromkeys([*_required(""), "llvmlite", *sorted(of_extras | {"pandas", "polars"})]))
 
 
 def _memory() -> str:
@@ -89,33 +87,21 @@ def _processor() -> str:
     return f"{name}, {'with' if 'avx512f' in flags else 'without'} AVX-512"
 
 
-def _requirements() -> list[str]:
+def _required() -> dict[str, list[str]]:
+    """Return the packages that each extra for users requires, and under "" those that Podium itself requires."""
+    packages: dict[str, list[str]] = {"": []}
     try:
-        return requires("podium") or []
+        lines = requires("podium") or []
     except PackageNotFoundError:  # run from its source without installation
-        return []
-
-
-def _required(extra: str) -> list[str]:
-    """Return the packages that an extra requires; "" means Podium itself."""
-    names = []
-    for line in _requirements():
+        return packages
+    for line in lines:
         name, _, condition = line.partition(";")
-        of_extra = condition.partition("extra ==")[2].strip(" '\"")
-        if of_extra == extra and not name.startswith("podium"):
-            names.append(re.split(r"[^\w.-]", name.strip(), maxsplit=1)[0])
-    return names
-
-
-def _extras() -> list[str]:
-    """Return the extras meant for users."""
-    extras = {line.partition("extra ==")[2].strip(" '\"") for line in _requirements() if "extra ==" in line}
-    return sorted(extras - {"dev", "docs", "bench", "all"})
-
-
-def _missing(extra: str) -> list[str]:
-    """Return the packages of an extra that are not installed."""
-    return [name for name in _required(extra) if _version(name) is None]
+        extra = condition.partition("extra ==")[2].strip(" '\"")
+        if extra not in ("dev", "docs", "bench", "all"):
+            names = packages.setdefault(extra, [])
+            if not name.startswith("podium"):
+                names.append(re.split(r"[^\w.-]", name.strip(), maxsplit=1)[0])
+    return packages
 
 
 def _version(name: str) -> str | None:

@@ -57,7 +57,7 @@ def import_(
     n_features: Annotated[
         int | None,
         typer.Option(
-            help="Number of features of the data, if the file does not state it; by default as many as the model uses."
+            help="Number of features of the data, if the file does not state it; by default, as many as the model uses."
         ),
     ] = None,
 ) -> None:
@@ -72,7 +72,10 @@ def import_(
 def export(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     output: Annotated[Path, typer.Argument(help="The file to write.")],
-    format_name: Annotated[str | None, typer.Option("--format", help="A format that podium formats lists.")] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option("--format", help="A format that podium formats lists; by default from the suffix."),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the model in the search engine.")] = None,
     store: Annotated[str | None, typer.Option(help="Solr: name of the feature store.")] = None,
     missing: Annotated[
@@ -93,10 +96,10 @@ def export(
     ] = None,
     check: Annotated[
         list[str] | None,
-        typer.Option(help="Score this file with the model and as the other system would, and compare. Repeatable."),
+        typer.Option(help="Score this data with the model and with the exported file, and compare. Repeatable."),
     ] = None,
 ) -> None:
-    """Export a model to another system: LightGBM, XGBoost, RankLib, Solr, Elasticsearch, …"""
+    """Export a model to another system, such as LightGBM, XGBoost, Solr or Elasticsearch."""
     from podium.formats import check_export
     from podium.models import load
 

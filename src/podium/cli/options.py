@@ -1,4 +1,4 @@
-"""Command-line options derived from the parameters that `podium.core.hyperparameters` declares."""
+"""Command-line options for the parameters that `podium.core.hyperparameters` declares."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from podium.cli.app import FlagsWithoutType
 from podium.core.hyperparameters import translated_name
 from podium.core.parameters import Parameter, parameters
 
@@ -67,11 +68,15 @@ def _options_of(cls: type) -> list[inspect.Parameter]:
         if parameter.flag is None:
             continue
         kind: Any = list[str] if parameter.kind is list else str if parameter.read else parameter.kind
-        default = False if parameter.default is None or parameter.default == () else str(parameter.default)
+        default = False if parameter.default is None or parameter.default == () else _shown(parameter.default)
         annotation = Annotated[kind | None, _option(parameter, default, flags)]
         keyword = inspect.Parameter.KEYWORD_ONLY
         options.append(inspect.Parameter(PREFIX + name, keyword, default=None, annotation=annotation))
     return options
+
+
+def _shown(default: Any) -> str:
+    return ("on" if default else "off") if isinstance(default, bool) else str(default)
 
 
 def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
@@ -84,11 +89,11 @@ def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-class Command(TyperCommand):
+class Command(FlagsWithoutType, TyperCommand):
     """A command that suggests the right option if the user mistypes one or uses another tool's name for it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; the error for another tool's option suggests Podium's."""
+        """Parse the arguments; if an option belongs to another tool, the error suggests Podium's name for it."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:

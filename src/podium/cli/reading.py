@@ -1,4 +1,4 @@
-"""The options that commands read ranking data with."""
+"""The options for reading ranking data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _read(
         DataFormat | None, typer.Option("--format", help="Format of the input; by default determined by the suffix.")
     ] = None,
     absent: Annotated[
-        Absent | None, typer.Option(help="LETOR: value of features that a line omits; zero by default.")
+        Absent | None, typer.Option(help="LETOR: how to read features that a line omits; zero by default.")
     ] = None,
     first_index: Annotated[
         int | None, typer.Option(help="LETOR: number of the first feature in the file, 1 (the default) or 0.")
@@ -49,7 +49,7 @@ def _read(
     categorical: Annotated[
         str | None, typer.Option(help="CSV, TSV, Parquet: the categorical features, separated by commas.")
     ] = None,
-    unlabelled: Annotated[float | None, typer.Option(help="The label value that means 'not labelled'.")] = None,
+    unlabelled: Annotated[float | None, typer.Option(help="The label that means 'not labelled'.")] = None,
     normalize: Annotated[str | None, typer.Option(help="Scale features within queries: sum, zscore or minmax.")] = None,
     max_bytes: Annotated[
         int | None, typer.Option(help="Maximum memory for the data in bytes; by default half of the free memory.")
@@ -69,6 +69,8 @@ def _read(
 
 _SIGNATURE = inspect.signature(_read, eval_str=True, locals={"RankingData": Any})  # typed only, not imported
 _READING = [p for p in _SIGNATURE.parameters.values() if p.kind is p.KEYWORD_ONLY]
+for _argument in _READING:
+    get_args(_argument.annotation)[1].rich_help_panel = "Reading data"
 _DEFAULTS = {p.name: p.default for p in _READING}
 
 
@@ -88,12 +90,12 @@ def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
         raise DataError("a folder of binned data must be the only input: bin all files into one folder")
     data = open_binned(sources[0])
     before = {**data.reading, **data.reading.get("columns", {})}
-    for name in ("absent", "first_index", "normalize", *_COLUMNS):
+    for name in (*_OPTIONS, *_COLUMNS):
         value = chosen[name]
         if value is not None and value != before.get(name):
             raise DataError(
                 f"{sources[0]} was not binned with --{name.replace('_', '-')} {value}: omit the option, or bin the "
-                "files again"
+                "files again with it"
             )
     return data
 
@@ -164,9 +166,9 @@ def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -
 
 
 def for_model(reader: Reader, model: Model, name: str) -> Reader:
-    """Return a reader that reads data as the model's training data was read; raise if options contradict that."""
+    """Return a reader that reads data in the same way as the model's training data; raise if options contradict it."""
     stored, options = _checked(model.reading, _OPTIONS, name), dict(reader.keywords)
-    for option in ("absent", "first_index", "normalize"):
+    for option in _OPTIONS:
         value = options[option]
         is_known = option in stored or (option == "normalize" and "reading" in model.info)
         if value is not None and is_known and value != stored.get(option):
@@ -183,7 +185,7 @@ def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
     """Raise if two models need the same file read in different ways."""
     if "reading" not in first.info or "reading" not in second.info:
         return
-    for option in ("absent", "first_index", "normalize"):
+    for option in _OPTIONS:
         ways = first.reading.get(option), second.reading.get(option)
         if ways[0] != ways[1] and (option == "normalize" or None not in ways):
             raise DataError(
@@ -229,7 +231,7 @@ def chosen_options(reader: Reader) -> dict[str, Any]:
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of reading to a command; its argument `reader` reads with the chosen ones."""
+    """Add the options for reading data to a command; its argument `reader` reads with the chosen ones."""
 
     def wrapped(**values: Any) -> None:
         chosen = {name: values.pop(name) for name in _DEFAULTS}

@@ -33,7 +33,7 @@ class RunFolder:
         self.picture, self.report = folder / "history.svg", folder / "report.html"
 
     def require_unfinished(self, overwrite: bool) -> None:
-        """Raise if the folder holds a finished run that may not be overwritten."""
+        """Raise if the folder holds a finished run, unless it may be overwritten."""
         if (self.model.exists() or self.model.is_symlink()) and not overwrite:
             raise DataError(
                 f"{self.model} exists, so this run has finished: choose another folder with --output, or replace it "
@@ -72,7 +72,7 @@ class RunFolder:
 
     @contextmanager
     def at_work(self, config: str) -> Iterator[None]:
-        """Write the config of a run; if a signal stops the run, tell the user how to resume it."""
+        """Write the config of a run; if a signal stops the run, print how to resume it."""
         before = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
         write_text(self.config, config)
         try:
@@ -98,7 +98,7 @@ class RunFolder:
             raise DataError(f"{self.history} does not exist: {reason}")
         history = _read_json(self.history)
         if not _is_history(history):
-            raise FileFormatError(self.history, "is not a history that podium train wrote: expected lists of numbers")
+            raise FileFormatError(self.history, "was not written by podium train: expected lists of numbers")
         return dict(history)
 
     def write_facts(self, started: datetime, seconds: float) -> None:
@@ -114,7 +114,7 @@ class RunFolder:
             return {}
         facts = _read_json(self.facts)
         if not isinstance(facts, dict) or not all(isinstance(text, str) for text in facts.values()):
-            raise FileFormatError(self.facts, "is not a file that podium train wrote: expected strings by name")
+            raise FileFormatError(self.facts, "was not written by podium train: expected strings by name")
         return {f"{name} (run)": text for name, text in facts.items()}
 
     def finish(self) -> None:
@@ -155,6 +155,13 @@ def read_config(path: Path | None) -> dict[str, Any]:
         raise FileFormatError(path, "is nested too deeply") from error
     except ValueError as error:  # invalid TOML, bytes that are not UTF-8, integers with thousands of digits
         raise FileFormatError(path, f"is not a TOML file: {error}") from error
+
+
+def fixed_parameters(path: Path | None) -> dict[str, Any]:
+    """Return the parameters of a model in a config file; empty if none is named."""
+    return {
+        name: value for name, value in read_config(path).items() if name not in ("data", "valid", "model", "reading")
+    }
 
 
 def files_of(configured: Any, named: list[str] | None) -> list[str]:

@@ -26,7 +26,7 @@ def score(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; by default standard output.")
     ] = None,
-    trec: Annotated[str | None, typer.Option(help="Write a TREC run of this name instead of plain scores.")] = None,
+    trec: Annotated[str | None, typer.Option(help="Write a TREC run with this name instead of plain scores.")] = None,
     n_trees: Annotated[int | None, typer.Option(help="Use only the first N trees.")] = None,
     cluster: Annotated[
         str | None,
@@ -119,14 +119,14 @@ def serve(
     ] = None,
     shadow: Annotated[
         str | None,
-        typer.Option(help="A model to compare in the background; /metrics counts how often the top k differ."),
+        typer.Option(help="A model to compare with in the background; /metrics counts how often the top k differ."),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(help="File with the bearer token; by default the variable PODIUM_TOKEN, if it is set."),
     ] = None,
     watch: Annotated[
-        float, typer.Option(help="Seconds between checks for new model files; 0 reloads only on SIGHUP.")
+        float, typer.Option(help="Seconds between checks for changed model files; with 0, reload only on SIGHUP.")
     ] = 1.0,
     max_bytes: Annotated[int, typer.Option(help="Maximum size of a request's body in bytes.")] = DEFAULT.body_bytes,
     max_documents: Annotated[int, typer.Option(help="Maximum number of documents per request.")] = DEFAULT.documents,
@@ -143,7 +143,9 @@ def serve(
     log_requests: Annotated[
         bool,
         typer.Option(
-            "--access-log/--no-access-log", " /--no-log-requests", help="Log path, status and duration of each request."
+            "--access-log/--no-access-log",
+            " /--no-log-requests",
+            help="Log path, status and duration of each request.",
         ),
     ] = True,
 ) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
+from podium.cli.app import Group
 from podium.cli.examples import as_epilog, of_model
 from podium.cli.options import Command, with_parameters
 from podium.cli.reading import Reader, chosen_options, configured, reads_data
@@ -41,7 +42,7 @@ class ModelCommand(Command):
             error.possibilities = ()
 
 
-class Models(TyperGroup):
+class Models(Group):
     """The group of models; without a name, the model is that of the config or the default."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -116,7 +117,8 @@ def command_of(name: str) -> Any:
         reader: Reader,
         chosen: dict[str, Any],
         data: Annotated[
-            list[str] | None, typer.Argument(help="Training files, read as one data set, unless --config names them.")
+            list[str] | None,
+            typer.Argument(help="Training files, read as one data set, unless --config names them."),
         ] = None,
         output: Annotated[
             Path, typer.Option("--output", "-o", help="The folder to write: model, history, config.")
@@ -125,12 +127,12 @@ def command_of(name: str) -> Any:
         config: Annotated[
             Path | None,
             typer.Option(
-                help="TOML file with data, valid, model, parameters, and a table of reading options; flags override it."
+                help="TOML file with data, valid, model, parameters and a table [reading]; options override it."
             ),
         ] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
         checkpoint_every: Annotated[
-            int | None, typer.Option(help="Rounds between checkpoints; by default one about every 30 seconds.")
+            int | None, typer.Option(help="Rounds between checkpoints; by default, about one every 30 seconds.")
         ] = None,
         cluster: Annotated[
             str | None,

@@ -10,10 +10,11 @@ import typer
 
 from podium.cli.options import with_parameters
 from podium.cli.reading import Reader, chosen_options, for_model, reads_data, require_alike
-from podium.cli.runs import read_config, to_toml
+from podium.cli.runs import fixed_parameters, to_toml
 from podium.cli.train import DEFAULT_MODEL, require_model
 from podium.core.choices import Fusion
 from podium.core.files import write_text
+from podium.errors import DataError
 from podium.estimators.parameters import MODELS, AdaptParameters, CommitteeParameters
 
 
@@ -38,9 +39,9 @@ def tune(
     ] = None,
     trials: Annotated[int, typer.Option(help="Number of settings to try.")] = 50,
     folds: Annotated[
-        int | None, typer.Option(help="Number of folds for cross-validation, without --valid; 5 by default.")
+        int | None, typer.Option(help="Number of cross-validation folds, if there is no --valid; 5 by default.")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Start no further trials after this many seconds.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Start no new trials after this many seconds.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search and the folds.")] = 0,
     n_threads: Annotated[
         int | None, typer.Option(help="Number of threads for all trials together; all cores by default.")
@@ -53,14 +54,12 @@ def tune(
     """Search for the parameters of a model that maximize a measure.
 
     The output folder holds trials.jsonl (all trials), config.toml (for podium train --config) and model.podium. To
-    resume a search that was interrupted, run the same command again.
+    resume an interrupted search, run the same command again.
     """
     import podium
 
     require_model(model)
-    fixed = {name: value for name, value in read_config(config).items() if name not in ("data", "valid", "model")}
-    fixed.pop("reading", None)
-    estimator = getattr(podium.estimators, MODELS[model].estimator)(**fixed)
+    estimator = getattr(podium.estimators, MODELS[model].estimator)(**fixed_parameters(config))
     documents = reader(data)
     tuning = podium.tune(
         estimator, documents, valid=reader(valid) if valid else None, folds=folds, measure=measure,
@@ -109,9 +108,9 @@ def _value(text: str) -> Any:
 def adapt(
     reader: Reader,
     chosen: dict[str, Any],
-    background: Annotated[Path, typer.Argument(help="The background model, a model file.")],
+    background: Annotated[Path, typer.Argument(help="The model file of the background model.")],
     data: Annotated[list[str], typer.Argument(help="The domain's training files, read as one data set.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default a fifth of the data.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default, a fifth of the data.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="Files to compare on; by default the validation data.")] = None,
     other: Annotated[
         list[Path] | None, typer.Option(help="Another model to compare and interpolate with. Repeatable.")
@@ -147,16 +146,15 @@ def adapt(
 @reads_data
 def refit(
     reader: Reader,
-    model: Annotated[Path, typer.Argument(help="The model file, as podium train wrote it.")],
-    data: Annotated[list[str], typer.Argument(help="Files with the new documents, read as one.")],
+    model: Annotated[Path, typer.Argument(help="A model file that podium train wrote.")],
+    data: Annotated[list[str], typer.Argument(help="Files with the new documents, read as one data set.")],
     decay_rate: Annotated[
         float, typer.Option(help="The share of the old value in the new one: 1 keeps it, 0 drops it.")
     ] = 0.9,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("refitted.podium"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("refitted.podium"),
 ) -> None:
-    """Recompute the leaf values of a model on other data; the splits stay."""
+    """Recompute the leaf values of a model from other data, and keep its splits."""
     import podium
-    from podium.errors import DataError
 
     ranker = podium.load(model)
     if not hasattr(ranker, "refit"):
@@ -172,7 +170,7 @@ def committee(
     reader: Reader,
     chosen: dict[str, Any],
     data: Annotated[list[str], typer.Argument(help="Training files, read as one data set.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default cross-validation.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default, cross-validate.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("committee.podium"),
 ) -> None:
     """Train the best model without tuning: bagged, weighted trees of several objectives in one ensemble."""
@@ -231,7 +229,6 @@ def combine(
 
 
 def _fuse(files: list[str], by: Fusion, k: float, output: Path | None) -> None:
-    from podium.errors import DataError
     from podium.evaluation import fuse, read_run
     from podium.models.archive import is_archive
 

@@ -1,4 +1,4 @@
-"""The parts that formats share: the registry, import and export, names of categories, and numbers in files."""
+"""What all formats share: the registry, import and export, names of categories, and numbers in files."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Export:
         format: the name of the format.
         path: the file.
         missing: what the consumer does with missing values, and what that means for this model.
-        notes: what else you must know to serve it.
-        differences: the values that the consumer sends another way than Podium; the export has warned of them.
-        categories: the names of the categories of each feature whose categories the consumer takes as numbers: the
-            k-th name is number k.
+        notes: what else to know when serving the file.
+        differences: the values for which the consumer takes another path than Podium; the export has warned about them.
+        categories: for each feature whose categories the consumer takes as numbers, their names: the k-th name is
+            number k.
 
     Example:
         >>> import podium
@@ -136,18 +136,6 @@ class Format:
         return None
 
 
-def matrix() -> str:
-    """Return a Markdown table of what each format carries; a test compares it with docs/formats.md."""
-    header = ["format", "what it is", "in", "out", *CARRIES]
-    rows = [
-        [f"`{name}`", one.title, "yes" if one.can_read() else "from memory" if one.reads_objects() else "",
-         "yes" if one.can_write() else "", *(one.carries.get(content, "") for content in CARRIES)]
-        for name, one in formats().items()
-    ]  # fmt: skip
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def formats() -> dict[str, Format]:
     """Return all formats by name, in the order of tables.
 
@@ -176,7 +164,7 @@ def get_format(name: str) -> Format:
 
     """
     if name not in _HOMES:
-        raise DataError(f"there is no format {name!r}{did_you_mean(name, _HOMES)}; there are {', '.join(_HOMES)}")
+        raise DataError(f"there is no format {name!r}{did_you_mean(name, _HOMES)}; choose from {', '.join(_HOMES)}")
     module = import_module(f"podium.formats.{_HOMES[name]}")
     classes = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Format))
     return next(cls for cls in classes if cls.__dict__.get("name") == name)()
@@ -291,8 +279,10 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
     known = [p.name for p in inspect.signature(chosen.write).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in options:
         if option not in known:
-            listed = ", ".join(known) or "no options"
-            raise ParameterError(f"{chosen.name} takes {listed}, not {option!r}{did_you_mean(option, known)}")
+            options_of = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise ParameterError(
+                f"the format {chosen.name} has no option {option!r}{did_you_mean(option, known)}; {options_of}"
+            )
     written = chosen.write(model, path.suffix.lower(), **options)
     with replacing(path) as temporary:
         temporary.write_bytes(written.content)
@@ -306,7 +296,9 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
         notes.append(f"features are called {shown}: use these names in the engine, or train with feature names")
     if method := model.reading.get("normalize"):
-        notes.append(f"features were normalized within each query ({method}) in training: do so before they are scored")
+        notes.append(
+            f"features were normalized within each query ({method}) in training: normalize them before scoring"
+        )
     return Export(chosen.name, path, written.missing, tuple(notes), written.differences, numbered)
 
 
@@ -344,7 +336,7 @@ def without_names(tool: str, reason: str) -> Encoding:
     return Encoding()
 
 
-# --- whole numbers and truth values in files of other tools: what is neither is refused instead of being cut
+# --- whole numbers and booleans in files of other tools: anything else raises, instead of being truncated
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*", re.ASCII)  # XML and XGBoost's JSON write numbers as text
 
@@ -376,7 +368,7 @@ def whole_numbers(values: Iterable[Any], name: str) -> list[int]:
 
 
 def truth_value(value: Any, name: str) -> bool:
-    """Return a truth value: true and false, or 1 and 0."""
+    """Return a boolean, written as true or false or as 1 or 0; raise if the value is anything else."""
     if isinstance(value, bool | int | np.integer | np.bool_) and value in (0, 1):
         return bool(value)
     raise DataError(f"{name} must be true or false, but is {value!r:.60}")

@@ -30,10 +30,10 @@ from podium.formats.trees import (
     feature_labels,
     make_tree,
     node_of,
+    numeric_trees,
     root_of,
     shifted,
     tree_of_document,
-    without_categories,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
@@ -57,7 +57,7 @@ class CatBoost(Format):
         return is_json or content.startswith(BINARY)
 
     def read(self, content: bytes, source: str) -> Model:
-        """Read JSON, or a binary model by means of CatBoost."""
+        """Read JSON, or a binary model, which CatBoost converts."""
         if content.startswith(BINARY):
             return _from_document(json.loads(_converted(content, "cbm", "json")))
         return _from_document(json.loads(content))
@@ -70,7 +70,7 @@ class CatBoost(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """Write the trees as non-symmetric trees with one side for NaN for each feature; see `_with_one_side`."""
         ensemble = as_ensemble(model, self.name, single=True)
-        trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+        trees = numeric_trees(ensemble)
         is_left = _sides_of_missing(trees, ensemble)
         document = _document(
             [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)], ensemble, is_left
@@ -237,7 +237,7 @@ def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]
     labels = feature_labels(ensemble)
     return tuple(
         f"CatBoost treats {infinity} as a missing value in "
-        f"{listed('feature', [labels[k] for k in np.unique(features[which])])}, and Podium does not: replace infinite "
+        f"{listed('feature', [labels[k] for k in np.unique(features[which])])}, but Podium does not: replace infinite "
         "values before training and scoring"
         for infinity, which in moved.items() if which.any()
     )  # fmt: skip

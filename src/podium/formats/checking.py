@@ -1,4 +1,4 @@
-"""Checks that an exported file gives the scores of the model."""
+"""Check that an exported file gives the same scores as the model."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ class Check:
 
     Attributes:
         n_documents: the number of documents compared.
-        largest_difference: between two scores of a document; infinite if the file gives a document no number.
-        changed_queries: names of queries whose ranking differs by more than rounding: two documents are in another
-            order although their scores by the model differ by more than 1e-5 of the largest score.
+        largest_difference: the largest difference between two scores of a document; infinite if the file does not give
+            a document a score.
+        changed_queries: the names of queries whose ranking changes by more than rounding: two documents swap although
+            the model's scores for them differ by more than 1e-5 of the largest score.
         scored_by: the library, or the rules, that scored the file.
-        probes: the largest difference after some values were replaced, by the kind of the new values: at thresholds,
-            infinite, missing. Empty for models that are not trees.
+        probes: the largest difference after some values of the data are replaced, by the kind of the new values: at
+            thresholds, infinite, missing. Empty for models without trees.
 
     Example:
         >>> from podium.formats import Check
         >>> print(Check(1000, 3e-08, (), "XGBoost", {"at thresholds": 5e-08, "infinite": 0.25}))
-        1000 documents, scored by XGBoost: scores differ by 3e-08 at most, no ranking changes
-        with other values scores differ by at most: 5e-08 at thresholds, 0.25 infinite
+        1000 documents, scored by XGBoost: scores differ by at most 3e-08, no ranking changes
+        with other values in the data, scores differ by at most 5e-08 (at thresholds), 0.25 (infinite)
 
     """
 
@@ -56,14 +57,15 @@ class Check:
     probes: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        changed = f"{len(self.changed_queries)} rankings change" if self.changed_queries else "no ranking changes"
+        n_changed = len(self.changed_queries)
+        changed = f"{n_changed} rankings change" if n_changed > 1 else f"{'1' if n_changed else 'no'} ranking changes"
         lines = [
-            f"{self.n_documents} documents, scored by {self.scored_by}: scores differ by {self.largest_difference:.3g} "
-            f"at most, {changed}"
+            f"{self.n_documents} documents, scored by {self.scored_by}: scores differ by at most "
+            f"{self.largest_difference:.3g}, {changed}"
         ]
         if self.probes:
-            shown = ", ".join(f"{difference:.3g} {kind}" for kind, difference in self.probes.items())
-            lines.append(f"with other values scores differ by at most: {shown}")
+            shown = ", ".join(f"{difference:.3g} ({kind})" for kind, difference in self.probes.items())
+            lines.append(f"with other values in the data, scores differ by at most {shown}")
         return "\n".join(lines)
 
 

@@ -193,12 +193,10 @@ def _lightgbm_json(file: File) -> Rules:
     def ask(node: Mapping[str, Any]) -> Question | float:
         if "leaf_value" in node:
             return float(node["leaf_value"])
-        is_set = node["decision_type"] == "=="
-        goes_left = (
-            _among([float(c) for c in node["threshold"].split("||")])
-            if is_set
-            else _at_most(node["threshold"], node["default_left"])
-        )
+        if node["decision_type"] == "==":
+            goes_left = _among([float(c) for c in node["threshold"].split("||")])
+        else:
+            goes_left = _at_most(node["threshold"], node["default_left"])
         return Question(node["split_feature"], goes_left, node["left_child"], node["right_child"])
 
     return Rules([one["tree_structure"] for one in json.loads(file.content)["tree_info"]], ask, single=False)
@@ -239,18 +237,13 @@ def _model_rules(document: Mapping[str, Any], leaves: str) -> Rules:
         tree, k = key
         if tree["left_children"][k] < 0:
             return float(tree[leaves][k])
-        value = _single(np.array(tree["split_conditions"][k]))
-        goes_left = _below(value, tree["default_left"][k])
+        feature, left, right = (tree[key][k] for key in ("split_indices", "left_children", "right_children"))
         if tree["split_type"][k]:
             number = list(tree["categories_nodes"]).index(k)
             first, size = tree["categories_segments"][number], tree["categories_sizes"][number]
-            is_listed = _among(tree["categories"][first : first + size])
-            return Question(
-                tree["split_indices"][k], is_listed, (tree, tree["right_children"][k]), (tree, tree["left_children"][k])
-            )
-        return Question(
-            tree["split_indices"][k], goes_left, (tree, tree["left_children"][k]), (tree, tree["right_children"][k])
-        )
+            return Question(feature, _among(tree["categories"][first : first + size]), (tree, right), (tree, left))
+        bound = _single(np.array(tree["split_conditions"][k]))
+        return Question(feature, _below(bound, tree["default_left"][k]), (tree, left), (tree, right))
 
     return Rules([(tree, 0) for tree in trees], ask, single=True)
 

@@ -34,12 +34,12 @@ from podium.formats.trees import (
     below32,
     double_thresholds,
     feature_labels,
+    finite_trees,
     floor32,
     make_tree,
     missing_as_zero,
     node_of,
     numbered_categories,
-    plain_trees,
     require_index,
     root_of,
     scaled,
@@ -66,7 +66,7 @@ class Elasticsearch(Format):
         return content.lstrip()[:1] == b"{" and any(key in content for key in keys)
 
     def read(self, content: bytes, source: str) -> Model:
-        """Read the trees of a request body, a definition, or an answer of `GET _ml/trained_models/<id>`."""
+        """Read the trees of a request body, a definition, or a response to `GET _ml/trained_models/<id>`."""
         definition = _definition(json.loads(content))
         if definition.get("preprocessors"):
             kinds = ", ".join(sorted({kind for one in definition["preprocessors"] for kind in one}))
@@ -97,7 +97,7 @@ class Elasticsearch(Format):
         """
         ensemble = as_ensemble(model, self.name)
         labels = feature_labels(ensemble)
-        trees = plain_trees(ensemble, self.name)
+        trees = finite_trees(ensemble)
         thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         shared = {"feature_names": labels, "target_type": "regression"}
         members = [
@@ -129,7 +129,7 @@ def _definition(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if "trained_model_configs" in document:
         configs = document["trained_model_configs"]
         if len(configs) != 1:
-            raise DataError(f"the answer has {len(configs)} models, but expected one: ask for it by its id")
+            raise DataError(f"the response has {len(configs)} models, but expected one: request the model by its id")
         document = configs[0]
     if "compressed_definition" in document:
         document = json.loads(_decompressed(document["compressed_definition"]))
@@ -249,35 +249,6 @@ class Plugin(Format):
         zero_left = ensemble.arrays["threshold"] >= 0
         return replace(ensemble, arrays=ensemble.arrays | {"missing_left": zero_left})
 
-    def _written(
-        self, model: Model, name: str, definition: Definition | None, missing: str, *, zero: bool = False
-    ) -> Written:
-        """Return the request body; `missing` describes where missing values go, `zero` makes them count as 0."""
-        if definition == "ranklib":
-            written = RankLib().write(model, missing="zero" if zero else "keep")
-            return replace(written, content=_body(name, "ranklib", written.content.decode()), by_number=True)
-        if isinstance(model, LinearModel) and definition is None:
-            return _linear(model, name, self.name)
-        if definition not in (None, "xgboost+json", "xgboost+json+raw"):
-            raise DataError(f"definition must be 'xgboost+json', 'xgboost+json+raw' or 'ranklib', not {definition!r}")
-        ensemble, notes = as_ensemble(model, self.name, single=True), [ROUNDING]
-        document: dict[str, Any] = {"missing_as_zero": True} if zero else {}
-        if definition == "xgboost+json+raw":
-            document |= document_of(ensemble, OBJECTIVE, plain=True)
-            notes.append(ORDER)
-        else:
-            document |= {"objective": OBJECTIVE, "splits": dump(ensemble, self.name)}
-        content = json.dumps(document, ensure_ascii=False, default=_finite)
-        text = missing_as_zero(ensemble) if zero else missing
-        return Written(_body(name, definition or "xgboost+json", content), text, tuple(notes))
-
-
-class ElasticsearchPlugin(Plugin):
-    """A model for the learning-to-rank plugin of Elasticsearch."""
-
-    name = "elasticsearch-plugin"
-    title = "the learning-to-rank plugin of Elasticsearch"
-
     def write(
         self,
         model: Model,
@@ -295,14 +266,44 @@ class ElasticsearchPlugin(Plugin):
             name: the name of the model.
             definition: the type of the definition. By default `"xgboost+json"` for trees, and weights for a linear
                 model; `"xgboost+json+raw"` is XGBoost's model, `"ranklib"` RankLib's text.
-            missing: `"zero"` states that no value will be missing unless 0 is meant; for RankLib's text only.
+            missing: `"zero"` scores missing values as 0, for models that were trained with 0 in their place.
+                Elasticsearch's plugin can do so only in RankLib's text.
 
         """
+        note, zero = self._note_on_missing(definition, missing), missing == "zero"
+        if definition == "ranklib":
+            written = RankLib().write(model, missing=missing)
+            return replace(written, content=_body(name, "ranklib", written.content.decode()), by_number=True)
+        if isinstance(model, LinearModel) and definition is None:
+            return _linear(model, name, self.name)
+        if definition not in (None, "xgboost+json", "xgboost+json+raw"):
+            raise DataError(f"definition must be 'xgboost+json', 'xgboost+json+raw' or 'ranklib', not {definition!r}")
+        ensemble, notes = as_ensemble(model, self.name, single=True), [ROUNDING]
+        document: dict[str, Any] = {"missing_as_zero": True} if zero else {}
+        if definition == "xgboost+json+raw":
+            document |= document_of(ensemble, OBJECTIVE, plain=True)
+            notes.append(ORDER)
+        else:
+            document |= {"objective": OBJECTIVE, "splits": dump(ensemble)}
+        content = _body(name, definition or "xgboost+json", json.dumps(document, ensure_ascii=False, default=_finite))
+        return Written(content, missing_as_zero(ensemble) if zero else note, tuple(notes))
+
+    def _note_on_missing(self, definition: Definition | None, missing: str) -> str:
+        """Return where the plugin sends missing values; raise if it cannot score them as 0."""
+        raise NotImplementedError
+
+
+class ElasticsearchPlugin(Plugin):
+    """A model for the learning-to-rank plugin of Elasticsearch."""
+
+    name = "elasticsearch-plugin"
+    title = "the learning-to-rank plugin of Elasticsearch"
+
+    def _note_on_missing(self, definition: Definition | None, missing: str) -> str:
         if missing == "zero" and definition != "ranklib":
             raise DataError("Elasticsearch's plugin reads missing values as 0 only with definition='ranklib'")
         since = "October 2025" if definition == "xgboost+json+raw" else "January 2024"
-        text = f"a feature that does not match is NaN and goes to its side (plugins since {since})"
-        return self._written(model, name, definition, text, zero=missing == "zero")
+        return f"a feature that does not match is NaN and goes to its side (plugins since {since})"
 
 
 class OpenSearch(Plugin):
@@ -311,31 +312,11 @@ class OpenSearch(Plugin):
     name = "opensearch"
     title = "the learning-to-rank plugin of OpenSearch"
 
-    def write(
-        self,
-        model: Model,
-        suffix: str = "",
-        *,
-        name: str = "podium",
-        definition: Definition | None = None,
-        missing: Literal["keep", "zero"] = "keep",
-    ) -> Written:
-        """Write the request body.
-
-        Args:
-            model: trees, a combination of them, or a linear model.
-            suffix: ignored.
-            name: the name of the model.
-            definition: as for the plugin of Elasticsearch.
-            missing: `"keep"` for OpenSearch 3.8 and later; `"zero"` adds `missing_as_zero`, for models that were
-                trained with 0 in place of missing values.
-
-        """
-        text = (
+    def _note_on_missing(self, definition: Definition | None, missing: str) -> str:
+        return (
             "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
             "right at every split, and up to 3.1 it is 0"
         )
-        return self._written(model, name, definition, text, zero=missing == "zero")
 
 
 def _as_plugins_read(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -372,6 +353,6 @@ def _body(name: str, kind: str, definition: str) -> bytes:
 
 def _linear(model: LinearModel, name: str, format_name: str) -> Written:
     labels = feature_labels(model)
-    note = f"scores are lower by {linear_constant(model, format_name):.6g} than here: the plugin has no constant term"
+    note = f"scores are {linear_constant(model, format_name):.6g} lower than Podium's: the plugin has no constant term"
     weights = json.dumps(dict(zip(labels, model.weights.tolist(), strict=True)), ensure_ascii=False)
     return Written(_body(name, "linear", weights), "a feature that does not match counts as 0", (note,))

@@ -36,10 +36,10 @@ from podium.formats.trees import (
     document_of_tree,
     double_thresholds,
     feature_labels,
+    finite_trees,
     floor32,
     make_tree,
     most_copies,
-    plain_trees,
     require_index,
     require_whole_categories,
     scaled,
@@ -51,6 +51,7 @@ HELD = CARRIES | {"categories": "yes", "shifted features": "by other means"}
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
 NONE, ZERO, NAN = range(3)  # missing types, in bits 2 and 3
 ZERO_THRESHOLD = float(np.float32(1e-35))  # LightGBM reads |x| up to it as 0 when it predicts
+LINEAR_LEAVES = "its leaves hold linear functions (linear_tree), but Podium's hold constants"
 NAMES = "pandas_categorical:"  # the beginning of the line with the names of categories
 
 
@@ -123,7 +124,7 @@ class LightGBMJson(Format):
         """Write the trees as nested dictionaries."""
         ensemble = as_ensemble(model, self.name)
         names = feature_labels(ensemble)
-        trees = plain_trees(ensemble, self.name, named=range(ensemble.n_features))
+        trees = finite_trees(ensemble, named=range(ensemble.n_features))
         thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         document = {
             "name": "tree", "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
@@ -133,11 +134,7 @@ class LightGBMJson(Format):
                 name: {"min_value": 0, "max_value": max(numbers, default=0), "values": numbers}
                 for name, numbers in zip(names, _numbers_of_categories(ensemble), strict=True)
             },
-            "tree_info": [
-                {"tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
-                 "tree_structure": nested(tree, t)}
-                for k, (tree, t) in enumerate(zip(trees, thresholds, strict=True))
-            ],
+            "tree_info": dump(trees, thresholds),
             "feature_importances": {}, "pandas_categorical": json.loads(_pandas_categorical(ensemble)),
         }  # fmt: skip
         return Written(json.dumps(document, ensure_ascii=False).encode(), LEARNT_SIDE, _notes(ensemble, names))
@@ -185,8 +182,18 @@ def _words(values: Any) -> list[int]:
     return words
 
 
-def nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
-    """Return a tree as nested dictionaries, in the form of `dump_model`."""
+def dump(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+    """Return trees in the form of `dump_model`."""
+    return [
+        {
+            "tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
+            "tree_structure": _nested(tree, of_tree),
+        }
+        for k, (tree, of_tree) in enumerate(zip(trees, thresholds, strict=True))
+    ]  # fmt: skip
+
+
+def _nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
 
     def entry(key: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
@@ -224,7 +231,7 @@ def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], n
     if not features:
         return ()
     which = listed("feature", [names[k] for k in sorted(features)])
-    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go another way than in Podium",)
+    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go to another side than in Podium",)
 
 
 def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
@@ -253,7 +260,7 @@ def from_text(text: str) -> Ensemble:
     if per_round != 1:
         raise DataError(f"the model has {per_round} outputs for each document, but a ranker has one")
     if "[linear_tree: 1]" in text:
-        raise DataError("trees with linear functions in their leaves (linear_tree) are not trees of constants")
+        raise DataError(LINEAR_LEAVES)
     body = rest.partition("\nend of trees")[0]
     blocks = [block.splitlines()[1:] for block in body.split("\nTree=")] if rest else []
     trees = [_tree_of_block(_entries(lines), k) for k, lines in enumerate(blocks)]
@@ -316,7 +323,7 @@ def _numbers(entries: Mapping[str, str], key: str, n: int, default: float | None
         return [default] * n
     values = [float(word) for word in entries[key].split()]
     if len(values) != n:
-        raise DataError(f"{key} has {len(values)} entries where {n} are expected")
+        raise DataError(f"{key} has {len(values)} entries, but expected {n}")
     return values
 
 
@@ -328,7 +335,7 @@ def _integers(entries: Mapping[str, str], key: str, n: int, default: int | None 
 def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     name = f"tree {number}"
     if entries.get("is_linear", "0") == "1":
-        raise DataError(f"{name} has linear functions in its leaves, which are not trees of constants")
+        raise DataError(f"{name}: {LINEAR_LEAVES}")
     n_leaves = whole_number(entries["num_leaves"], f"{name}: num_leaves")
     if not 1 <= n_leaves <= 1 << 20:
         raise DataError(f"{name} has {n_leaves} leaves")
@@ -355,14 +362,14 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
             require_index(~key, n_leaves, f"{name}: a leaf")
             return Leaf(values[~key], counts[~key])
         require_index(key, n, f"{name}: a node")
-        common = (features[key], gains[key], node_counts[key])
+        split = SplitNode(features[key], 0.0, False, left[key], right[key], None, gains[key], node_counts[key])
         if kinds[key] & CATEGORICAL:
             entry = whole_number(thresholds[key], f"{name}: the threshold of a categorical node")
             require_index(entry, len(bounds) - 1, f"{name}: an entry of cat_boundaries")
             bits = enumerate(words[bounds[entry] : bounds[entry + 1]])
             categories = [32 * k + bit for k, word in bits for bit in range(32) if word >> bit & 1]
-            return SplitNode(common[0], 0.0, False, left[key], right[key], categories, *common[1:])
-        return _numeric(common, thresholds[key], kinds[key], left[key], right[key])
+            return split._replace(categories=categories)
+        return _numeric(split, thresholds[key], kinds[key])
 
     def children(key: int) -> tuple[int, ...]:
         if key < 0:
@@ -374,19 +381,18 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if has_zeros else None)
 
 
-def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: Any, right: Any) -> SplitNode:
-    """Return a numeric node; where NaN goes depends on the missing type."""
-    feature, gain, count = common
+def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
+    """Return a split with its threshold; where NaN goes depends on the missing type."""
     missing, default_left = kind >> 2 & 3, bool(kind & DEFAULT_LEFT)
     zero_left = threshold >= 0.0  # where `0 <= threshold` sends a zero
     if abs(threshold) <= ZERO_THRESHOLD:  # all values that LightGBM reads as 0 go the same way
         threshold = ZERO_THRESHOLD if zero_left else float(below32(-ZERO_THRESHOLD))
-    split = SplitNode(feature, float(floor32(threshold)), default_left, left, right, None, gain, count)
+    split = split._replace(threshold=float(floor32(threshold)), missing_left=default_left)
     if missing == NONE:  # NaN becomes 0
         return split._replace(missing_left=zero_left)
     if missing == NAN or default_left == zero_left:
         return split
-    # Zeros, and NaN with them, go the other way than their neighbours.
+    # Zeros, and NaN with them, go to the other side than their neighbours.
     negative, positive = float(below32(-ZERO_THRESHOLD)), float(floor32(ZERO_THRESHOLD))
     if default_left:  # threshold < 0
         if threshold >= -ZERO_THRESHOLD:
@@ -398,7 +404,7 @@ def _numeric(common: tuple[int, float, int], threshold: float, kind: int, left: 
 
 
 def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
-    """Return the second and third tests of a node whose zeros go another way than their neighbours.
+    """Return the second and third tests of a node that sends zeros to the other side than their neighbours.
 
     The first test has sent values below all zeros left. The other values and NaN reach `zeros`. `plain` is the node's
     comparison for values other than zeros.
@@ -456,17 +462,17 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
             return _around_zero(entry)
         if "leaf_value" in entry:
             if "leaf_const" in entry or "leaf_coeff" in entry:
-                raise DataError(f"tree {number} has linear functions in its leaves, which are not trees of constants")
+                raise DataError(f"tree {number}: {LINEAR_LEAVES}")
             return Leaf(float(entry["leaf_value"]), whole_number(entry.get("leaf_count", 0), "leaf_count"))
-        left, right = entry["left_child"], entry["right_child"]
         feature = whole_number(entry["split_feature"], f"tree {number}: split_feature")
         count = whole_number(entry.get("internal_count", 0), f"tree {number}: internal_count")
-        common = feature, float(entry.get("split_gain", 0)), count
+        gain = float(entry.get("split_gain", 0))
+        split = SplitNode(feature, 0.0, False, entry["left_child"], entry["right_child"], None, gain, count)
         if entry["decision_type"] == "==":
             categories = [float(word) for word in str(entry["threshold"]).split("||") if word]
-            return SplitNode(common[0], 0.0, False, left, right, categories, *common[1:])
+            return split._replace(categories=categories)
         missing = {"None": NONE, "Zero": ZERO, "NaN": NAN}[entry.get("missing_type", "None")]
         kind = missing << 2 | DEFAULT_LEFT * truth_value(entry["default_left"], f"tree {number}: default_left")
-        return _numeric(common, float(entry["threshold"]), kind, left, right)
+        return _numeric(split, float(entry["threshold"]), kind)
 
     return make_tree(structure, node, f"tree {number}", most_nodes=MAX_COPIES * n_nodes)

@@ -26,8 +26,8 @@ from podium.formats.trees import (
     categories_text,
     double_thresholds,
     is_of_trees,
+    numeric_trees,
     require_same_features,
-    without_categories,
 )
 from podium.models import Combined, Ensemble, LinearModel, Model
 from podium.models.base import INFERRED
@@ -110,7 +110,7 @@ def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
     if isinstance(model, Combined) and not is_of_trees(model):
         return _add_sum(graph, model)
     ensemble = as_ensemble(model, Onnx.name)
-    trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+    trees = numeric_trees(ensemble)
     thresholds = double_thresholds(trees, ensemble.encoding.shifts)
     return add_double_trees(graph, trees, thresholds), [LEARNT_SIDE]
 
@@ -146,7 +146,7 @@ def _single(ensemble: Ensemble) -> Written:
     if ensemble.encoding.shifts:
         raise DataError("version 3 compares float32 values, and some features are shifted: use version=5")
     graph = Graph(ensemble.n_features, single=True)
-    add_single_trees(graph, [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)])
+    add_single_trees(graph, numeric_trees(ensemble))
     content = graph.content(SINGLE_VERSIONS, SINGLE_IR, categories_text(ensemble))
     return Written(content, LEARNT_SIDE, ("thresholds and scores are float32",))
 

@@ -24,12 +24,12 @@ from podium.formats.trees import (
     categories_text,
     missing_as_zero,
     node_of,
+    numeric_trees,
     require_missing_as_zero,
     require_unshifted,
     root_of,
     scaled,
     tree_of_document,
-    without_categories,
 )
 from podium.models import Ensemble, LinearModel, Model
 from podium.models.archive import MOST_FEATURES
@@ -40,7 +40,7 @@ TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
 MOST_WEIGHTS = 1 << 20  # of a linear model: it has one for each feature up to the last that the file names
 LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
-FEATURES = "feature n of the file, from 1, is feature n − 1 of the model; keep this order where the model is served"
+FEATURES = "feature n of the file (from 1) is feature n − 1 of the model; keep this order when you serve the model"
 
 
 class RankLib(Format):
@@ -67,7 +67,7 @@ class RankLib(Format):
         if kind in LINEAR:
             return _linear(body)
         if kind not in TREES:
-            raise DataError(f"{lines[0][3:]!r} is not a ranker of trees or weights")
+            raise DataError(f"{lines[0][3:]!r} is not a ranker that Podium reads: {', '.join((*TREES, *LINEAR))}")
         return _ensemble("".join(body), is_forest=kind == "random forests")
 
     def write(self, model: Model, suffix: str = "", *, missing: Literal["keep", "zero"] = "keep") -> Written:
@@ -76,7 +76,8 @@ class RankLib(Format):
         Args:
             model: trees, a combination of them, or a linear model.
             suffix: ignored.
-            missing: `"zero"` states that no value will be missing where the model is served, unless 0 is meant.
+            missing: `"zero"` also exports models that treat missing values differently from 0, which RankLib cannot.
+                Use it if no values will be missing, or if they mean 0.
 
         """
         if isinstance(model, LinearModel):
@@ -118,7 +119,7 @@ def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
 
 
 def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree:
-    """Return the tree of an element: `feature`, `threshold` and two splits, in this order, or an `output`."""
+    """Return the tree of an element, which holds `feature`, `threshold` and two splits in this order, or `output`."""
 
     def node(entry: ElementTree.Element) -> SplitNode | Leaf:
         output = entry.find("output")
@@ -153,7 +154,7 @@ def _linear(body: list[str]) -> LinearModel:
 
 def tree_text(ensemble: Ensemble) -> str:
     """Return the trees as RankLib's LambdaMART, with each tag on its own line: RankLib fails on spaces between tags."""
-    trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+    trees = numeric_trees(ensemble)
     leaves = max((tree.n_leaves for tree in trees), default=1)
     lines = [
         "## LambdaMART", f"## No. of trees = {len(trees)}", f"## No. of leaves = {leaves}",

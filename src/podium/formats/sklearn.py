@@ -26,7 +26,8 @@ LINEAR = ("sklearn.linear_model", "sklearn.svm")  # modules whose estimators wit
 class Sklearn(Format):
     """Regressors of `sklearn.ensemble` and `sklearn.tree`, and linear models.
 
-    The outputs of tree classifiers are not scores of one ranking. A linear classifier of two classes has such a score.
+    Classifiers of trees are not supported, because their outputs are not one score. Linear classifiers of two classes
+    are.
     """
 
     name = "sklearn"
@@ -122,6 +123,6 @@ def _histogram_parts(value: Any) -> tuple[list[Any], float]:
         return [row[0].nodes for row in value._predictors], float(np.ravel(value._baseline_prediction)[0])
     except AttributeError as error:
         raise DataError(
-            f"this version of scikit-learn stores its trees in another way ({error}): train with LightGBM or XGBoost, "
-            "or pass the scores of the model"
+            f"this version of scikit-learn stores its trees differently ({error}): train with LightGBM or XGBoost, or "
+            "pass the model's scores"
         ) from None

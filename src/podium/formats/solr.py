@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 
@@ -25,17 +25,17 @@ from podium.formats.trees import (
     as_ensemble,
     document_of_tree,
     feature_labels,
+    largest_float,
     missing_as_zero,
+    numeric_trees,
     scaled,
     tree_of_document,
-    without_categories,
 )
 from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
 TREES, LINEAR = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "org.apache.solr.ltr.model.LinearModel"
 SLACK = np.float32(1e-6)  # Solr adds it to every threshold
-FLOAT_MAX_BITS = int(np.finfo(np.float32).max.view(np.int32))  # the number of positive finite float32
 LINEAR_MISSING = "a feature that does not match counts as 0, and a missing value in Podium as its mean"
 KEPT_MISSING = 'NaN goes to the side that was learnt for it; define the features with "defaultValue": "NaN"'
 
@@ -82,8 +82,8 @@ class Solr(Format):
             suffix: ignored.
             name: the name of the model in Solr.
             store: the feature store of its features.
-            missing: `"keep"` writes the side of missing values at each node (`isNullSameAsZero` false), `"zero"` does
-                not.
+            missing: `"keep"` writes the side of missing values at each node (`isNullSameAsZero` is false). With
+                `"zero"`, Solr scores missing values as 0.
 
         """
         header: dict[str, Any] = {"class": TREES, "name": name, "store": store}
@@ -91,15 +91,15 @@ class Solr(Format):
             return _linear(model, header | {"class": LINEAR})
         ensemble = as_ensemble(model, self.name, single=True)
         labels = feature_labels(ensemble)
-        trees = [without_categories(ensemble.tree(k), f"tree {k}") for k in range(ensemble.n_trees)]
+        trees = [_nested(tree, labels, missing == "keep") for tree in numeric_trees(ensemble)]
         params = {
             "isNullSameAsZero": str(missing == "zero").lower(),
-            "trees": [{"weight": "1", "root": _nested(tree, labels, missing == "keep")} for tree in trees],
+            "trees": [{"weight": "1", "root": tree} for tree in trees],
         }
         document = header | {"features": [{"name": label} for label in labels], "params": params}
         content = json.dumps(document, ensure_ascii=False).encode()
-        told = KEPT_MISSING if missing == "keep" else missing_as_zero(ensemble)
-        return Written(content, told, *_inexact(ensemble))
+        note = KEPT_MISSING if missing == "keep" else missing_as_zero(ensemble)
+        return Written(content, note, *_inexact(ensemble))
 
 
 # --- reading
@@ -137,7 +137,7 @@ def _norm(feature: Mapping[str, Any]) -> Norm:
         raise DataError(f"Solr normalizes {feature['name']!r} by {kind}, which Podium does not know")
     if not (np.isfinite(shift) and np.isfinite(scale) and scale > 0):
         raise DataError(
-            f"Solr normalizes {feature['name']!r} by {kind}, which needs finite numbers and a range above 0"
+            f"Solr normalizes {feature['name']!r} by {kind}, which needs finite numbers and a positive range"
         )
     return shift, scale
 
@@ -155,27 +155,8 @@ def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
     shift, scale = norm
     if (shift == 0 and scale == 1) or not np.isfinite(threshold):
         return threshold
-    return _largest(lambda x: bool((x - shift) / scale <= threshold))
-
-
-def _largest(holds: Callable[[np.float32], bool]) -> np.float32:
-    """Return the largest finite float32 that meets a condition, or −∞; if a number meets it, so do all below."""
-    low, high = -FLOAT_MAX_BITS, FLOAT_MAX_BITS  # finite numbers in ascending order
-    if not holds(_of_bits(low)):
-        return np.float32(-np.inf)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(_of_bits(middle)):
-            low = middle
-        else:
-            high = middle - 1
-    return _of_bits(low)
-
-
-def _of_bits(number: int) -> np.float32:
-    """Return the float32 with a number in their order: 0 is 0, 1 the smallest positive one, −1 its negative."""
-    size: np.float32 = np.int32(abs(number)).view(np.float32)
-    return size if number >= 0 else -size
+    lowered: np.float32 = largest_float(lambda x: bool((x - shift) / scale <= threshold), np.float32)
+    return lowered
 
 
 def _tree(
@@ -204,7 +185,7 @@ def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:
     """Return the largest s with float32(s + 1e-6) <= threshold, and whether the sum equals the threshold."""
     if not np.isfinite(threshold):
         return threshold, True
-    s = _largest(lambda x: bool(x + SLACK <= threshold))
+    s = largest_float(lambda x: bool(x + SLACK <= threshold), np.float32)
     return s, bool(np.float32(s + SLACK) == threshold)
 
 
@@ -235,8 +216,8 @@ def _inexact(ensemble: Ensemble) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (), ()
     is_wide, _, label, low, high = max(gaps)
     text = (
-        f"Solr adds 1e-6 to every threshold, and {len(gaps)} of {len(used)} thresholds are not such a sum: values just "
-        f"below them go right, not left, such as those of {label!r} above {low:.9g} and up to {high:.9g}"
+        f"Solr adds 1e-6 to every threshold, and {len(gaps)} of {len(used)} thresholds are not such a sum: "
+        f"values just below them go right, not left, such as those of {label!r} above {low:.9g} and up to {high:.9g}"
     )
     if not is_wide:
         return (text,), ()
@@ -249,5 +230,5 @@ def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
     weights = {label: repr(weight) for label, weight in zip(labels, model.weights.tolist(), strict=True)}
     document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}
     constant = linear_constant(model, Solr.name)
-    note = f"scores are lower by {constant:.6g} than Podium's: Solr's linear models have no constant"
+    note = f"scores are {constant:.6g} lower than Podium's: Solr's linear models have no constant term"
     return Written(json.dumps(document, ensure_ascii=False).encode(), LINEAR_MISSING, (note,))

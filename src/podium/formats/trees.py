@@ -1,7 +1,7 @@
-"""Tools for all tree formats: nested splits, exact thresholds, and trees rewritten without what a format lacks.
+"""Tools for all tree formats: nested splits, exact thresholds, and trees rewritten for formats that lack a feature.
 
 A node of a Podium tree tests `x <= threshold`, both float32, and defines where a missing value goes. A categorical
-node sends a set of values left and everything else right. Each format expresses the same in another way.
+node sends a set of values left and everything else right. Each format expresses this in another way.
 """
 
 from __future__ import annotations
@@ -69,6 +69,30 @@ def above32(threshold: np.float32) -> np.float32:
     with np.errstate(over="ignore"):
         above: np.float32 = np.nextafter(np.float32(threshold), np.float32(np.inf))
     return above
+
+
+def largest_float(holds: Callable[[Any], bool], kind: type[np.floating[Any]]) -> Any:
+    """Return the largest finite number of a type that meets a condition, or −∞; if a number meets it, so do all below.
+
+    The bits of floats, read as integers, number them in order: 0 is 0, 1 the smallest positive number, −1 its negative.
+    """
+    bits: Any = np.int32 if kind is np.float32 else np.int64
+
+    def at(number: int) -> Any:
+        size = bits(abs(number)).view(kind)
+        return size if number >= 0 else -size
+
+    high = int(np.finfo(kind).max.view(bits))
+    low = -high
+    if not holds(at(low)):
+        return kind(-np.inf)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(at(middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return at(low)
 
 
 def highest_double(values: Float32s) -> Floats:
@@ -228,7 +252,7 @@ def root_of(tree: Tree) -> int:
     return 0 if len(tree.feature) else -1
 
 
-# --- what a model is to a format
+# --- models as formats see them
 
 
 def as_ensemble(model: Model, format_name: str, *, single: bool = False) -> Ensemble:
@@ -315,7 +339,7 @@ def categories_text(model: Model) -> dict[str, str]:
     return {CATEGORIES: json.dumps(categories)} if categories else {}
 
 
-# --- trees without what a format lacks
+# --- trees for formats that lack categories or infinite thresholds
 
 
 def without_categories(
@@ -384,17 +408,20 @@ def _is_at_infinity(entry: SplitNode) -> bool:
     return entry.categories is None and entry.threshold == math.inf
 
 
-def plain_trees(ensemble: Ensemble, format_name: str, *, named: Collection[int] = frozenset()) -> list[Tree]:
+def numeric_trees(ensemble: Ensemble, *, named: Collection[int] = frozenset()) -> list[Tree]:
+    """Return the trees without sets of categories except in the features `named`."""
+    return [without_categories(ensemble.tree(k), f"tree {k}", named=named) for k in range(ensemble.n_trees)]
+
+
+def finite_trees(ensemble: Ensemble, *, named: Collection[int] = frozenset()) -> list[Tree]:
     """Return the trees with finite thresholds, and without sets of categories except in the features `named`."""
-    names = [f"{format_name}: tree {k}" for k in range(ensemble.n_trees)]
-    numeric = [without_categories(ensemble.tree(k), name, named=named) for k, name in enumerate(names)]
-    return [without_infinity(tree, name) for tree, name in zip(numeric, names, strict=True)]
+    return [without_infinity(tree, f"tree {k}") for k, tree in enumerate(numeric_trees(ensemble, named=named))]
 
 
 def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
-    """Raise if missing values go another way than 0, for a format in which missing values are 0.
+    """Raise if a split sends missing values to the other side than 0, for a format in which missing values are 0.
 
-    Splits of features without missing values in training do not count, because they did not learn a side.
+    Features without missing values in training are ignored, because their splits did not learn a side.
     """
     features, differs = _splits_unlike_zero(model)
     if model.features_with_missing is not None:
@@ -403,8 +430,8 @@ def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
         label = feature_labels(model)[int(features[differs][0])]
         raise DataError(
             f"{format_name} reads a missing value as 0, but {int(differs.sum())} of {len(features)} splits, such as "
-            f"one of {label!r}, send a missing value elsewhere than 0. Export with missing='zero' if no value will be "
-            "missing, or train on data in which missing values are 0"
+            f"one of {label!r}, send a missing value to the other side than 0. Export with missing='zero' if no value "
+            "will be missing, or train on data in which missing values are 0"
         )
 
 
@@ -418,12 +445,12 @@ def missing_as_zero(model: Ensemble) -> str:
     never = known is not None and moved.isdisjoint(known)
     which = listed("feature", labels)
     if never:
-        return f"a missing value counts as 0; {which} had none in training, and may go elsewhere in Podium"
+        return f"a missing value counts as 0; {which} had no missing values in training, and Podium may differ there"
     return f"a missing value counts as 0; in {which} it may go elsewhere in Podium"
 
 
 def _splits_unlike_zero(model: Ensemble) -> tuple[Int32s, Bools]:
-    """Return the feature of each split, and whether the split sends missing values another way than 0."""
+    """Return the feature of each split, and whether the split sends missing values to the other side than 0."""
     arrays = model.arrays
     is_set = arrays["category"] >= 0
     zeros = np.concatenate([[0], np.cumsum(arrays["category_values"] == 0)])[arrays["category_offsets"]]
@@ -456,23 +483,7 @@ def raw_threshold(threshold: np.float32, shift: float) -> float:
     highest = highest_double(np.asarray(threshold)).item()
     if shift == 0.0 or highest == math.inf:
         return highest
-    x = highest + shift
-
-    def holds(value: float) -> bool:
-        return value - shift <= highest
-
-    step = math.ulp(x)
-    while holds(x):
-        x += step
-        step *= 2
-    low, high = x - step, x  # holds(low) after at most as many steps, since x − shift is monotone
-    while not holds(low):
-        step *= 2
-        low = x - step
-    while math.nextafter(low, math.inf) < high:
-        middle = low + (high - low) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return float(largest_float(lambda x: float(x) - shift <= highest, np.float64))
 
 
 def double_thresholds(trees: Iterable[Tree], shifts: Mapping[int, float]) -> list[list[float]]:

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from podium.formats.base import Format, Written
-from podium.formats.lightgbm import LightGBMJson, from_dump, nested
-from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, plain_trees
+from podium.formats.lightgbm import LightGBMJson, dump, from_dump
+from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, finite_trees
 from podium.models import Ensemble, Model
 
 
@@ -43,20 +43,15 @@ class Vespa(Format):
         """Write the file to put into the application's `models` folder."""
         ensemble = as_ensemble(model, self.name)
         labels, named = feature_labels(ensemble), _named(ensemble)
-        trees = plain_trees(ensemble, self.name, named=named)
+        trees = finite_trees(ensemble, named=named)
         above = [
             [math.nextafter(t, math.inf) for t in one] for one in double_thresholds(trees, ensemble.encoding.shifts)
         ]
-        structures = [nested(tree, t) for tree, t in zip(trees, above, strict=True)]
         document = {
             "name": "tree", "version": "v4", "objective": "lambdarank", "average_output": False,
             "max_feature_idx": ensemble.n_features - 1, "feature_names": labels,
             "feature_infos": {labels[k]: {"values": list(range(len(names)))} for k, names in named.items()},
-            "tree_info": [
-                {"tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
-                 "tree_structure": structure}
-                for k, (tree, structure) in enumerate(zip(trees, structures, strict=True))
-            ],
+            "tree_info": dump(trees, above),
             "pandas_categorical": [list(names) for names in named.values()] or None,
         }  # fmt: skip
         notes = [

@@ -39,11 +39,11 @@ from podium.formats.trees import (
     below32,
     categories_text,
     feature_labels,
+    finite_trees,
     has_made_up_names,
     make_tree,
     most_copies,
     node_of,
-    plain_trees,
     require_index,
     require_whole_categories,
     root_of,
@@ -306,7 +306,7 @@ class XGBoostDump(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """Write the trees without statistics, because readers refuse unknown keys."""
         ensemble = as_ensemble(model, self.name, single=True)
-        return Written(json.dumps(dump(ensemble, self.name), ensure_ascii=False).encode(), LEARNT_SIDE, (ROUNDING,))
+        return Written(json.dumps(dump(ensemble), ensure_ascii=False).encode(), LEARNT_SIDE, (ROUNDING,))
 
 
 def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> d
 
     With `plain`, all features are numbers and have names, as the search plugins require.
     """
-    trees = plain_trees(ensemble, XGBoost.name, named=() if plain else range(ensemble.n_features))
+    trees = finite_trees(ensemble, named=() if plain else range(ensemble.n_features))
     n = str(ensemble.n_features)
     types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
     return {
@@ -385,10 +385,10 @@ def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
     return {"id": number, "tree_param": param, **arrays}
 
 
-def dump(ensemble: Ensemble, format_name: str) -> list[dict[str, Any]]:
+def dump(ensemble: Ensemble) -> list[dict[str, Any]]:
     """Return the trees nested, with feature names; categories become numeric splits, which all readers support."""
     names = feature_labels(ensemble)
-    return [_nested(tree, names) for tree in plain_trees(ensemble, format_name)]
+    return [_nested(tree, names) for tree in finite_trees(ensemble)]
 
 
 def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Podium with other tools: metrics to TensorBoard, Weights & Biases and MLflow, models in MLflow, trees for SHAP.
 
-None of these libraries is loaded before it is used. `podium.integrations.mlflow` is the flavour for MLflow.
+These libraries are loaded only when they are used. `podium.integrations.mlflow` is the flavour for MLflow.
 """
 
 from podium.integrations.metrics import LogMetrics, metric_name

@@ -44,9 +44,9 @@ def save_model(model: Any, path: str | os.PathLike[str], *, mlflow_model: Any = 
     Args:
         model: what to save.
         path: the folder, which must not exist.
-        mlflow_model: MLflow's description of a model that this flavour is added to.
-        **options: of `mlflow.pyfunc.save_model`: `signature`, `input_example`, `pip_requirements`, which by default is
-            this version of Podium, and others.
+        mlflow_model: MLflow's description of a model, to add this flavour to.
+        **options: options of `mlflow.pyfunc.save_model`, such as `signature`, `input_example` and `pip_requirements`,
+            which is this version of Podium by default.
 
     """
     mlflow = _mlflow()
@@ -66,7 +66,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, mlflow_model: Any = 
 
 
 def log_model(model: Any, name: str = "model", **options: Any) -> Any:
-    """Save a model as an artifact of the active run; `options` are those of `save_model`, and MLflow's own.
+    """Save a model as an artifact of the active run; `options` are options of `save_model` and of MLflow.
 
     Returns:
         MLflow's `ModelInfo`, whose `model_uri` `load_model` takes.
@@ -76,7 +76,7 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
 
 
 def load_model(model_uri: str) -> Any:
-    """Return the estimator or model that `log_model` or `save_model` saved, by its folder or MLflow's URI."""
+    """Return the estimator or model that `log_model` or `save_model` saved, given its folder or MLflow's URI."""
     mlflow = _mlflow()
     flavors = mlflow.models.get_model_info(model_uri).flavors
     if FLAVOR_NAME not in flavors:
@@ -85,7 +85,7 @@ def load_model(model_uri: str) -> Any:
 
 
 class PyfuncModel:
-    """What MLflow calls to score: `predict` of features gives scores."""
+    """The object that MLflow calls to score documents."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -112,7 +112,7 @@ def log_fit(
 
     Args:
         ranker: the estimator.
-        train, valid: its data, for the report.
+        train, valid: its training and validation data, for the report.
         log_models: whether to save the model as an artifact.
         log_report: whether to write a report on `valid` as an artifact (extra `report`).
 
@@ -137,7 +137,7 @@ def log_fit(
         mlflow.MlflowClient().log_batch(run_id, metrics[first : first + MOST_METRICS])
     if log_report:
         if valid is None:
-            raise DataError("a report needs validation data: fit(…, valid=…)")
+            raise DataError("a report needs validation data: pass fit(…, valid=…)")
         from podium.reports.page import report
 
         with tempfile.TemporaryDirectory() as folder:
@@ -147,14 +147,14 @@ def log_fit(
 
 @dataclass(frozen=True)
 class FitLogger:
-    """Logs each fit by `log_fit`, in the active run or in a new one."""
+    """Logs each fit with `log_fit`, to the active run or to a new one."""
 
     # log_models, log_report: as in `autolog`
     log_models: bool
     log_report: bool
 
     def __call__(self, ranker: BaseRanker, train: RankingData, sets: dict[str, RankingData]) -> None:
-        """Log a fit; only warn if that fails, because the model is already trained."""
+        """Log a fit; if that fails, only warn, because the model is already trained."""
         mlflow = _mlflow()
         is_own = mlflow.active_run() is None
         try:

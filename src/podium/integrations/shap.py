@@ -1,4 +1,4 @@
-"""Trees as SHAP's `TreeExplainer` takes them."""
+"""Trees in the form that SHAP's `TreeExplainer` takes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from podium.trees import Tree
 def shap_trees(model: Any) -> dict[str, Any]:
     """Return the trees of a model as the dictionary of arrays that `shap.TreeExplainer` takes for a model.
 
-    The values are those of `model.explain`, which is faster and also takes categories, sparse data and linear models.
-    SHAP must get float32 features in the model's order.
+    SHAP's values are the same as those of `model.explain`, which is faster and also supports categories, sparse data
+    and linear models. Pass float32 features in the model's order to SHAP.
 
     Args:
         model: trees, a combination of them, or an estimator that holds one.
@@ -36,7 +36,7 @@ def shap_trees(model: Any) -> dict[str, Any]:
             "SHAP's trees split at thresholds, but this model splits at categories: use model.explain(data)"
         )
     if ensemble.encoding.shifts:
-        raise DataError("SHAP does not know shifted features: use model.explain(data)")
+        raise DataError("SHAP does not support shifted features: use model.explain(data)")
     return {
         "internal_dtype": np.float64, "input_dtype": np.float32, "tree_output": "raw_value",
         "trees": [_arrays(ensemble.tree(k)) for k in range(ensemble.n_trees)],
@@ -44,7 +44,7 @@ def shap_trees(model: Any) -> dict[str, Any]:
 
 
 def _arrays(tree: Tree) -> dict[str, Any]:
-    """Return a tree with its leaves numbered after its splits, as SHAP wants it."""
+    """Return a tree whose leaves are numbered after its splits, as SHAP requires."""
     n, none = len(tree.feature), np.full(tree.n_leaves, -1)
     left, right = (np.where(side < 0, n + ~side, side) for side in (tree.left, tree.right))
     return {

@@ -28,11 +28,12 @@ HEADER = "header.json"
 LARGEST_HEADER = 16 << 20  # bytes; as Python objects they may take 25 times as much
 ROOM_FOR_NAMES = LARGEST_HEADER // 2  # bytes: a model on top of another stores its names twice
 MOST_FEATURES = 1 << 24
-SMALL_HEADER = 1 << 20  # bytes, and …
-SMALL_TOTAL = 64 << 20  # … of all members: up to here any compression ratio is accepted, as for zeros; beyond it, …
-BEST_RATIO = 100  # … at most this many unpacked bytes per byte of the file: real models have 2 to 10
+# A small file may be compressed at any ratio, because zeros are. Above these sizes, each byte of the file may unpack to
+# at most BEST_RATIO bytes; models reach 2 to 10.
+SMALL_HEADER, SMALL_TOTAL = 1 << 20, 64 << 20  # bytes of the header, and of all members
+BEST_RATIO = 100
 MOST_MEMBERS = 1 << 16
-AT_ONCE = 1 << 20  # bytes
+AT_ONCE = 1 << 20  # bytes to read at a time
 _STAMP = (2000, 1, 1, 0, 0, 0)  # a fixed time, so that the same content gives the same bytes
 
 Arrays = Callable[[str, Any], Any]  # returns an array, or bytes, by name and type

@@ -148,7 +148,7 @@ class Model(ABC):
         return Scorer(self, n_threads)
 
     def prepare(self) -> None:  # noqa: B027, most models have nothing to prepare
-        """Prepare now what scoring would otherwise prepare once it pays off; for most models, this does nothing."""
+        """Prepare scoring now instead of after many documents; most models need no preparation."""
 
     def _require_same_reading(self, data: RankingData) -> None:
         """Raise if the data was normalized or read differently than the training data."""
@@ -214,7 +214,7 @@ class Model(ABC):
         order = [int(k) for k in np.argsort(-weights, kind="stable")[:10] if weights[k] > 0]
         shares = [[self.label_of_feature(k), f"{weights[k] / weights.sum():.1%}"] for k in order]
         return html_table(["parameter", "value"], facts, [False, False], repr(self)) + html_table(
-            ["feature", "importance"], shares, [False, True], "the most important features"
+            ["feature", "importance"], shares, [False, True], "most important features"
         )
 
     @abstractmethod
@@ -320,7 +320,7 @@ def require_numbers(train: RankingData, model: str) -> None:
 
 
 def reading_of(train: RankingData) -> dict[str, Any]:
-    """Return how training data was read, for the model's file, including whether its text was sparse."""
+    """Return the options that training data was read with, for the model file, including whether it is sparse."""
     return dict(train.reading) | ({"sparse": True} if train.absent_value is not None else {})
 
 
@@ -373,8 +373,8 @@ def require_room(schema: Schema) -> None:
             "or use numbers"
         )
     raise DataError(
-        f"a model file has at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of names of features and "
-        f"categories, but this data has {schema.n_features} and {size / (1 << 20):.1f} MB: {advice}"
+        f"a model file holds at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of feature and category "
+        f"names, but this data has {schema.n_features} features and {size / (1 << 20):.1f} MB of names: {advice}"
     )
 
 

@@ -16,7 +16,8 @@ from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.errors import DataError
 from podium.measures import Measure, as_measure, warn_of_powers
-from podium.models.combined import Combined, combined_if_models
+from podium.models.base import Model, model_of
+from podium.models.combined import Combined
 from podium.models.rankers import scores_of
 
 METHODS = ("cycles", "powell")
@@ -36,8 +37,8 @@ class Combination:
         values: the mean of the measure for each ranker alone.
         measure: the name of the measure.
         model: the combined model, if all rankers are models or estimators and not just scores.
-        alpha: α, rounded to the nearest number.
-        interval: the open interval of α with this value; both ends are `alpha` if only that has it.
+        alpha: α, rounded to the nearest float.
+        interval: the open interval of α on which the measure has this value; both ends are `alpha` if only α has it.
         path: the measure as a function of α.
 
     Example:
@@ -91,9 +92,9 @@ def combine(
     swap ranks. With expected ties, the crossing itself, where these documents are tied, counts as well. The optimum is
     exact for rankers of any scale.
 
-    For three or more, it sets each weight in turn to the exact best while the others are fixed. Scores are standardised
-    first, so that equal weights mean equal influence. It starts from equal weights and from each ranker alone, and
-    takes the best result. Coordinate ascent may miss the global optimum.
+    For three or more, it uses coordinate ascent: it sets each weight in turn to its exact optimum while the others are
+    fixed. Scores are standardised first, so that equal weights mean equal influence. The search starts from equal
+    weights and from each ranker alone, and returns the best result. It may miss the global optimum.
 
     On the data that it is fitted to, a combination is never worse than any of its rankers.
 
@@ -138,10 +139,7 @@ def combine(
     scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
     low, high = bounds or (0.0, 1.0)
     best = best_mixture(sweep, scores[0], scores[1], low, high)
-    values, model = tuple(map(sweep.value, scores)), combined_if_models(rankers, best.weights)
-    return Combination(
-        best.weights, best.value, values, str(sweep.measure), model, best.alpha, best.interval, best.path
-    )
+    return _combination(rankers, scores, sweep, best.weights, best.value, best.alpha, best.interval, best.path)
 
 
 def _by_position(arguments: tuple[Any, ...], measure: Measure | str) -> tuple[tuple[Any, ...], Any, Measure | str]:
@@ -180,8 +178,16 @@ def _in_turn(
     combinations = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
     reached = [sweep.value(weighted(scores, weights)) for weights in combinations]
     value, weights = max(zip(reached, combinations, strict=True), key=lambda end: end[0])
-    values, model = tuple(map(sweep.value, scores)), combined_if_models(rankers, weights)
-    return Combination(weights, value, values, str(sweep.measure), model)
+    return _combination(rankers, scores, sweep, weights, value)
+
+
+def _combination(
+    rankers: Sequence[Any], scores: list[Floats], sweep: Sweep, weights: tuple[float, ...], value: float, *of_two: Any
+) -> Combination:
+    """Return the result, with a combined model if all rankers are models or estimators."""
+    parts = tuple(map(model_of, rankers))
+    model = Combined(parts, weights) if all(isinstance(part, Model) for part in parts) else None
+    return Combination(weights, value, tuple(map(sweep.value, scores)), str(sweep.measure), model, *of_two)
 
 
 def combine_all(
@@ -195,7 +201,7 @@ def combine_all(
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Combination:
-    """Find the weights of several rankers; deprecated in favour of `combine`.
+    """Find the weights of several rankers; deprecated, use `combine`.
 
     Example:
         >>> import podium, warnings

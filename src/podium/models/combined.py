@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -55,7 +55,7 @@ class Combined(Model):
             for part in self.parts[1:]:
                 if part.n_features != self.parts[0].n_features:
                     raise DataError(
-                        "models without feature names must have the same number of features, but have "
+                        "models without feature names must have the same number of features, but they have "
                         f"{self.parts[0].n_features} and {part.n_features}"
                     )
 
@@ -174,9 +174,3 @@ class Combined(Model):
         if not isinstance(weights, list) or len(weights) != len(stored.children):
             raise stored.error("its parts are invalid")
         return cls(stored.children, tuple(weights), stored.info)
-
-
-def combined_if_models(rankers: Sequence[Any], weights: tuple[float, ...]) -> Combined | None:
-    """Return the weighted sum if all rankers are models or estimators, else None."""
-    parts = [model_of(ranker) for ranker in rankers]
-    return Combined(tuple(parts), weights) if all(isinstance(part, Model) for part in parts) else None

@@ -257,22 +257,20 @@ class Ensemble(Model):
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
         """Return all trees as text or JSON."""
-        try:
-            return self._dumped(kind)
-        except RecursionError:
-            raise DataError("a tree is too deep to be dumped") from None
-
-    def _dumped(self, kind: str) -> str:
-        if kind == "json":
-            trees = [self._described(self.tree(k)) for k in range(self.n_trees)]
-            return json.dumps({"n_features": self.n_features, "trees": trees}, indent=1)
-        if kind != "text":
+        if kind not in ("text", "json"):
             raise DataError(f"kind must be 'text' or 'json', but got {kind!r}")
-        lines: list[str] = []
-        for k in range(self.n_trees):
-            lines.append(f"tree {k}")
-            self._lines(self._described(self.tree(k)), 1, lines)
-        return "\n".join(lines)
+        trees = (self.tree(k) for k in range(self.n_trees))
+        try:
+            nodes = [self._node(tree, 0 if len(tree.feature) else -1) for tree in trees]
+            if kind == "json":
+                return json.dumps({"n_features": self.n_features, "trees": nodes}, indent=1)
+            lines: list[str] = []
+            for k, root in enumerate(nodes):
+                lines.append(f"tree {k}")
+                self._add_lines(root, 1, lines)
+            return "\n".join(lines)
+        except RecursionError:
+            raise DataError("a tree is too deep to be shown as text or JSON") from None
 
     def trees_to_dataframe(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return all nodes as a data frame, in the order and the columns of LightGBM's method of this name.
@@ -294,9 +292,6 @@ class Ensemble(Model):
 
         return frame_of_trees(self, library)
 
-    def _described(self, tree: Tree) -> dict[str, Any]:
-        return self._node(tree, 0 if len(tree.feature) else -1)
-
     def _node(self, t: Tree, node: int) -> dict[str, Any]:
         if node < 0:
             return {"value": float(t.leaf_value[~node]), "count": int(t.leaf_count[~node])}
@@ -312,7 +307,7 @@ class Ensemble(Model):
             "left": self._node(t, int(t.left[node])), "right": self._node(t, int(t.right[node])),
         }  # fmt: skip
 
-    def _lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:
+    def _add_lines(self, node: dict[str, Any], depth: int, lines: list[str]) -> None:
         indent = "  " * depth
         if "value" in node:
             lines.append(f"{indent}{node['value']:.6g}  ({node['count']} documents)")
@@ -323,8 +318,8 @@ class Ensemble(Model):
             test = f"<= {node['at_most']:.6g}" if isinstance(node["at_most"], float) else "is not missing"
             test += " or missing" if node["missing_left"] else ""
         lines.append(f"{indent}{node['feature']} {test}  ({node['count']} documents, gain {node['gain']:.4g})")
-        self._lines(node["left"], depth + 1, lines)
-        self._lines(node["right"], depth + 1, lines)
+        self._add_lines(node["left"], depth + 1, lines)
+        self._add_lines(node["right"], depth + 1, lines)
 
     def to_parts(self) -> Parts:
         return Parts({}, self.arrays | _UNUSED)

@@ -3,9 +3,9 @@
 Each model class converts itself to parts and back (`to_parts`, `from_parts`), and the header names its kind. A file
 that an estimator saved also has the estimator's class and parameters, which `podium.load` reads.
 
-Compatibility: a file states its format version. Podium reads files of its own version and all earlier ones, and asks to
-upgrade for a newer file. The version must be raised when a reader of the current one would misunderstand a file. New
-header entries do not require that, because readers ignore unknown entries.
+Compatibility: a file states its format version. Podium reads files of the current version and of all earlier ones, and
+asks the user to upgrade if a file is newer. Raise the version if a reader of the current one would misunderstand a new
+file. New header entries do not require that, because readers ignore unknown entries.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ KINDS: dict[Any, type[Model]] = {
     for one in (Ensemble, ClassEnsemble, BoundaryEnsemble, TreesOnBaseScores, Combined, LinearModel, OrdinalModel)
     if one.file_kind is not None
 }
-RETIRED = {"podium early exit": "an early-exit model, which Podium no longer has: save its trees with the old version"}
-MOST_PARTS, DEEPEST = 1024, 64  # maximum number of combined models, and of levels of nesting
+RETIRED = {
+    "podium early exit": "an early-exit model, which Podium no longer supports: save its trees with an older version"
+}
+MOST_PARTS, DEEPEST = 1024, 64  # maximum numbers of combined models and of levels of nesting
 
 
 def save(model: Model, path: str | os.PathLike[str], estimator: dict[str, Any] | None = None) -> None:
@@ -84,8 +86,8 @@ def _schema_entries(model: Model) -> dict[str, Any]:
 def load_model(path: str | os.PathLike[str], *, module: Any = None) -> Model:
     """Read a model without the estimator that trained it, which `podium.load` returns.
 
-    It raises an error with the reason for damaged, hostile or newer files. It imports neither scikit-learn nor the
-    training engine.
+    If the file is damaged, hostile or newer than this version, the error says so. This function imports neither
+    scikit-learn nor the training engine.
 
     Args:
         path: the file.
@@ -111,10 +113,9 @@ def read_file(path: str | os.PathLike[str], module: Any = None) -> tuple[Model, 
     name = os.fspath(path)
     with open_archive(name) as (header, array):
         _check_version(header, name)
-        estimator = header.get("estimator")
-        return _read(StoredModel(name, header, array, module=module), "", 0), (
-            estimator if isinstance(estimator, dict) else None
-        )
+        model = _read(StoredModel(name, header, array, module=module), "", 0)
+    estimator = header.get("estimator")
+    return model, estimator if isinstance(estimator, dict) else None
 
 
 def _read(stored: StoredModel, prefix: str, depth: int) -> Model:

@@ -35,7 +35,7 @@ class OverTrees(Model):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features, or None."""
+        """The names of the features, or None."""
         return self.trees.feature_names
 
     @property
@@ -45,7 +45,7 @@ class OverTrees(Model):
 
     @property
     def info(self) -> dict[str, Any]:  # type: ignore[override]
-        """Parameters, history and the like."""
+        """Facts about training, such as parameters and history."""
         return self.trees.info
 
     def splits_at(self, bins: Bins) -> bool:
@@ -89,7 +89,7 @@ class ClassEnsemble(OverTrees):
 
     @property
     def n_outputs(self) -> int:
-        """Trees of a round."""
+        """The number of trees per round."""
         return len(self.classes)
 
     @property
@@ -168,9 +168,9 @@ class BoundaryEnsemble(ClassEnsemble):
     """An ensemble for each boundary between classes of relevance, for P(l > k): McRank's ordinal form.
 
     Attributes:
-        trees: of all boundaries in turn, round by round.
-        classes: the labels, ascending.
-        worth: what each class counts in a score.
+        trees: the trees of all boundaries in turn, round by round.
+        classes: the labels of the classes in ascending order.
+        worth: the worth of each class in a score.
 
     Example:
         >>> import podium
@@ -184,7 +184,7 @@ class BoundaryEnsemble(ClassEnsemble):
 
     @property
     def n_outputs(self) -> int:
-        """Trees of a round."""
+        """The number of trees per round."""
         return len(self.classes) - 1
 
     def __repr__(self) -> str:

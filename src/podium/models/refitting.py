@@ -1,4 +1,4 @@
-"""Refitting of the weights of an ensemble's trees, each in turn to the exact optimum ([W] §4)."""
+"""Refit the weights of an ensemble's trees, each in turn to its exact optimum ([W] §4)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def refit_weights(
     ties: str | int = "expected",
     n_threads: int | None = None,
 ) -> Ensemble:
-    """Set the weight of each tree in turn to the exact best while the others are fixed.
+    """Set the weight of each tree in turn to its exact optimum while the others are fixed.
 
-    The measure on the data never gets worse.
+    The mean of the measure on the data never decreases.
 
     Args:
         model: an ensemble, or an estimator that has one.
         data: the queries to maximize the mean on; use validation queries to avoid overfitting.
         measure: any measure with swap deltas.
-        bounds: the bounds of a tree's weight, relative to its current one; it stays 1 unless another is better.
+        bounds: the bounds of a tree's weight, relative to its current one, which changes only if that is better.
         cycles: the maximum number of cycles over all trees; the search ends when no weight changes.
         ties: how to order ties, see `combine`.
         n_threads: the number of threads; all cores by default. The result is the same.

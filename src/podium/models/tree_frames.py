@@ -10,7 +10,11 @@ from podium.errors import DataError
 if TYPE_CHECKING:
     from podium.models.ensemble import Ensemble
 
-FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # what makes a frame of columns
+FRAMES = {
+    "pandas": "DataFrame",
+    "polars": "DataFrame",
+    "pyarrow": "table",
+}  # takes a dictionary of columns
 COLUMNS = (
     "tree_index", "node_depth", "node_index", "left_child", "right_child", "parent_index", "split_feature",
     "split_gain", "threshold", "categories", "decision_type", "missing_direction", "value", "count",

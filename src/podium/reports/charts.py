@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 WIDTH, HEIGHT = 460, 260  # of one panel, in pixels
 # Liberation Sans comes with vl-convert and has the metrics of Arial, so pictures are the same on every machine.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-# In other fonts words may be a fifth wider, so leave room for them.
+# Text may be a fifth wider in other fonts, so leave room for it.
 MARGINS = {"left": 28, "right": 28, "top": 12, "bottom": 12}
 SUFFIXES = (".svg", ".png", ".html", ".json")
 
@@ -76,8 +76,8 @@ alt: Any = _Altair()
 def data_of(rows: Iterable[Row]) -> Any:
     """Return rows as the data of a chart, with plain Python numbers and None for numbers that are not finite.
 
-    Altair refuses data frames of more than 5000 rows. It does not check rows inside a chart, so the functions that
-    make charts must keep their number small.
+    Altair refuses data frames of more than 5000 rows. It does not check rows inside a chart, so functions that make
+    charts must keep the number of rows small.
     """
     return alt.Data(values=[{name: _plain(value) for name, value in row.items()} for row in rows])
 
@@ -95,7 +95,7 @@ def chart_of(rows: Iterable[Row]) -> Chart:
 def thinned(values: Floats, most: int = 1000) -> Ints:
     """Return the indices of about `most` points for a line that looks the same.
 
-    It divides the line into `most` / 4 parts, and keeps the first, lowest, highest and last point of each.
+    It divides the line into `most` / 4 parts, and keeps the first, lowest, highest and last point of each part.
     """
     if len(values) <= most:
         return np.arange(len(values))
@@ -181,7 +181,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False
     path = to_path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise DataError(f"{path}: the file of a chart must end in one of {', '.join(SUFFIXES)}, but got {suffix!r}")
+        raise DataError(f"{path}: a chart file must end in one of {', '.join(SUFFIXES)}, but got {suffix!r}")
     require_number("scale", scale, above=0)
     if not hasattr(chart, "to_dict"):
         raise DataError(f"chart must be an Altair chart, for example from plot(), but got a {type(chart).__name__}")
@@ -203,7 +203,6 @@ class _ScriptJson(json.JSONEncoder):
 
 
 def _content(chart: Chart, form: str, scale: float) -> bytes:
-    """Return the chart as the bytes of a file."""
     if form == "json":
         return bytes(chart.to_json(indent=1, sort_keys=True).encode() + b"\n")
     try:
@@ -220,7 +219,7 @@ def _content(chart: Chart, form: str, scale: float) -> bytes:
 
 
 def _renumbered(svg: str) -> str:
-    """Number clips and gradients from 0: Vega counts them over all charts of the process, so files would differ."""
+    """Number clips and gradients from 0: Vega counts them across all charts of a process, so files would differ."""
     names = dict.fromkeys(re.findall(r'\bid="((?:clip|gradient_)\d+)"', svg))
     numbers = {name: f"{name.rstrip('0123456789')}{k}" for k, name in enumerate(names)}
     return re.sub(r'(?<=[#"])(?:clip|gradient_)\d+(?=[)"])', lambda name: numbers.get(name[0], name[0]), svg)

@@ -71,7 +71,6 @@ def _numbers(*names: str) -> list[Any]:
 
 
 def _p(value: float) -> str:
-    """Format a p-value."""
     return "" if value != value else "p < 0.0001" if value < 0.00005 else f"p = {value:.4f}"
 
 

@@ -35,7 +35,7 @@ def importance_chart(
     intervals: Sequence[tuple[float, float]] | None = None,
     top: int = 20,
 ) -> Chart:
-    """Return bars of the most important features, with intervals if they are known."""
+    """Return a bar for each of the most important features, with intervals if they are known."""
     require_whole("top", top, 1)
     if not len(names):
         raise DataError("cannot plot: there are no features")
@@ -133,7 +133,8 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
     """Return a row of points for each of the most important features, coloured by the value of the feature.
 
     Args:
-        explanation: the contributions, ideally of a few hundred documents; of more, evenly spaced ones are drawn.
+        explanation: the contributions, ideally of a few hundred documents; if there are more, the chart shows evenly
+            spaced ones.
         top: the number of features to show.
 
     """
@@ -218,9 +219,9 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
         rest = amounts[:, SERIES:].sum(axis=1)
         names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
     labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
-    text = f"Query {explanation.query}: what the order comes from"
-    title = alt.TitleParams(text, subtitle="documents by rank; the bars of each add up to its mark")
-    return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score, less the query's mean", title)
+    text = f"Query {explanation.query}: what determines the order"
+    title = alt.TitleParams(text, subtitle="documents by rank; the bars of a document add up to its mark")
+    return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score minus the query's mean", title)
 
 
 def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:

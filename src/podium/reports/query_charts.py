@@ -57,7 +57,7 @@ MOST_IN_LEGEND = 8
 
 
 def label_colour(labels: Sequence[float]) -> Any:
-    """Return the colour scale of labels: a ramp, with each label in the legend if they are few."""
+    """Return the colour scale of labels: a ramp, with each label in the legend if there are few."""
     lowest, highest = (min(labels), max(labels)) if labels else (0.0, 1.0)
     domain = [lowest, highest if highest > lowest else lowest + 1.0]
     legend = (

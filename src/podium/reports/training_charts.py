@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from podium.tuning import Tuning
 
 
-FEW = 30  # up to this many values, draw points on the line
+FEW = 30  # maximum number of values for which the line has points
 
 
 def lines_by_iteration(
@@ -129,7 +129,7 @@ def _history_panel(
     colour = alt.Color(
         "set:N", title=None, scale=alt.Scale(domain=sets), legend=alt.Legend() if len(sets) > 1 else None
     )
-    few = len({row["round"] for row in rows}) <= 30
+    few = len({row["round"] for row in rows}) <= FEW
     line = chart_of(rows).mark_line(point={"size": 30} if few else False).encode(x, y, colour, tooltip=tooltip)
     at_best = [row for row in rows if row["round"] == best]
     if not at_best:
@@ -148,7 +148,7 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
 
     """
     rows = [{"trees": n, "mean": mean, "low": low, "high": high} for n, mean, low, high in points]
-    x = alt.X("trees:Q", title="trees that score a document (time)", scale=alt.Scale(type="log", nice=False),
+    x = alt.X("trees:Q", title="number of trees (time to score)", scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(format="~s", labelOverlap=True, tickCount=6))  # fmt: skip
     scale = alt.Scale(zero=False)
     tooltip = ["trees:Q", *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("mean", "low", "high"))]
@@ -161,7 +161,7 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
             x=x, y=alt.Y("low:Q", title=measure, scale=scale), y2="high:Q", tooltip=tooltip
         )  # fmt: skip
         layers.insert(0, band)
-    title = alt.TitleParams(f"{measure} by the number of trees that score")
+    title = alt.TitleParams(f"{measure} by number of trees")
     return themed(alt.layer(*layers).properties(height=HEIGHT, title=title))
 
 
@@ -226,7 +226,7 @@ def rank_changes_chart(changes: RankChanges) -> Chart:
 
 
 def line_search_chart(weights: LineSearchWeights) -> Chart:
-    """Return α by tree, with a line at 1, where a tree is taken unchanged ([W] fig. 4)."""
+    """Return α by tree, with a line at 1, which leaves a tree unchanged ([W] fig. 4)."""
     lines = lines_by_iteration(weights.iterations, weights.columns(), "α, weight of the tree", is_share=False)
     one = chart_of([{"value": 1.0}]).mark_rule(style="quiet").encode(y="value:Q")
     n, median = len(weights.weights), float(np.median(weights.weights))
@@ -242,14 +242,14 @@ def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
 
     Args:
         shares: the recorded shares.
-        of: the name of the documents whose λ these are; their labels by default.
+        of: the name of the documents that the λ belong to; their labels by default.
 
     """
     panels = [
         _shares_panel(shares, values, name) for name, values in (("Σ|λ|", shares.absolute), ("net λ", shares.net))
     ]
     documents = of or f"Documents with label {' or '.join(f'{label:g}' for label in shares.of_labels)}"
-    title = alt.TitleParams(f"{documents}: what their λ come from")
+    title = alt.TitleParams(f"{documents}: where their λ come from")
     return themed(alt.hconcat(*panels).properties(title=title))
 
 

@@ -60,29 +60,19 @@ def _reaches(rows: Floats, n_columns: int) -> list[tuple[float, float]]:
     n = len(rows)
     if n <= n_columns:
         columns = np.linspace(0, n - 1, n_columns) if n > 1 else np.zeros(1)
-        line = np.interp(columns, np.arange(n), rows)
-        return [_joined(line[k - 1] if k else value, value) for k, value in enumerate(line.tolist())]
+        rows = np.interp(columns, np.arange(n), rows)
+        n_columns = len(rows)
     parts = np.array_split(rows, n_columns)
-    reaches = [(float(part.min()), float(part.max())) for part in parts]
-    return [_touching(reaches[k - 1] if k else one, one) for k, one in enumerate(reaches)]
-
-
-def _joined(before: float, value: float) -> tuple[float, float]:
-    """Return a column that starts halfway between the previous value and its own."""
-    if abs(value - before) <= 1 or np.isnan(before):
-        return value, value
-    middle = before + (1 if value > before else -1)
-    return min(middle, value), max(middle, value)
-
-
-def _touching(before: tuple[float, float], one: tuple[float, float]) -> tuple[float, float]:
-    """Return a column that touches the one before."""
-    top, bottom = one
-    return min(top, before[1] + 1), max(bottom, before[0] - 1)
+    ends = [(float(part.min()), float(part.max())) for part in parts]
+    # A column reaches to the next dot of the previous one; comparisons with NaN are false, so a gap changes nothing.
+    return [
+        (min(top, before[1] + 1), max(bottom, before[0] - 1))
+        for before, (top, bottom) in zip([*ends[:1], *ends], ends, strict=False)
+    ]
 
 
 PAUSE = 0.2  # minimum seconds between drawings
-COST = 100  # wait this many times as long as the last drawing took, so that drawing takes at most 1% of the time
+COST = 100  # wait 100 times as long as the last drawing took, so that drawing takes at most 1% of the time
 WIDEST, HIGHEST = 100, 12  # maximum size of the curve in characters
 
 
@@ -95,7 +85,7 @@ class Measured(Protocol):
 
     @property
     def means(self) -> dict[str, float]:
-        """By `set/measure`."""
+        """The means by `set/measure`."""
 
     @property
     def best_iteration(self) -> int | None:

@@ -167,7 +167,7 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, _: Litestar) -> AsyncIterator[None]:
-        async with watched(self, self.settings.watch_seconds):
+        async with watched(self.reload, self.settings.watch_seconds):
             models = {name: model.digest for name, model in self.registry.models.items()}
             pipelines = sorted(self.pipelines.pipelines) or None
             refused = sorted(self.registry.refused) or None
@@ -247,8 +247,6 @@ def _handlers(service: Service) -> list[Any]:
 
 
 def _search_handlers(service: Service, for_guarded: Any, for_bodies: Any, guarded: dict[str, Any]) -> list[Any]:
-    """Return the functions that answer searches."""
-
     @post("/search", status_code=200, summary="Search documents", responses=for_bodies, **guarded)
     async def search(request: AnyRequest) -> Response[SearchAnswer]:
         answer = await service.in_time(service.searcher.of_body, await service.body_of(request))

@@ -141,7 +141,6 @@ class Explained(Struct, omit_defaults=True):
 
 OPTIONS = ("ids", "k", "model", "query", "user", "session")
 _NUMBERS, _VALUES = msgspec.json.Decoder(RankBody[Number]), msgspec.json.Decoder(RankBody[Value])
-_EXPLAINED = msgspec.json.Decoder(ExplainBody)
 
 
 def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]], bool]:
@@ -158,12 +157,6 @@ def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]],
         raise Refused(400, "the body has neither documents nor queries: send one of them")
     options = {name: getattr(request, name) for name in OPTIONS}
     return [Query(**options, documents=request.documents)], False
-
-
-def decode_explain(body: bytes) -> ExplainBody:
-    """Return the query of a request to explain."""
-    request: ExplainBody = decode(_EXPLAINED, body)
-    return request
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
@@ -192,8 +185,7 @@ class Matcher:
 
     Args:
         schema: the features of the model.
-        absent: what to send for a feature that a document lacks, for an error message: null, or 0 if the model was
-            trained on data where absent features are zero.
+        absent: what the error for a missing feature says to send: null, or 0 if absent features were zero in training.
 
     >>> Matcher(Schema(2, ("bm25", "age"))).rows([{"age": None, "bm25": 1.5}]).tolist()
     [[1.5, nan]]

@@ -234,7 +234,10 @@ def _or_null(schema: Json) -> Json:
 
 
 def _page(name: str) -> bytes:
-    return files("podium.serving").joinpath(name).read_bytes().replace(b"/* base */\n", base_style().encode())
+    """Return a page with the style and the functions that the pages share."""
+    folder = files("podium.serving")
+    page = folder.joinpath(name).read_bytes().replace(b"/* base */\n", base_style().encode())
+    return page.replace(b"/* shared */\n", folder.joinpath("shared.js").read_bytes())
 
 
 def page_headers(page: bytes) -> dict[str, str]:

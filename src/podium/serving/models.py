@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from podium.serving.bodies import Matcher, Refused
 from podium.serving.settings import SUFFIX, Settings, files_in
 
 WARM_UP = (1, 2, 100, 600)  # numbers of documents to score: different numbers use different kernels
-N_EXAMPLES = 3  # documents in the example that the page shows
+N_EXAMPLES = 3  # documents in the example on the page
 Signature = tuple[int, int, int, int]
 
 
@@ -140,7 +140,6 @@ class Registry:
     Attributes:
         models: the models by name. Requests read it without a lock, so it is replaced, never changed in place.
         refused: the names of models whose current file cannot be loaded; replaced in the same way.
-        changes: the number of models added or replaced since the start.
 
     """
 
@@ -149,11 +148,10 @@ class Registry:
         self._loading = threading.Lock()
         self._seen: dict[Path, Signature | None] = {}
         self._split = Split(settings.split) if settings.split else None
-        self.changes = 0
         self.models: Mapping[str, ServedModel] = {}
         self.refused: frozenset[str] = frozenset()
         for name, path in settings.models.items():
-            self._seen[path] = _signature(path)
+            self._seen[path] = signature(path)
             model = self._load(name, path) or self._load_kept(name)
             if model is not None:
                 self.models = {**self.models, name: model}
@@ -189,11 +187,11 @@ class Registry:
                     in_folder = files_in(folder)
                     files = files | in_folder if folder in pipelines.values() else in_folder | files
             for name, path in files.items():
-                signature = _signature(path)
-                if signature is None:  # deleted, perhaps about to be replaced: keep the old model
+                current = signature(path)
+                if current is None:  # deleted, perhaps about to be replaced: keep the old model
                     self._seen.pop(path, None)
-                elif everything or signature != self._seen.get(path):
-                    self._seen[path] = signature
+                elif everything or current != self._seen.get(path):
+                    self._seen[path] = current
                     self._replace(name, path)
             self.refused &= files.keys()
 
@@ -203,7 +201,6 @@ class Registry:
             return
         before = self.models.get(name)
         self.models = {**self.models, name: model}
-        self.changes += 1
         self._tell("model loaded", model=name, digest=model.digest, before=None if before is None else before.digest)
 
     def _load(self, name: str, path: Path, others: Mapping[str, ServedModel] | None = None) -> ServedModel | None:
@@ -213,10 +210,8 @@ class Registry:
             if others is not None:
                 self._require_same_features({**others, name: model})
         except Exception as error:  # one bad file must not stop the other models
-            known = isinstance(error, PodiumError | OSError)
-            reason = str(error) if known else f"{type(error).__name__}: {error}"
             self.refused |= {name}
-            self._tell("model refused", level="error", model=name, reason=reason)
+            self._tell("model refused", level="error", model=name, reason=reason_of(error))
             return None
         self.refused -= {name}
         self._keep(model)
@@ -261,7 +256,12 @@ class Registry:
                 raise DataError(f"the models {first.name!r} and {other.name!r} encode their features differently")
 
 
-def _signature(path: Path) -> Signature | None:
+def reason_of(error: Exception) -> str:
+    """Return why a file could not be loaded, for the log."""
+    return str(error) if isinstance(error, PodiumError | OSError) else f"{type(error).__name__}: {error}"
+
+
+def signature(path: Path) -> Signature | None:
     """Return a value that changes when the file does."""
     try:
         status = path.stat()
@@ -270,15 +270,8 @@ def _signature(path: Path) -> Signature | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-class Reloadable(Protocol):
-    """An object that can reload its files."""
-
-    def reload(self, everything: bool = False) -> None:
-        """Load the files that have changed, or all of them."""
-
-
 @asynccontextmanager
-async def watched(registry: Reloadable, seconds: float) -> AsyncIterator[None]:
+async def watched(reload: Callable[[bool], None], seconds: float) -> AsyncIterator[None]:
     """Reload changed files every few seconds, and all files on SIGHUP, in a thread while requests are answered."""
     loop = asyncio.get_running_loop()
     hangup = asyncio.Event()
@@ -291,7 +284,7 @@ async def watched(registry: Reloadable, seconds: float) -> AsyncIterator[None]:
                 hangup.clear()
             except TimeoutError:
                 everything = False
-            await asyncio.to_thread(registry.reload, everything)
+            await asyncio.to_thread(reload, everything)
 
     with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not in the main thread
         loop.add_signal_handler(signal.SIGHUP, hangup.set)

@@ -15,13 +15,13 @@ from typing import Any, TextIO
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers share metrics; prometheus_client reads it on import
+COUNTS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the folder of the workers' metrics; prometheus_client reads it on import
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 _LOGGER = logging.getLogger("podium.serving")
 
 
 class JsonLines(logging.Formatter):
-    """Formats records as lines of JSON. For an exception it gives the type and place, but never the message.
+    """Formats records as lines of JSON. For an exception, a line has its type and place, but never its message.
 
     >>> record = {"msg": "ready", "levelname": "INFO", "created": 0.0, "facts": {"pid": 7}}
     >>> JsonLines().format(logging.makeLogRecord(record))

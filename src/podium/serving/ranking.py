@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from podium.core.array_types import Float32s, Floats, Ints
 from podium.explain import Explanation
 from podium.serving.bodies import (
+    ExplainBody,
     Explained,
     ExplainedDocument,
     FeatureOfPair,
@@ -21,13 +23,15 @@ from podium.serving.bodies import (
     RankedDocument,
     Refused,
     Why,
-    decode_explain,
+    decode,
     decode_queries,
 )
 from podium.serving.clicking import Clicks
 from podium.serving.models import Registry, ServedModel
 from podium.serving.monitoring import Metrics
 from podium.serving.settings import Settings
+
+_EXPLAINED = msgspec.json.Decoder(ExplainBody)
 
 
 @dataclass
@@ -68,7 +72,7 @@ class QueryRanker:
 
     def explain(self, body: bytes) -> Explained:
         """Return the response to a request to explain."""
-        query = decode_explain(body)
+        query: ExplainBody = decode(_EXPLAINED, body)
         n_documents, limits = len(query.documents), self._settings.limits
         if n_documents > (limit := min(limits.explained, limits.documents)):
             raise Refused(413, f"the request has {n_documents} documents to explain, but the limit is {limit}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from podium.errors import DataError, PodiumError
-from podium.features.pipeline import RankedHits, SearchPipeline
+from podium.errors import DataError
+from podium.features.pipeline import FOLDER, RankedHits, SearchPipeline
 from podium.features.search_explanation import term_occurrences
 from podium.features.snippets import snippet
 from podium.serving.bodies import FeatureOfPair, Refused, decode
+from podium.serving.models import reason_of, signature
 from podium.serving.monitoring import Metrics
 from podium.serving.settings import Settings
 
@@ -60,7 +61,7 @@ class SearchedFeature(FeatureOfPair):
 
 
 class SearchedTerm(Struct):
-    """A query term in a field: how often it occurs in two documents, and how many documents contain it."""
+    """A query term in a field: how often it occurs in each of two documents, and how many documents contain it."""
 
     term: str
     field: str
@@ -186,10 +187,8 @@ class ServedPipeline:
         query = " ".join(field.vocabulary[int(k)] for k in field.document_frequency.argsort()[-2:])
         hits = self.answer(SearchBody(query, compare=True)).hits
         if len(hits) > 1:
-            try:
+            with suppress(Refused):  # a model that cannot be explained can still rank
                 self.answer(SearchBody(query, pair=[hits[0].id, hits[1].id]))
-            except Refused:  # a model that cannot be explained can still rank
-                pass
 
 
 class PipelineRegistry:
@@ -206,7 +205,7 @@ class PipelineRegistry:
 
     def __init__(self, settings: Settings, tell: Callable[..., None]) -> None:
         self._folders, self._tell = settings.pipelines, tell
-        self._seen = {folder: _signature(folder) for folder in self._folders.values()}
+        self._seen = {folder: signature(folder / FOLDER.manifest) for folder in self._folders.values()}
         self.pipelines: Mapping[str, ServedPipeline] = {
             name: ServedPipeline(name, SearchPipeline.load(folder)) for name, folder in self._folders.items()
         }
@@ -221,29 +220,17 @@ class PipelineRegistry:
     def reload(self, everything: bool = False) -> None:
         """Load the folders that have changed since the last check, or all; keep the old pipeline if that fails."""
         for name, folder in self._folders.items():
-            signature = _signature(folder)
-            if signature is None or (signature == self._seen[folder] and not everything):
+            current = signature(folder / FOLDER.manifest)
+            if current is None or (current == self._seen[folder] and not everything):
                 continue
-            self._seen[folder] = signature
+            self._seen[folder] = current
             try:
                 pipeline = ServedPipeline(name, SearchPipeline.load(folder))
             except Exception as error:  # one bad folder must not stop the other pipelines
-                reason = str(error) if isinstance(error, PodiumError | OSError) else f"{type(error).__name__}: {error}"
-                self._tell("pipeline refused", level="error", pipeline=name, reason=reason)
+                self._tell("pipeline refused", level="error", pipeline=name, reason=reason_of(error))
             else:
                 self.pipelines = {**self.pipelines, name: pipeline}
                 self._tell("pipeline loaded", pipeline=name)
-
-
-def _signature(folder: Path) -> tuple[int, int, int] | None:
-    """Return a value that changes when the pipeline is saved again."""
-    from podium.features.pipeline import FOLDER
-
-    try:
-        status = (folder / FOLDER.manifest).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class SearchRequests:

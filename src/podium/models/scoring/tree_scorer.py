@@ -1,4 +1,4 @@
-"""Scoring with trees by the fastest method for them and for the number of documents."""
+"""Scoring with trees, by the method that is fastest for these trees and this number of documents."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def report(
     their ranked lists, deciding features and λ by round, learning curves, how the ranking developed during training,
     three kinds of feature importance, contributions and partial dependence, speed against accuracy, a summary of the
     data with warnings, and everything needed to repeat the run. If a section cannot be computed, the report says why
-    and how to get it. The same model and data give the same file.
+    and what to do about it. The same model and data give the same file.
 
     Args:
         model: a model, an estimator, a function, or any object with `predict`; or scores, for fewer sections.
@@ -140,7 +140,7 @@ def report(
         others: models or scores to compare with, by name.
         measures: the measures to report; the first one selects the queries to show. By default the measures of
             training, NDCG@10, ERR@10 and AP.
-        history: `model.history_`, for a net or linear model that was loaded from a file.
+        history: `model.history_`, for a net or linear model loaded from a file.
         name: the name of the model in the report.
         data_name: the name of the test data; `"valid"` or `"train"` if it is that data.
         queries: the number of queries of each kind to show.
@@ -219,7 +219,7 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     require_extra()
     path = to_path(path)
     if path.suffix.lower() not in (".html", ".htm"):
-        raise DataError(f"{path}: the file of a report must end in .html, but got {path.suffix!r}")
+        raise DataError(f"{path}: a report file must end in .html, but got {path.suffix!r}")
     return path
 
 
@@ -255,7 +255,7 @@ def subject_of(
 def _evaluated(
     data: RankingData, rankings: dict[str, Ranking], systems: dict[str, Any], chosen: list[Measure]
 ) -> tuple[Evaluation, dict[str, Evaluation]]:
-    """Return the evaluation of the first system as by `evaluate`, and of all systems as by `compare`."""
+    """Evaluate the first system as `evaluate` does, and all systems as `compare` does."""
     warn_of_powers(chosen, data)
     all_trained, first = measures_of(systems.values()), next(iter(systems))
     evaluations = {

@@ -41,7 +41,7 @@ class Numbers:
     kind: ClassVar[str] = "numbers"
     caption: str
     table: Table
-    folded: bool = False  # whether the reader has to open it
+    folded: bool = False  # whether it is closed until the reader opens it
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ListedDocument:
     label: str  # empty without a label
     share: float  # the label as a share of the highest label, 0 to 1, for a bar
     score: float | None  # None if the model did not rank it
-    change: int | None  # by how many ranks it is higher than in the other system's list; None without other system
+    change: int | None  # by how many ranks it is higher than in the other system's list; None without another system
     reasons: tuple[Reason, ...] = ()  # the features with the largest contributions
 
 
@@ -88,7 +88,7 @@ class ListedQuery:
 
     number: int  # in the data, from 0
     name: str
-    group: str  # why it is shown: one of the worst, the best, the most changed
+    group: str  # why it is shown: among the worst, the best or the most changed
     value: str  # the value of the measure that it was chosen by; empty without labels
     values: tuple[tuple[str, str], ...]  # the values of the measures by system
     documents: tuple[ListedDocument, ...]  # the top of the list
@@ -183,7 +183,7 @@ def _plain(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_text(layer: dict[str, Any]) -> bool:
-    """Return whether a layer is text, which does not fit on a phone and is in a table as well."""
+    """Return whether a layer is text, which does not fit on a phone and is also in a table."""
     mark = layer.get("mark", {})
     return (mark.get("type") if isinstance(mark, dict) else mark) == "text"
 

@@ -31,9 +31,10 @@ EXPLAINED = 600  # documents to explain
 BACKGROUND = 100  # documents to compare with if a model does not keep training documents
 SHUFFLED_VALUES = 2_000_000  # maximum number of feature values to shuffle
 DEPENDENCE_DOCUMENTS = 2_000
+Intervals = dict[str, tuple[float, float]]
 SHOWN = 12  # features in a chart
 CURVES = 6  # features with a partial dependence
-SCORES_ALONE = "This section needs a model, but the report was given scores only."
+SCORES_ALONE = "This section needs a model, but the report was given only scores."
 
 
 def explained(ranker: Any, data: RankingData) -> Explanation:
@@ -73,14 +74,13 @@ def feature_sections(subject: Subject, advance: Callable[..., None]) -> list[Sec
 
 def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tuple[list[str], list[Part]]:
     """Return the parts on importance, and the features by decreasing importance."""
-    ways: dict[str, dict[str, float]] = {}
+    ways: dict[str, tuple[dict[str, float], Intervals]] = {}  # the values and intervals of features
     figures: list[Figure] = []
     missing: list[Part] = []
-    intervals: dict[str, tuple[float, float]] = {}
     if subject.model is not None:
         gains = subject.model.importance()
         names = [subject.model.label_of_feature(k) for k in range(len(gains))]
-        ways["share of the gain"] = dict(zip(names, (gains / (gains.sum() or 1.0)).tolist(), strict=True))
+        ways["share of the gain"] = dict(zip(names, (gains / (gains.sum() or 1.0)).tolist(), strict=True)), {}
     else:
         missing.append(Missing("Only Podium's own models report the share of the gain."))
     part = sample(subject.data, max(500, SHUFFLED_VALUES // max(1, subject.data.n_features)))
@@ -90,36 +90,36 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
             missing.append(Missing("Permutation importance needs labels, but the data has none."))
         else:
             table = permutation_importance(subject.ranker, part, measure, repeats=2)
-            loss = f"{table.columns[1]} when shuffled"
-            ways[loss] = {shown_name(row[0]): row[1] for row in table.rows}
             intervals = {shown_name(row[0]): (row[2], row[3]) for row in table.rows}
+            ways[f"{table.columns[1]} when shuffled"] = {shown_name(row[0]): row[1] for row in table.rows}, intervals
     except PodiumError as error:
         missing.append(Missing(sentence_of(error)))
     if isinstance(explanation, Explanation):
-        ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}
-    # With a single query, intervals are undefined.
-    has_intervals = bool(intervals) and bool(np.isfinite(list(intervals.values())).all())
-    for way, values in ways.items():
-        known = [intervals[name] for name in values] if "shuffled" in way and has_intervals else None
-        chart = importance_chart(list(values), list(values.values()), way, intervals=known, top=SHOWN)
+        ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}, {}
+    for way, (values, intervals) in ways.items():
+        known = list(intervals.values())
+        are_known = bool(known) and bool(np.isfinite(known).all())  # they are undefined for a single query
+        chart = importance_chart(
+            list(values), list(values.values()), way, intervals=known if are_known else None, top=SHOWN
+        )
         figures += figures_of(chart, way[:1].upper() + way[1:])
     if not ways:
         return [], missing
-    last = list(ways.values())[-1]
+    last, _ = list(ways.values())[-1]
     order = sorted(last, key=lambda name: -last[name])
     some = f"{part.n_documents:,} documents{of_some(part, subject.data)}"
-    words = f"Features are shuffled among {some}; 95% intervals are over queries."
-    return order, [Words(words), Figures(tuple(figures)), _table(ways, intervals, order), *missing]
+    words = f"Permutation importance shuffles each feature among {some}; its 95% intervals are over queries."
+    return order, [Words(words), Figures(tuple(figures)), _table(ways, order), *missing]
 
 
-def _table(ways: dict[str, dict[str, float]], intervals: dict[str, tuple[float, float]], order: list[str]) -> Part:
+def _table(ways: dict[str, tuple[dict[str, float], Intervals]], order: list[str]) -> Part:
     columns = ["feature"]
     rows: list[list[Any]] = [[name] for name in order]
-    for way, values in ways.items():
-        columns += [way, *(["95% from", "to"] if "shuffled" in way else [])]
+    for way, (values, intervals) in ways.items():
+        columns += [way, *(["95% from", "to"] if intervals else [])]
         for row in rows:
             row.append(values.get(row[0]))
-            row.extend(intervals.get(row[0], (None, None)) if "shuffled" in way else ())
+            row.extend(intervals.get(row[0], (None, None)) if intervals else ())
     most = 50
     cut = f", the first {most} of {len(rows)}" if len(rows) > most else ""
     return Numbers(f"Feature importance as numbers{cut}", Table(columns, rows[:most]), folded=True)
@@ -130,7 +130,7 @@ def _contributions(subject: Subject, explanation: Explanation | PodiumError) -> 
         return [Missing(sentence_of(explanation))]
     words = (
         f"Each point is a document, placed by what the feature contributes to its score ({explanation.method}). The "
-        f"base, {explanation.base:.4g}, and all contributions add up to the score. The table describes the colours."
+        f"base, {explanation.base:.4g}, and all contributions add up to the score. The table sums up the colours."
     )
     directions = Numbers("How scores change with features", _directions(explanation))
     return [Words(words), Figures(figures_of(summary_chart(explanation, SHOWN))), directions]
@@ -153,7 +153,7 @@ def _directions(explanation: Explanation) -> Table:
             "–" if np.isnan(agreement) else "rises" if agreement > 0.3 else "falls" if agreement < -0.3 else "mixed"
         )
         rows.append([explanation.names[k], float(means[k]), direction, agreement])
-    return Table(["feature", "mean |contribution|", "with a higher value the score", "rank correlation"], rows)
+    return Table(["feature", "mean |contribution|", "with higher values, the score", "rank correlation"], rows)
 
 
 def _dependence(subject: Subject, order: list[str]) -> list[Part]:

@@ -1,4 +1,4 @@
-"""The section on single queries: the worst, best and most changed ones, with their ranked lists and λ."""
+"""The section on single queries: the worst, the best and the most changed, with their ranked lists and λ."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
     """Return ranked lists of single queries with the deciding features and λ of their documents."""
     chosen = _chosen(subject)
     numbers = sorted({number for group in chosen.values() for number in group})
-    words = (
-        "Among the queries with different labels, chosen by "
-        f"{subject.measures[0]}." if subject.evaluations else "The first queries of the data."
-    )  # fmt: skip
+    words = "The first queries of the data."
+    if subject.evaluations:
+        words = f"Chosen by {subject.measures[0]} among the queries whose labels differ."
     if not numbers:
-        return Section("queries", "Single queries", (Missing("No query has documents with different labels."),))
+        return Section("queries", "Single queries", (Missing("In every query, all documents have the same label."),))
     missing: list[Part] = []
     reasons: dict[int, tuple[Reason, ...]] = {}
     try:
@@ -76,7 +75,7 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
     if subject.other is not None:
         changes = np.nan_to_num(values - subject.evaluations[subject.other].values[str(measure)])
         moved = sorted((q for q in candidates if changes[q]), key=lambda q: (-abs(changes[q]), names[q]))
-        groups[f"The most changed against {subject.other}"] = moved[:n]
+        groups[f"The most changed from {subject.other}"] = moved[:n]
     return {name: queries for name, queries in groups.items() if queries}
 
 

@@ -101,8 +101,8 @@ def comparison_section(subject: Subject) -> Section:
         Numbers("Means of each system", comparison.means_table()),
         Words(
             "Systems are compared query by query: b − a is the mean of the differences, and wins are the queries on "
-            "which b is better. p is the probability of such a difference by chance, according to a t-test and to a "
-            "randomization test; Holm's method corrects it for the number of pairs."
+            "which b is better. p is the probability of a difference at least this large if the systems were equally "
+            "good, by a t-test and by a randomization test; Holm's method corrects it for the number of pairs."
         ),
         Numbers("Pairs of systems", comparison.table()),
     ]
@@ -134,7 +134,7 @@ def learning_section(subject: Subject) -> Section:
     n_rounds = max(len(values) for values in measured.values())
     caption = "After each round" if len({name.partition("/")[2] for name in measured}) > 1 else ""
     chosen = (
-        f"The model ends with round {best + 1} of {n_rounds} (marked), which has the best {next(iter(measured))}."
+        f"The model is that of round {best + 1} of {n_rounds} (marked), which has the best {next(iter(measured))}."
         if isinstance(best, int) and best >= 0
         else f"The model keeps all {n_rounds} rounds."
         if best is None
@@ -163,11 +163,11 @@ def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
         parts += [Figures(figures_of(chart)) for chart in seen.values()]
         absent = [observer for name, observer in OBSERVERS.items() if name not in seen]
         if absent:
-            parts.append(Missing(f"Not observed: {', '.join(absent)}. Use fit(…, observers=[{absent[0]}()])."))
+            parts.append(Missing(f"Not recorded: {', '.join(absent)}. Use fit(…, observers=[{absent[0]}()])."))
         return Section("ranking", title, tuple(parts))
     if not subject.n_rounds:
         names = ", ".join(f"{name}()" for name in OBSERVERS.values())
-        why = "Training was not observed, and only sums of trees can be replayed"
+        why = "No observer recorded the training, and only sums of trees can be replayed"
         text = f"{why}: use fit(…, observers=[{names}]), from podium.diagnostics."
         return Section("ranking", title, (Missing(text),))
     where = "train" if "train" in subject.sets else subject.data_name
@@ -260,7 +260,7 @@ def data_section(subject: Subject) -> Section:
         parts.append(Numbers("Labels", Table(["data", "source", "labelled documents", "shares"], labels)))
     else:
         parts.append(Missing("The data has no labels."))
-    parts.append(Warned(tuple(warned)) if warned else Words("The data has no obvious mistakes."))
+    parts.append(Warned(tuple(warned)) if warned else Words("Podium found no likely mistakes in the data."))
     return Section("data", "Data", tuple(parts))
 
 
@@ -296,7 +296,7 @@ def _text(value: Any) -> str:
 
 POINTS = 12
 SCORED_DOCUMENTS = 100_000
-NEAR = 0.002  # difference in the measure that counts as nearly as good
+NEAR = 0.002  # a model is nearly as good if its mean of the measure is at most this much lower
 REPEATS = 5
 
 
@@ -328,10 +328,9 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
     few = next(n for n, mean, *_ in points if mean >= whole - NEAR)
     near = f"within {NEAR:g} of the whole model{of_some(part, subject.data)}"
     advice = (
-        f"Of the numbers tried, {few} of {subject.n_rounds} trees is the smallest that comes {near}; score with "
-        f"predict(…, n_trees={few})."
+        f"The first {few} of {subject.n_rounds} trees come {near}: score with predict(…, n_trees={few})."
         if few < subject.n_rounds
-        else f"Of the numbers tried, no smaller number of trees comes {near}."
+        else f"None of the smaller numbers of trees comes {near}."
     )
     words = f"Time grows with the number of trees. {advice}"
     return [Words(words), Figures(figures_of(speed_chart(points, str(measure))))]
@@ -362,7 +361,7 @@ def _sizes(subject: Subject) -> list[Part]:
 
 
 def _scores(system: Any) -> bool:
-    """Return whether a system can score documents; otherwise it is scores."""
+    """Return whether a system can score documents; otherwise it is an array of scores."""
     return callable(system) or hasattr(system, "predict")
 
 

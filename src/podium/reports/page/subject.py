@@ -31,7 +31,7 @@ class Subject:
     name: str  # the name of the ranker
     ranker: Any  # a model, an estimator, a function, any object with `predict`, or scores
     data: RankingData  # the test data
-    data_name: str  # test, or the key of `sets` that the test data is
+    data_name: str  # its key in `sets`: test, unless it is the validation or training data
     rankings: dict[str, Ranking]  # the rankings of the test data by system, the ranker first
     evaluations: dict[str, Evaluation]  # the evaluations of these rankings; empty without labels
     own_evaluation: Evaluation | None  # the evaluation of the ranker alone, as by `evaluate`; None without labels
@@ -46,7 +46,7 @@ class Subject:
 
     @cached_property
     def model(self) -> Model | None:
-        """The ranker as a Podium model, or None if it is not one."""
+        """The Podium model of the ranker, or None if it has none."""
         model = model_of(self.ranker)
         return model if isinstance(model, Model) else None
 

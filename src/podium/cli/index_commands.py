@@ -1,4 +1,4 @@
-"""`podium index`: build, change and describe an index of documents."""
+"""`podium index` and `podium search`: build, change, describe and search an index of documents."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli.app import Group
 from podium.cli.options import Command
 from podium.errors import DataError
 
 index = typer.Typer(
-    help="Build, change and describe an index of documents for search and features.", no_args_is_help=True
+    help="Build, change and describe an index of documents for search and features.", no_args_is_help=True, cls=Group
 )
 Folder = Annotated[Path, typer.Argument(help="The folder of the index.")]
 Documents = Annotated[list[Path], typer.Argument(help="JSONL, CSV, TSV (also .gz, .bz2 or .xz) or Parquet files.")]
@@ -35,7 +36,7 @@ def build(
         bool, typer.Option("--positions", help="Store positions, for proximity and phrase features.")
     ] = False,
     no_text: Annotated[
-        bool, typer.Option("--no-text", help="Do not store the text; there will be no snippets.")
+        bool, typer.Option("--no-text", help="Do not store the text, so that searches show no snippets.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing index.")] = False,
 ) -> None:
@@ -68,7 +69,7 @@ def add(folder: Folder, documents: Documents) -> None:
 @index.command(cls=Command)
 def remove(
     folder: Folder,
-    ids: Annotated[list[str] | None, typer.Argument(help="Document ids.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="The ids of the documents.")] = None,
     file: Annotated[Path | None, typer.Option("--from", help="A file with one id per line.")] = None,
 ) -> None:
     """Remove documents from an index."""
@@ -104,3 +105,51 @@ def _table(facts: dict[str, Any]) -> str:
         )
     lines += [f"attribute {name}: missing in {one['missing']:,} documents" for name, one in facts["attributes"].items()]
     return "\n".join(lines)
+
+
+SNIPPET = 100  # characters
+
+
+def search(
+    folder: Annotated[Path, typer.Argument(help="The folder of an index, or of a search pipeline.")],
+    query: Annotated[str, typer.Argument(help="The query.")],
+    k: Annotated[int, typer.Option("-k", help="Maximum number of documents to show.")] = 10,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Rank by this feature, for example 'bm25f(title:3, body)'; by default the pipeline's model, or bm25."
+        ),
+    ] = None,
+    explain: Annotated[
+        str | None, typer.Option(metavar="ID", help="Explain the score of a document by features and terms.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Search an index with BM25, or a search pipeline with its model."""
+    from podium.features import Index, SearchPipeline
+    from podium.features.pipeline import is_pipeline
+
+    pipeline = SearchPipeline.load(folder) if is_pipeline(folder) else None
+    if explain is not None:
+        if pipeline is None or by is not None:
+            raise DataError("--explain needs a model: pass the folder of a search pipeline, and omit --by")
+        explanation = pipeline.explain(query, explain)
+        typer.echo(json.dumps(explanation.to_dict(), indent=2) if as_json else _printable(str(explanation), "\n"))
+        return
+    index = Index.load(folder) if pipeline is None else pipeline.index
+    hits = pipeline.search(query, k) if pipeline is not None and by is None else index.search(query, k, by or "bm25")
+    texts = [index.text(row) if index.has_texts else {} for row in hits.rows.tolist()]
+    results = zip(hits.ids, hits.scores.tolist(), texts, strict=True)
+    if as_json:
+        typer.echo(json.dumps([{"id": key, "score": score, **text} for key, score, text in results], indent=2))
+        return
+    for rank, (key, score, text) in enumerate(results, 1):
+        words = " ".join(" · ".join(filter(None, text.values())).split())
+        typer.echo(f"{rank:>3}  {score:9.4f}  {_printable(key)}  {_printable(words[:SNIPPET])}".rstrip())
+    if not hits.ids:
+        typer.echo("no document contains any of the query's words", err=True)
+
+
+def _printable(text: str, also: str = "") -> str:
+    """Replace control characters, which could change the terminal, except those in `also`."""
+    return "".join(character if character.isprintable() or character in also else " " for character in text)

@@ -1,4 +1,4 @@
-"""`podium features`: compute, list, explain and export features of (query, document) pairs."""
+"""`podium features` and `podium pipeline`: features of (query, document) pairs, and pipelines that rank by them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from podium.cli.app import Group
 from podium.cli.options import Command
+from podium.cli.runs import fixed_parameters
 from podium.errors import DataError
 
 if TYPE_CHECKING:
     from podium.features import FeatureSet, Index
 
 features = typer.Typer(
-    help="Compute, list, explain and export features of queries and documents.", no_args_is_help=True
+    help="Compute, list, explain and export features of queries and documents.", no_args_is_help=True, cls=Group
 )
 
 
 EngineName = Literal["elasticsearch-plugin", "opensearch", "elasticsearch", "solr", "vespa"]
-Folder = Annotated[Path, typer.Argument(help="The folder of an index.")]
+Folder = Annotated[Path, typer.Argument(metavar="INDEX", help="The folder of an index.")]
+Queries = Annotated[Path, typer.Argument(help="Queries: JSONL or CSV with id and text, or TSV.")]
+Judgements = typer.Argument(help="Judgements: TREC qrels, or JSONL or CSV with query, document and grade.")
 Texts = Annotated[
     list[str] | None, typer.Option("--feature", "-f", help="A feature, for example 'bm25(title, k1=0.9)'. Repeatable.")
 ]
@@ -36,17 +40,15 @@ def chosen_features(texts: list[str] | None, saved: Path | None, index: Index | 
     if chosen:
         return FeatureSet(chosen)
     if index is None:
-        raise DataError("no features: name them with --feature or --set")
+        raise DataError("there are no features: name them with --feature or --set")
     return default(index)
 
 
 @features.command(cls=Command)
 def compute(
     folder: Folder,
-    queries: Annotated[Path, typer.Argument(help="Queries: JSONL or CSV with id and text, or TSV.")],
-    judgements: Annotated[
-        Path | None, typer.Argument(help="Judgements: TREC qrels, or JSONL or CSV with query, document and grade.")
-    ] = None,
+    queries: Queries,
+    judgements: Annotated[Path | None, Judgements] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The file to write: Parquet if it ends in .parquet, else LETOR text.")
     ] = Path("features.parquet"),
@@ -54,7 +56,7 @@ def compute(
     saved: Saved = None,
     candidates: Annotated[
         str | None,
-        typer.Option(help="'judged' (default), or the top documents by a feature, for example 'bm25 top 100'."),
+        typer.Option(help="'judged' (the default), or the top documents by a feature, for example 'bm25 top 100'."),
     ] = None,
     save_set: Annotated[Path | None, typer.Option(help="Also write the feature set to this JSON file.")] = None,
     lossy: Annotated[
@@ -138,3 +140,55 @@ def export(
 
 def _plain(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
+
+
+def pipeline(
+    folder: Folder,
+    queries: Queries,
+    judgements: Annotated[Path, Judgements],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("pipeline"),
+    model: Annotated[str, typer.Option(help="The model, as in podium train.")] = "ranker",
+    config: Annotated[Path | None, typer.Option(help="TOML file with parameters, as in podium train.")] = None,
+    feature: Texts = None,
+    saved: Saved = None,
+    candidates: Annotated[int, typer.Option(help="Number of documents to retrieve, which the model then ranks.")] = 100,
+    by: Annotated[
+        str, typer.Option(help="The feature to retrieve candidates by, for example 'bm25f(title:3, body)'.")
+    ] = "bm25",
+    valid: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="QUERIES JUDGEMENTS", help="Validation queries, for early stopping."),
+    ] = None,
+    test: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="QUERIES JUDGEMENTS", help="Test queries, to compare the model with the ranking by --by."),
+    ] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure to compare by.")] = "ndcg@10",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing pipeline.")] = False,
+) -> None:
+    """Train a search pipeline: an index, features and a model in one folder.
+
+    Pass the folder to podium search or podium serve. Without --feature and --set, the pipeline uses a default set of
+    features for the index.
+    """
+    import podium
+    from podium.cli.train import require_model
+    from podium.estimators.parameters import MODELS
+    from podium.features import FeatureSet, Index, SearchPipeline
+    from podium.features.pipeline import is_pipeline
+
+    require_model(model)
+    if is_pipeline(output) and not overwrite:
+        raise DataError(f"{output} is already a pipeline: choose another folder, or replace it with --overwrite")
+    estimator = getattr(podium.estimators, MODELS[model].estimator)(**fixed_parameters(config))
+    index = Index.load(folder)
+    features = chosen_features(feature, saved, index)
+    trained = SearchPipeline.train(index, queries, judgements, estimator, features, candidates, by, valid=valid)
+    trained.save(output)
+    typer.echo(f"{output}: {trained!r}")
+    if test is not None:
+        retrieved, ranked = (
+            one.compute(index, *test, candidates=f"{by} top {candidates}") for one in (FeatureSet([by]), features)
+        )
+        systems = {by: retrieved.feature(0), model: trained.model}
+        typer.echo(f"\n{podium.compare(ranked, systems, measure)}")
