@@ -15,19 +15,19 @@ from podium.objectives import Debiased, Lambda, Tiers
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
+SMALL = {"n_trees": 3, "n_leaves": 6, "categorical": [5], "patience": 1}
+TIERS = {"objective": Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)")), "measure": "ndcg(labels=clicks)"}
 ESTIMATORS = {
-    "LambdaMART": podium.LambdaMART(2, n_leaves=6, categorical=[5]),
+    "LambdaMART": podium.LambdaMART(**SMALL),
     "stops early": podium.LambdaMART(20, n_leaves=6, patience=2, learning_rate=0.5),
-    "position bias": podium.LambdaMART(2, n_leaves=6, split_fraction=0.4, objective=Debiased(Lambda("ndcg"))),
-    "label sources": podium.LambdaMART(
-        2, n_leaves=6, objective=Tiers(Lambda("ndcg"), Lambda("ndcg(labels=clicks)")), measure="ndcg(labels=clicks)"
-    ),
-    "Ranker": podium.Ranker(n_trees=2, feature_fraction=0.5),
-    "MART": podium.MART(2, n_leaves=6),
-    "McRank": podium.McRank(2, n_leaves=6),
-    "OrdinalMART": podium.OrdinalMART(2, n_leaves=6),
-    "RankNetTrees": podium.RankNetTrees(2, n_leaves=6),
-    "MARTClassifier": podium.MARTClassifier(2, n_leaves=6),
+    "position bias": podium.LambdaMART(**SMALL, split_fraction=0.4, objective=Debiased(Lambda("ndcg"))),
+    "label sources": podium.LambdaMART(**SMALL, **TIERS),
+    "Ranker": podium.Ranker(**SMALL, feature_fraction=0.5),
+    "MART": podium.MART(**SMALL),
+    "McRank": podium.McRank(**SMALL),
+    "OrdinalMART": podium.OrdinalMART(**SMALL),
+    "RankNetTrees": podium.RankNetTrees(**SMALL),
+    "MARTClassifier": podium.MARTClassifier(**SMALL),
 }
 
 

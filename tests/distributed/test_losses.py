@@ -162,6 +162,27 @@ def test_no_worker_is_an_error_that_comes_soon(train):
         assert time.monotonic() - started < SLOW * 3
 
 
+@pytest.mark.slow
+def test_a_lost_scheduler_is_an_error_and_its_checkpoint_is_resumed(three_workers, train, tmp_path):
+    settings, checkpoint, rounds = {"n_trees": 3, "n_leaves": 6}, Checkpoint(tmp_path / "run", every=1), []
+
+    def lose(round_):
+        if round_.iteration == 1:
+            cluster.close()
+
+    with (
+        cluster_of(1) as cluster,
+        distributed.Client(cluster.scheduler_address, timeout=1) as client,
+        pytest.raises(PodiumError, match=r"cannot reach the Dask scheduler.*checkpoint=… resumes"),
+    ):
+        DaskLambdaMART(**settings).fit(train, client=client, observers=[lose], checkpoint=checkpoint)
+    with distributed.Client(three_workers) as client:
+        observers = [lambda round_: rounds.append(round_.iteration)]
+        model = DaskLambdaMART(**settings).fit(train, client=client, observers=observers, checkpoint=checkpoint)
+    assert rounds[0] > 0
+    assert model.digest() == podium.LambdaMART(**settings).fit(train).digest()
+
+
 def test_tasks_that_wait_without_a_worker_are_an_error_that_comes_soon(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_REPLACE", 1.0)
     with cluster_of(0) as cluster, distributed.Client(cluster) as client:
