@@ -49,7 +49,7 @@ class Engine(ABC):
 
     Args:
         timeout: seconds to wait for an answer of a worker.
-        heartbeat: seconds without a sign of life after which a worker is ended.
+        heartbeat: seconds without a heartbeat after which a worker is ended.
 
     Attributes:
         holders: the handle of each worker's `Holder`, as `start_holders` returned it.
@@ -234,7 +234,7 @@ class Engine(ABC):
         scheduler has been suspended.
 
         Args:
-            beats: a value for each worker that changes with each sign of life.
+            beats: a value for each worker that changes with each heartbeat.
 
         """
         silent = []
