@@ -132,7 +132,7 @@ def dask_cluster(dask_here):
     distributed, dd = pytest.importorskip("distributed"), pytest.importorskip("dask.dataframe")
     from podium.distributed import DaskEngine
 
-    with distributed.Client(dask_here, set_as_default=False) as client, DaskEngine(client) as engine:
+    with distributed.Client(dask_here) as client, DaskEngine(client) as engine:
         yield Cluster(
             engine,
             lambda frame: dd.from_pandas(frame, npartitions=3, sort=False),

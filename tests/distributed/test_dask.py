@@ -103,7 +103,7 @@ def test_a_ranker_knows_all_documents_and_says_that_it_did_not_try_all_features(
     assert model.feature_fraction_ == 0.5
     local = podium.Ranker(n_trees=2, feature_fraction=0.5).fit(train, valid=valid)
     assert model.digest() == local.digest()
-    assert model.model_.info == local.model_.info
+    assert model.history_ == local.history_
 
 
 def test_two_classes(client, train, valid):

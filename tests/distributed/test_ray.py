@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("ray_here")
 
 def live_workers():
     actors = ray._private.state.actors().values()  # Ray Data has others
-    return {a["ActorID"] for a in actors if "RayWorker" in a["ActorClassName"] and a["State"] != "DEAD"}
+    return {a["ActorID"] for a in actors if "BeatingWorker" in a["ActorClassName"] and a["State"] != "DEAD"}
 
 
 def wait_for_processors(n):

@@ -120,7 +120,7 @@ def n_left(engine, mark):
         import ray
 
         actors = ray._private.state.actors().values()
-        alive = [a for a in actors if "RayWorker" in a["ActorClassName"] and a["State"] != "DEAD"]
+        alive = [a for a in actors if "BeatingWorker" in a["ActorClassName"] and a["State"] != "DEAD"]
         return len(alive) - len(engine._workers) - len(engine._starting)
     if engine.cluster == "dask":
         return sum(engine.client.run(lambda dask_worker: len(dask_worker.state.actors)).values())

@@ -24,7 +24,7 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError
 from podium.distributed.holder import Calls
-from podium.distributed.ray_worker import RayWorker, block_to_data, import_ray
+from podium.distributed.ray_worker import actor_class, block_to_data, import_ray
 from podium.distributed.sources import Columns, DerivedSource, Source
 from podium.errors import DataError, PodiumError
 
@@ -44,7 +44,7 @@ class StartedWorker:
     place: Any  # the pending answer to `RayWorker.place`, which shows that the actor has started
     actor_id: str = ""
     node: str = ""
-    beat: Any = None  # the pending answer to `RayWorker.beat`
+    beat: Any = None  # the pending answer to `beat`
     n_beats: int = 0
 
 
@@ -78,7 +78,7 @@ class RayEngine(Engine):
         self.n_workers, self.cpus_per_worker, self.ray = n_workers, cpus_per_worker, import_ray()
         if not self.ray.is_initialized():
             raise PodiumError("this process is not connected to a Ray cluster: call ray.init() first")
-        self._actor_class = self.ray.remote(concurrency_groups={"beat": 1})(RayWorker)
+        self._actor_class = actor_class()
         self._free_cpus = self._count_free_cpus()  # without those of other jobs
         self._workers: dict[str, StartedWorker] = {}
         self._starting: list[StartedWorker] = []
@@ -313,7 +313,7 @@ class RayEngine(Engine):
                 self.result(worker.beat, 0.0)
                 worker.n_beats, worker.beat = worker.n_beats + 1, None
             if worker.beat is None:
-                worker.beat = worker.actor.beat.options(concurrency_group="beat").remote()
+                worker.beat = worker.actor.beat.remote()
         silent = self.silent({name: worker.n_beats for name, worker in self._workers.items()})
         for name in silent:
             _end(self._workers.pop(name))

@@ -42,9 +42,6 @@ class RayWorker:
         self.holder = None
         self.holder = Holder(number, _fetched(sets), n_threads)
 
-    def beat(self) -> None:
-        """Do nothing; an answer shows that the process runs. It comes from a separate thread (see `RayEngine`)."""
-
     def release(self) -> None:
         """Release the documents."""
         self.holder = None
@@ -55,6 +52,18 @@ class RayWorker:
         Merging overwrites arrays, but those in Ray's store are read-only. Unpickled arrays are not.
         """
         return pickle.dumps(self.holder.run(pickle.loads(message)), 5)
+
+
+def actor_class() -> Any:
+    """Return the remote class of workers; a separate thread answers `beat`, which shows that the process runs."""
+    ray = import_ray()
+
+    class BeatingWorker(RayWorker):
+        @ray.method(concurrency_group="beat")  # type: ignore[untyped-decorator]
+        def beat(self) -> None:
+            pass
+
+    return ray.remote(concurrency_groups={"beat": 1})(BeatingWorker)
 
 
 def _fetched(value: Any) -> Any:
