@@ -12,7 +12,7 @@ import pytest
 
 import podium
 from podium.boosting import Checkpoint
-from podium.distributed import dask_engine, fit
+from podium.distributed import fit
 from podium.distributed.engine import WorkerLostError
 from podium.errors import PodiumWarning
 from tests.distributed.clusters import strike
@@ -61,7 +61,6 @@ def test_workers_lost_at_every_stage(sent, stages, real_cluster, train, valid, t
             engine.heartbeat = usual  # workers that start on a busy machine are silent for longer
 
     monkeypatch.setattr(engine, "ask", sabotaged)
-    monkeypatch.setattr(dask_engine, "SECONDS_TO_RESTART", 1.0)
     if engine.cluster == "spark" and sent == signal.SIGSTOP:  # its tasks keep the time limit that they start with
         monkeypatch.setattr(engine, "heartbeat", HEARTBEAT)
     estimator = podium.OrdinalMART(3, n_leaves=6)
