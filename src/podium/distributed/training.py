@@ -46,7 +46,7 @@ SECONDS_BETWEEN_CHECKS = 2.0  # between two checks for new workers
 
 @dataclass(frozen=True)
 class DistantGradients(BoundedGradients):
-    """A stand-in for the workers' gradients, after the step or as computed by the objective."""
+    """A placeholder for the workers' gradients, after the step or as computed by the objective."""
 
     which: str = STEP
 
