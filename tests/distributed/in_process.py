@@ -44,7 +44,7 @@ class InProcess(Engine):
     def result(self, pending: Any, seconds: float) -> Any:
         return pending
 
-    def look_after_workers(self) -> None:
+    def check_workers(self) -> None:
         pass
 
     def _require(self, worker: str) -> None:

@@ -44,7 +44,7 @@ def test_train_and_score_on_a_cluster(run, tmp_path, monkeypatch):
 
 def test_clusters_that_cannot_be(monkeypatch):
     for address in ("local:0", "nowhere", ""):
-        with pytest.raises(DataError, match=rf"a cluster is .*; not '{address}'"), connected(address):
+        with pytest.raises(DataError, match=rf"the cluster must be .*, but is '{address}'"), connected(address):
             pass
     monkeypatch.setattr("podium.distributed.dask_engine.SECONDS_TO_CONNECT", 0.2)
     for address in ("tcp://127.0.0.1:9", "tls://127.0.0.1:9", "odd://127.0.0.1:9", "tcp://127.0.0.1:x", "tcp://[::"):

@@ -21,12 +21,8 @@ pd = pytest.importorskip("pandas")
 
 from podium.distributed import (  # noqa: E402
     DaskLambdaMART,
-    DaskMART,
     DaskMARTClassifier,
-    DaskMcRank,
-    DaskOrdinalMART,
     DaskRanker,
-    DaskRankNetTrees,
     score_files,
 )
 
@@ -48,17 +44,10 @@ def _ends():
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def client(cluster):
-    with distributed.Client(cluster) as client:
+def client(dask_here):
+    with distributed.Client(dask_here) as client:
+        client.wait_for_workers(2)  # another test may have killed one
         yield client
 
 
@@ -107,27 +96,14 @@ def test_arrays_and_data_that_is_here(client, train, valid):
     assert DaskLambdaMART(2, n_leaves=6).fit(plain, client=client).digest() == one.digest()
 
 
-@pytest.mark.parametrize(
-    ("on_cluster", "here"),
-    [
-        (DaskMART, podium.MART), (DaskMcRank, podium.McRank), (DaskOrdinalMART, podium.OrdinalMART),
-        (DaskRankNetTrees, podium.RankNetTrees), (DaskRanker, podium.Ranker),
-    ],
-    ids=lambda one: one.__name__,
-)  # fmt: skip
-def test_other_estimators(on_cluster, here, client, train, valid, monkeypatch):
-    settings = {"feature_fraction": 0.5} if here is podium.Ranker else {"n_leaves": 6}
+def test_a_ranker_knows_all_documents_and_says_that_it_did_not_try_all_features(client, train, valid, monkeypatch):
     monkeypatch.setattr("podium.estimators.ranker.MANY_DOCUMENTS", len(train) - 1)  # larger trees: no part knows that
-    one = here(n_trees=2, **settings).fit(train, valid=valid)
-    other = on_cluster(n_trees=2, **settings).fit(train, valid=valid)
-    assert other.digest() == one.digest()
-    assert other.model_.info == one.model_.info
-
-
-def test_a_ranker_says_that_it_did_not_try_all_features(client, train, valid):
     with pytest.warns(PodiumWarning, match="each tree saw 50% of the features"):
-        model = DaskRanker(n_trees=2, n_leaves=6).fit(train, valid=valid)
+        model = DaskRanker(n_trees=2).fit(train, valid=valid)
     assert model.feature_fraction_ == 0.5
+    local = podium.Ranker(n_trees=2, feature_fraction=0.5).fit(train, valid=valid)
+    assert model.digest() == local.digest()
+    assert model.history_ == local.history_
 
 
 def test_two_classes(client, train, valid):
@@ -172,33 +148,27 @@ class ReadCategories:
         return podium.read(paths, categorical=["f5"])
 
 
-def test_a_killed_worker_is_survived_and_its_successor_used(frames, monkeypatch):
-    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_LOOKS", 0.0)
+def test_a_killed_worker_is_survived_and_its_successor_used(client, frames, monkeypatch):
+    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_CHECKS", 0.0)
     settings = {"n_trees": 8, "n_leaves": 6, "split_fraction": 0.5, "objective": Debiased(Lambda("ndcg"))}
     one = local(podium.LambdaMART(**settings), frames)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        killed = []
+    killed = []
 
-        def kill(round_):
-            if round_.iteration == 2:
-                address, pid = sorted(client.run(os.getpid).items())[0]
-                killed.append(address)
-                os.kill(pid, signal.SIGKILL)
-            if round_.iteration == 5:  # by then the nanny has started another one
-                client.wait_for_workers(2, timeout=30)
+    def kill(round_):
+        if round_.iteration == 2:
+            address, pid = sorted(client.run(os.getpid).items())[0]
+            killed.append(address)
+            os.kill(pid, signal.SIGKILL)
+        if round_.iteration == 5:  # by then the nanny has started another one
+            client.wait_for_workers(2, timeout=30)
 
-        train, valid = (dd.from_pandas(frame, npartitions=4, sort=False) for frame in frames)
-        with pytest.warns(PodiumWarning) as warned:
-            other = DaskLambdaMART(**settings).fit(train, valid=valid, observers=[kill], timeout=60)
-        assert any("has left: its documents go to other workers" in str(one.message) for one in warned)
-        assert len(client.nthreads()) == 2
-        assert killed
-        assert set(killed).isdisjoint(client.nthreads())
+    train, valid = (dd.from_pandas(frame, npartitions=4, sort=False) for frame in frames)
+    with pytest.warns(PodiumWarning) as warned:
+        other = DaskLambdaMART(**settings).fit(train, valid=valid, observers=[kill], timeout=60)
+    assert any("has left: its documents go to other workers" in str(one.message) for one in warned)
+    assert len(client.nthreads()) == 2
+    assert killed
+    assert set(killed).isdisjoint(client.nthreads())
     assert other.digest() == one.digest()
     assert other.history_ == one.history_
 

@@ -285,7 +285,7 @@ def test_the_last_thresholds_survive_a_lost_worker(train, monkeypatch):
 
 
 def test_a_worker_that_joins_is_used(train, valid, monkeypatch):
-    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_CHECKS", 0.0)
     run, engine = CASES["defaults"], InProcess(1)
     documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 6), "valid": pieces_of(valid, 6)})
 

@@ -24,7 +24,7 @@ HEARTBEAT = 2.0
 SLOW = 5  # how much slower the machine may be than an idle one
 SECONDS_TO_NOTICE = {  # on an idle machine
     signal.SIGKILL: 4.0,
-    signal.SIGSTOP: HEARTBEAT + 2 * engine.SECONDS_BETWEEN_LOOKS + dask_engine.SECONDS_TO_RESTART,
+    signal.SIGSTOP: HEARTBEAT + 2 * engine.SECONDS_BETWEEN_CHECKS + dask_engine.SECONDS_TO_RESTART,
 }
 STAGES = ("facts", "find_bins", "bind", "hash_documents", "answer", "measure", "gather", "find_thresholds")
 SETTINGS = {"n_trees": 3, "n_leaves": 6}
@@ -34,6 +34,13 @@ def cluster_of(n_workers):
     return distributed.LocalCluster(
         n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     )
+
+
+@pytest.fixture(scope="module")
+def three_workers():
+    """A cluster for all tests of this file that kill or stop workers, which Dask replaces."""
+    with cluster_of(3) as cluster:
+        yield cluster
 
 
 def calls_of(calls):
@@ -47,8 +54,8 @@ def calls_of(calls):
 class Saboteur:
     """Sends a signal to a worker just before a stage begins, once for each stage."""
 
-    def __init__(self, cluster, sent, stages, position, monkeypatch):
-        self.cluster, self.signal, self.stages, self.position = cluster, sent, list(stages), position
+    def __init__(self, cluster, sent, stages, monkeypatch):
+        self.cluster, self.signal, self.stages, self.position = cluster, sent, list(stages), 0
         self.seconds = []
         ask = DaskEngine.ask
 
@@ -86,10 +93,11 @@ def fit_on_cluster(train, valid, folder, **options):
     return model
 
 
-def require_survival(sent, n_workers, position, stages, train, valid, folder, monkeypatch):
+def require_survival(sent, stages, cluster, train, valid, folder, monkeypatch):
     local = podium.OrdinalMART(**SETTINGS).fit(train, valid=valid)
-    with cluster_of(n_workers) as cluster, distributed.Client(cluster) as client:
-        saboteur = Saboteur(cluster, sent, stages, position, monkeypatch)
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(3)
+        saboteur = Saboteur(cluster, sent, stages, monkeypatch)
         with pytest.warns(PodiumWarning, match="has left|sent no heartbeat"):
             model = fit_on_cluster(train, valid, folder, client=client)
     assert model.digest() == local.digest()
@@ -100,28 +108,21 @@ def require_survival(sent, n_workers, position, stages, train, valid, folder, mo
     assert max(saboteur.seconds) < SLOW * SECONDS_TO_NOTICE[sent]
 
 
-def test_a_killed_worker_is_noticed_and_survived(train, valid, tmp_path, monkeypatch):
-    require_survival(signal.SIGKILL, 3, 0, ("answer", "find_thresholds"), train, valid, tmp_path, monkeypatch)
+@pytest.mark.slow
+def test_killed_workers_at_every_stage(three_workers, train, valid, tmp_path, monkeypatch):
+    require_survival(signal.SIGKILL, STAGES, three_workers, train, valid, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_workers", "stages"), [(3, STAGES), (4, STAGES[1::2])])
-def test_killed_workers_at_every_stage(n_workers, stages, train, valid, tmp_path, monkeypatch):
-    require_survival(signal.SIGKILL, n_workers, n_workers, stages, train, valid, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n_workers", "stages"),
-    [(3, ("hash_documents", "gather")), (4, ("find_bins", "find_thresholds"))],
-)
-def test_hung_workers(n_workers, stages, train, valid, tmp_path, monkeypatch):
-    require_survival(signal.SIGSTOP, n_workers, 1, stages, train, valid, tmp_path, monkeypatch)
+def test_hung_workers(three_workers, train, valid, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_engine, "SECONDS_TO_RESTART", 1.0)
+    stages = ("find_bins", "hash_documents", "gather", "find_thresholds")
+    require_survival(signal.SIGSTOP, stages, three_workers, train, valid, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
 def test_scaling_up_and_down(train, valid, monkeypatch):
-    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_CHECKS", 0.0)
     local = podium.LambdaMART(n_trees=4, n_leaves=6).fit(train, valid=valid)
     sizes = []
     with cluster_of(2) as cluster, distributed.Client(cluster) as client:
@@ -161,6 +162,27 @@ def test_no_worker_is_an_error_that_comes_soon(train):
         assert time.monotonic() - started < SLOW * 3
 
 
+@pytest.mark.slow
+def test_a_lost_scheduler_is_an_error_and_its_checkpoint_is_resumed(three_workers, train, tmp_path):
+    settings, checkpoint, rounds = {"n_trees": 3, "n_leaves": 6}, Checkpoint(tmp_path / "run", every=1), []
+
+    def lose(round_):
+        if round_.iteration == 1:
+            cluster.close()
+
+    with (
+        cluster_of(1) as cluster,
+        distributed.Client(cluster.scheduler_address, timeout=1) as client,
+        pytest.raises(PodiumError, match=r"cannot reach the Dask scheduler.*checkpoint=… resumes"),
+    ):
+        DaskLambdaMART(**settings).fit(train, client=client, observers=[lose], checkpoint=checkpoint)
+    with distributed.Client(three_workers) as client:
+        observers = [lambda round_: rounds.append(round_.iteration)]
+        model = DaskLambdaMART(**settings).fit(train, client=client, observers=observers, checkpoint=checkpoint)
+    assert rounds[0] > 0
+    assert model.digest() == podium.LambdaMART(**settings).fit(train).digest()
+
+
 def test_tasks_that_wait_without_a_worker_are_an_error_that_comes_soon(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_REPLACE", 1.0)
     with cluster_of(0) as cluster, distributed.Client(cluster) as client:
@@ -181,12 +203,14 @@ def test_errors_of_workers_come_at_once(train, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_hung_worker_does_not_stop_scoring(train, tmp_path):
+def test_a_hung_worker_does_not_stop_scoring(three_workers, train, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_engine, "SECONDS_TO_RESTART", 1.0)
     model = podium.LambdaMART(2, n_leaves=6).fit(train)
     for k in range(4):
         podium.write(train.select([k]).replace(positions=None), tmp_path / f"{k}.txt", lossy=True)
-    with cluster_of(2) as cluster, distributed.Client(cluster) as client:
-        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGSTOP)
+    with distributed.Client(three_workers) as client:
+        client.wait_for_workers(3)
+        os.kill(next(iter(three_workers.workers.values())).pid, signal.SIGSTOP)
         written = score_files(model, str(tmp_path / "*.txt"), tmp_path / "scores", client=client, heartbeat=HEARTBEAT)
     assert all(path.exists() for path in written)
 

@@ -11,7 +11,7 @@ from podium.cli.app import app
 from podium.distributed import fit
 from podium.distributed.clusters import cluster_at, cluster_for, engine_class
 from podium.errors import DataError, PodiumError, PodiumWarning
-from tests.distributed.clusters import signal_worker
+from tests.distributed.clusters import strike
 
 ray = pytest.importorskip("ray")
 pd = pytest.importorskip("pandas")
@@ -129,7 +129,7 @@ def test_a_hung_worker_is_noticed_and_survived(train, valid):
 
     def stop(round_):
         if round_.iteration == 1:
-            signal_worker(engine, signal.SIGSTOP)
+            strike(engine, signal.SIGSTOP)
             engine.heartbeat = HEARTBEAT  # from now on: a worker that starts on a busy machine may take longer
             stopped.append(time.monotonic())
         elif round_.iteration == 2:
@@ -172,7 +172,7 @@ def test_the_cluster_is_chosen_by_data_or_connection(monkeypatch, train):
     assert cluster_for(train) == "ray"
     assert [cluster_at(address) for address in ("ray", "auto", "ray://host:10001")] == ["ray"] * 3
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(DataError, match=r"RankingData is data for any cluster: pass engine='ray', .*, or connect"):
+    with pytest.raises(DataError, match=r"any cluster can train on RankingData: pass engine='ray', .*, or connect"):
         cluster_for(train)
     with pytest.raises(PodiumError, match=r"not connected to a Ray cluster: call ray\.init"):
         fit(podium.LambdaMART(2), train, engine="ray")

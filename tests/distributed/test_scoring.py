@@ -73,5 +73,5 @@ def test_an_output_that_is_a_file_is_refused(model, tmp_path):
 
 
 def test_two_files_of_one_name_are_refused():
-    with pytest.raises(DataError, match=r"two files would have their scores in the same file 'a\.scores\.txt'"):
+    with pytest.raises(DataError, match=r"two files would write their scores to the same file 'a\.scores\.txt'"):
         _names_of_scores(["x/a.txt", "y/b.txt", "z/a.txt.gz"])

@@ -15,7 +15,7 @@ from podium.boosting import Checkpoint
 from podium.distributed import fit
 from podium.distributed.engine import WorkerLostError
 from podium.errors import PodiumWarning
-from tests.distributed.clusters import pid_of_task
+from tests.distributed.clusters import strike
 
 HEARTBEAT = 2.0
 SLOW = 5  # how much slower the machine may be than an idle one
@@ -32,33 +32,15 @@ def names_of(calls):
             yield from (step for step, _ in arguments[0])
 
 
-def strike(engine, sent, position):
-    """Send a signal to one of the workers that hold documents."""
-    holders = sorted(engine.holders)
-    worker = holders[position % len(holders)]
-    if engine.cluster == "ray":
-        import ray
-
-        pid = ray.get(engine.holders[worker].compute.remote(os.getpid, []))
-    elif engine.cluster == "spark":
-        pid = engine.compute(pid_of_task, [0, 1])[position % 2]
-    else:
-        pid = engine.client.run(os.getpid, workers=[worker])[worker]
-    os.kill(pid, sent)
-
-
 @pytest.mark.parametrize(
-    ("sent", "stages", "position"),
+    ("sent", "stages"),
     [
-        (signal.SIGKILL, ("facts", "measure", "find_thresholds"), 0),
-        (signal.SIGKILL, ("find_bins", "gather"), 1),
-        (signal.SIGSTOP, ("answer",), 1),
+        (signal.SIGKILL, ("facts", "find_bins", "measure", "gather", "find_thresholds")),
+        (signal.SIGSTOP, ("answer",)),
     ],
 )
-def test_workers_lost_at_every_stage(sent, stages, position, any_cluster, train, valid, tmp_path, monkeypatch):
-    engine = any_cluster.engine
-    if engine.collections == "nothing else":
-        pytest.skip("test_equality.py loses workers of this process at every call")
+def test_workers_lost_at_every_stage(sent, stages, real_cluster, train, valid, tmp_path, monkeypatch):
+    engine = real_cluster.engine
     left, seconds, seen = list(stages), [], []
     ask = engine.ask
 
@@ -67,7 +49,7 @@ def test_workers_lost_at_every_stage(sent, stages, position, any_cluster, train,
         if stage is None:
             return ask(calls)
         left.remove(stage)
-        strike(engine, sent, position)
+        strike(engine, sent, len(left))
         usual, engine.heartbeat = engine.heartbeat, HEARTBEAT
         started = time.monotonic()
         try:
@@ -151,10 +133,8 @@ def is_marked(process, mark):
         return False
 
 
-def test_a_lost_driver_leaves_nothing_and_its_checkpoint_is_resumed(any_cluster, tmp_path):
-    engine = any_cluster.engine
-    if engine.collections == "nothing else":
-        pytest.skip("this process is the driver")
+def test_a_lost_driver_leaves_nothing_and_its_checkpoint_is_resumed(real_cluster, tmp_path):
+    engine = real_cluster.engine
     connect = CONNECT[engine.cluster].format(address=address_of(engine))
     mark = f"PODIUM_TEST={tmp_path}"
     done = subprocess.run(

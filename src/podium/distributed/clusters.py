@@ -1,4 +1,4 @@
-"""The kinds of clusters, and how one is chosen: by name, by data or by address."""
+"""The kinds of clusters, and the choice of one by name, by data or by address."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class ClusterKind(NamedTuple):
-    """A kind of cluster, and its engine."""
+    """A kind of cluster, with the names of everything that belongs to it."""
 
-    prefix: str  # of the names of its engine, `RayEngine` in `ray_engine`, and its estimators, `RayLambdaMART`
+    prefix: str  # of class names: `RayEngine` in `ray_engine`, and the estimators, such as `RayLambdaMART`
     estimators: str  # the module that defines the estimators
-    packages: tuple[str, ...]  # the libraries whose frames and data sets it reads
-    address: str  # regular expression of the addresses that `podium train --cluster` accepts
-    addresses: str  # a description of these addresses for messages
+    packages: tuple[str, ...]  # the libraries whose frames and data sets the cluster reads
+    address: str  # a regular expression for the addresses that `podium train --cluster` accepts
+    addresses: str  # a description of these addresses, for messages
 
 
 ESTIMATORS = ("LambdaMART", "MART", "MARTClassifier", "McRank", "OrdinalMART", "RankNetTrees", "Ranker")
@@ -55,7 +55,7 @@ def engine_class(name: str) -> type[Engine]:
 
 
 def cluster_for(X: Any) -> str:
-    """Return the kind of cluster that documents belong to, or that this process is connected to.
+    """Return the name of the cluster that documents belong to, or that this process is connected to.
 
     Raises:
         DataError: if the documents do not belong to a cluster, and this process is not connected to exactly one.
@@ -68,29 +68,33 @@ def cluster_for(X: Any) -> str:
     running = [name for name in CLUSTERS if engine_class(name).is_running()]
     if len(running) == 1:
         return running[0]
-    problem = f"this process is connected to {' and '.join(running)}" if running else "connect to a cluster first"
-    raise DataError(f"{type(X).__name__} is data for any cluster: pass engine={_names()}, or {problem}")
+    if running:
+        raise DataError(f"this process is connected to {' and '.join(running)}: pass engine={_names()} to choose one")
+    raise DataError(
+        f"any cluster can train on {type(X).__name__}: pass engine={_names()}, or connect to a cluster first"
+    )
 
 
 @contextmanager
 def connected(address: str) -> Iterator[dict[str, Any]]:
-    """Connect to the cluster at an address within the block, and yield the arguments of `fit` that select it.
+    """Connect to the cluster at an address for the length of the block, and yield the arguments of `fit` for it.
 
     >>> with connected("nowhere"):
     ...     pass
     Traceback (most recent call last):
-    podium.errors.DataError: a cluster is ray, auto or ray://HOST:PORT for Ray; ... not 'nowhere'
+    podium.errors.DataError: the cluster must be ray, auto or ray://HOST:PORT for Ray, ... but is 'nowhere'
     """
     with engine_class(cluster_at(address)).connected(address) as connection:
         yield connection
 
 
 def cluster_at(address: str) -> str:
-    """Return the kind of the cluster at an address."""
+    """Return the name of the kind of cluster at an address."""
     for name, kind in CLUSTERS.items():
         if re.fullmatch(kind.address, address):
             return name
-    raise DataError(f"a cluster is {'; '.join(kind.addresses for kind in CLUSTERS.values())}; not {address!r:.60}")
+    *first, last = (kind.addresses for kind in CLUSTERS.values())
+    raise DataError(f"the cluster must be {', '.join(first)}, or {last}, but is {address!r:.60}")
 
 
 def _names() -> str:

@@ -2,7 +2,7 @@
 
 Sources are Dask futures. Each worker holds its documents in an actor. Calling an actor's method directly on its worker
 takes a millisecond or two, because it adds no task to the scheduler's graph. The client asks all workers at the same
-time and merges their answers. Workers do not wait for each other, so a lost worker only blocks the client, which checks
+time and merges their answers. Workers never wait for each other, so a lost worker only blocks the client, which checks
 the workers while it waits.
 """
 
@@ -16,19 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from podium.core.threads import thread_count
 from podium.data import RankingData
-from podium.distributed.dask_collections import (
-    array_sources,
-    frame_sources,
-    is_dask_array,
-    is_dask_frame,
-    lazy_scores,
-)
 from podium.distributed.engine import (
     HEARTBEAT,
     PENDING,
-    SECONDS_BETWEEN_LOOKS,
+    SECONDS_BETWEEN_CHECKS,
     TIMEOUT,
     Engine,
     Placement,
@@ -36,11 +31,11 @@ from podium.distributed.engine import (
     without_workers,
 )
 from podium.distributed.holder import Calls, Holder
-from podium.distributed.sources import Columns, DerivedSource, Source
-from podium.errors import MissingExtraError, PodiumError
+from podium.distributed.sources import Columns, DerivedSource, Source, empty_data, frame_to_data
+from podium.errors import DataError, MissingExtraError, PodiumError
 
 SECONDS_TO_NOTICE = 5.0  # time for the scheduler to notice a closed connection
-SECONDS_TO_RESTART = 10.0  # time for a nanny to end a worker before the scheduler drops the worker
+SECONDS_TO_RESTART = 10.0  # time for a nanny to end a worker before the scheduler drops it
 SECONDS_TO_REACH = 5.0  # time for a worker to answer a direct call
 SECONDS_TO_CONNECT = 30.0
 
@@ -55,7 +50,7 @@ def import_distributed() -> Any:
 
 
 class HolderActor(Holder):
-    """A `Holder` that is called through Dask."""
+    """A `Holder` whose methods Dask calls."""
 
     def ping(self) -> None:
         """Do nothing; an answer shows that direct calls arrive."""
@@ -63,7 +58,7 @@ class HolderActor(Holder):
     def run_packed(self, message: bytes) -> Any:
         """Return the answer to pickled calls, or the error that they raise.
 
-        Errors are returned because the caller could not distinguish a raised one from a connection error.
+        The caller could not distinguish a raised error from a failed connection.
         """
         try:
             return self.run(import_distributed().protocol.pickle.loads(message))
@@ -95,7 +90,7 @@ class DaskEngine(Engine):
         super().__init__(timeout, heartbeat)
         self.distributed = import_distributed()
         self.client = self.distributed.get_client() if client is None else client
-        self._expected: set[str] = set()  # workers that hold documents, or are starting to
+        self._expected: set[str] = set()  # workers that hold documents or are about to
         self._calls_directly: bool | None = None
         self._direct_before: Any = None
         self._futures: dict[int, tuple[Source, Any]] = {}
@@ -164,10 +159,22 @@ class DaskEngine(Engine):
 
     @classmethod
     def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
-        return lazy_scores(X, predict, dtype)
+        def score(rows: Any) -> Any:
+            return predict(rows) if len(rows) else np.empty(0, dtype)
+
+        if is_dask_frame(X):
+            import pandas as pd
+
+            def score_partition(frame: Any) -> Any:
+                return pd.Series(score(frame), index=frame.index, name="score")
+
+            return X.map_partitions(score_partition, meta=pd.Series(np.empty(0, dtype), name="score"))
+        if is_dask_array(X):
+            return X.rechunk({1: -1}).map_blocks(score, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))
+        return None
 
     def _delayed(self, source: Source) -> Any:
-        """Return a source as a delayed value, or as a future if it was computed before."""
+        """Return a source as a delayed value, or as a future once it has been computed."""
         from dask.delayed import delayed
 
         if id(source) in self._futures:
@@ -228,7 +235,7 @@ class DaskEngine(Engine):
         return actors
 
     def _try_direct_calls(self, actor: Any) -> None:
-        """Call workers directly if this process can reach them, as in most clusters.
+        """Call workers directly if this process can reach them, as it can in most clusters.
 
         Otherwise calls go through the scheduler, which is Dask's default.
         """
@@ -271,7 +278,7 @@ class DaskEngine(Engine):
                 raise self._loss(error) from error
             return PENDING
 
-    def look_after_workers(self) -> None:
+    def check_workers(self) -> None:
         self._require_holders()
         silent = self.silent(
             self.client.run_on_scheduler(
@@ -302,13 +309,13 @@ class DaskEngine(Engine):
 
     def _loss(self, error: BaseException) -> PodiumError:
         """Return the error for a failed connection, after waiting for the scheduler to notice a lost worker."""
-        looks, more = divmod(self.heartbeat + SECONDS_TO_NOTICE, SECONDS_BETWEEN_LOOKS)
+        checks, more = divmod(self.heartbeat + SECONDS_TO_NOTICE, SECONDS_BETWEEN_CHECKS)
         try:
-            for _ in range(int(looks) + bool(more)):
+            for _ in range(int(checks) + bool(more)):
                 for _ in range(10):
                     self._require_holders()
-                    time.sleep(SECONDS_BETWEEN_LOOKS / 10)
-                self.look_after_workers()
+                    time.sleep(SECONDS_BETWEEN_CHECKS / 10)
+                self.check_workers()
         except PodiumError as lost:
             return lost
         return PodiumError(
@@ -321,3 +328,57 @@ class DaskEngine(Engine):
         if self._calls_directly:
             self.client.direct_to_workers = self._direct_before
         self._calls_directly = None
+
+
+# --- collections of Dask
+
+
+def is_dask_frame(value: Any) -> bool:
+    """Return whether a value is a Dask DataFrame."""
+    return hasattr(value, "to_delayed") and hasattr(value, "npartitions") and hasattr(value, "columns")
+
+
+def is_dask_array(value: Any) -> bool:
+    """Return whether a value is a Dask Array."""
+    return hasattr(value, "to_delayed") and hasattr(value, "chunks")
+
+
+def frame_sources(X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source]:
+    """Return a source for each partition of a frame; columns are names, or Series with the same partitions."""
+    given = {name: value for name, value in columns.items() if value is not None}
+    for name, value in given.items():
+        if not isinstance(value, str) and getattr(value, "npartitions", None) != X.npartitions:
+            raise DataError(f"{name} must be the name of a column, or a Dask Series with the partitions of the frame")
+    lists = {n: [v] * X.npartitions if isinstance(v, str) else v.to_delayed() for n, v in given.items()}
+    parts = X.to_delayed()
+    return [
+        DerivedSource(frame_to_data, (part, list(given), [lists[name][k] for name in given], categorical))
+        for k, part in enumerate(parts)
+    ]
+
+
+def array_sources(X: Any, columns: Columns) -> list[Source]:
+    """Return a source for each block of rows, with the labels and query ids of the same rows."""
+    for name in ("y", "qid"):
+        if not is_dask_array(columns.get(name)):
+            raise DataError(f"if X is a Dask Array, {name} must be one as well: fit(X, y, qid=qid)")
+    X = X.rechunk({1: -1})
+    given = {name: value for name, value in columns.items() if value is not None}
+    for name, value in given.items():
+        if not is_dask_array(value) or value.shape != X.shape[:1]:
+            raise DataError(f"{name} must be a Dask Array with an entry for each of the {X.shape[0]} rows")
+    blocks = {name: value.rechunk((X.chunks[0],)).to_delayed() for name, value in given.items()}
+    return [
+        DerivedSource(_block_to_data, (part, list(given), [blocks[name][k] for name in given]))
+        for k, part in enumerate(X.to_delayed()[:, 0])
+    ]
+
+
+def _block_to_data(block: Any, names: list[str], values: list[Any]) -> RankingData:
+    given = dict(zip(names, values, strict=True))
+    if not len(block):
+        return empty_data()
+    return RankingData(
+        block, given["y"], qid=given["qid"], document_weights=given.get("sample_weight"),
+        query_weights=given.get("query_weight"),
+    )  # fmt: skip

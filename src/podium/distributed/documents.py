@@ -10,7 +10,6 @@ import numpy as np
 
 from podium.boosting.binned_data import BinnedData
 from podium.boosting.settings import Boosting
-from podium.core.array_types import UInt64s
 from podium.data import RankingData
 from podium.data.canonical import occurrences_in
 from podium.data.schema import Schema
@@ -80,16 +79,16 @@ class ClusterDocuments:
             share = sum(part.sizes) / sum(workers.values())
             largest_first = sorted(range(len(part.sizes)), key=lambda k: (-part.sizes[k], k))
             owner = {k: worker for worker, held in before.items() for k in held[name]}
-            homeless = []
+            unassigned = []
             for k in largest_first:
                 worker = owner.get(k)
                 full = worker is not None and loads[worker] + part.sizes[k] / workers[worker] > share * 1.1 + 1
                 if worker is None or (full and loads[worker] > 0):
-                    homeless.append(k)
+                    unassigned.append(k)
                 else:
                     new[worker][name].append(k)
                     loads[worker] += part.sizes[k] / workers[worker]
-            for k in homeless:
+            for k in unassigned:
                 worker = min(loads, key=lambda w: (loads[w], w))
                 new[worker][name].append(k)
                 loads[worker] += part.sizes[k] / workers[worker]
@@ -153,7 +152,7 @@ class ClusterDocuments:
     def _set_query_keys(self) -> None:
         """Number queries with equal features, in the order of their content, so that their random numbers differ."""
         sums = _by_set(self.engine.call("query_sums"))
-        repeated = [name for name, of_set in sums.items() if _has_equal(of_set)]
+        repeated = [name for name, of_set in sums.items() if has_equal(np.concatenate(list(of_set.values())))]
         occurrences: dict[tuple[int, str], Any] = {}
         if repeated:
             contents, partitions = (_by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions"))
@@ -205,17 +204,13 @@ def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, A
     return sets
 
 
-def _has_equal(sums: Mapping[int, UInt64s]) -> bool:
-    return has_equal(np.concatenate(list(sums.values())))
-
-
 def _occurrences(
     name: str, sums: Mapping[int, Any], contents: Mapping[int, Any], partitions: Mapping[int, Any]
 ) -> dict[tuple[int, str], Any]:
-    """Return the queries of each worker whose features have occurred before, and how often.
+    """Return, for each worker, the queries whose features have occurred before, and how often.
 
     Queries with equal content are interchangeable. They are ordered by partition, so that their order stays the same
-    when a worker is lost.
+    after a worker is lost.
     """
     workers = sorted(sums)
     keys = np.concatenate([sums[w] for w in workers])
@@ -230,7 +225,7 @@ def _occurrences(
 
 
 def require_known_facts(measure: Measure) -> None:
-    """Raise if a user-defined measure needs all data, because no worker has all data."""
+    """Raise if a user-defined measure needs all data, which no worker has."""
     kind = type(measure)
     if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
         raise DataError(

@@ -23,7 +23,7 @@ from podium.errors import DataError, PodiumError
 
 TIMEOUT = 600.0  # seconds to wait for an answer of a worker
 HEARTBEAT = 30.0  # seconds without a heartbeat after which a worker is ended
-SECONDS_BETWEEN_LOOKS = 1.0  # between two checks of the workers while the client waits
+SECONDS_BETWEEN_CHECKS = 1.0  # between two checks of the workers while the client waits
 SECONDS_TO_REPLACE = 60.0  # to wait for a new worker if none is left
 PENDING = object()  # the result of unfinished work
 
@@ -49,7 +49,7 @@ class Engine(ABC):
 
     Args:
         timeout: seconds to wait for an answer of a worker.
-        heartbeat: seconds without a sign of life after which a worker is ended.
+        heartbeat: seconds without a heartbeat after which a worker is ended.
 
     Attributes:
         holders: the handle of each worker's `Holder`, as `start_holders` returned it.
@@ -94,7 +94,7 @@ class Engine(ABC):
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
         """Run calls in the holders of some workers at the same time (`Holder.run`), and return the answers.
 
-        The caller may change the arrays of an answer.
+        The caller may overwrite the arrays of an answer.
 
         Raises:
             WorkerLostError: if a worker has left. Other workers may or may not have run their calls.
@@ -111,7 +111,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def look_after_workers(self) -> None:
+    def check_workers(self) -> None:
         """End workers that are `silent`; raise `WorkerLostError` if a holder was lost."""
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Engine(ABC):
         self.close()
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
-        """Return a worker for each source that has it in memory, or None; documents preferably stay there."""
+        """Return, for each source, a worker that has it in memory, or None; documents stay there if possible."""
         return [None] * len(sources)
 
     def collection_sources(self, X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source] | None:
@@ -191,8 +191,8 @@ class Engine(ABC):
     # --- time limits
 
     def workers(self) -> dict[str, int]:
-        """Return the number of threads of each worker; if there is none, wait until one comes."""
-        while not (threads := self.current_workers()):  # a new worker may have left again
+        """Return the number of threads of each worker; wait for a worker if there is none."""
+        while not (threads := self.current_workers()):  # a new worker may leave again at once
             self.wait_for_worker(SECONDS_TO_REPLACE)
         return threads
 
@@ -202,7 +202,7 @@ class Engine(ABC):
         while not self.current_workers():
             if time.monotonic() > deadline:
                 raise without_workers(seconds)
-            time.sleep(SECONDS_BETWEEN_LOOKS / 10)
+            time.sleep(SECONDS_BETWEEN_CHECKS / 10)
 
     def wait(self, pending: Any) -> Any:
         """Return the result of work that was started; check the workers while waiting.
@@ -214,8 +214,8 @@ class Engine(ABC):
         """
         last_worker_seen = time.monotonic()
         deadline = last_worker_seen + self.timeout
-        while (value := self.result(pending, SECONDS_BETWEEN_LOOKS)) is PENDING:
-            self.look_after_workers()
+        while (value := self.result(pending, SECONDS_BETWEEN_CHECKS)) is PENDING:
+            self.check_workers()
             if self.current_workers():
                 last_worker_seen = time.monotonic()
             elif time.monotonic() > last_worker_seen + SECONDS_TO_REPLACE:
@@ -230,19 +230,19 @@ class Engine(ABC):
     def silent(self, beats: Mapping[str, Any]) -> list[str]:
         """Return the workers whose last beat has not changed for `heartbeat` seconds; call it once for each check.
 
-        It counts checks instead of seconds, because all beats are old for a moment after the client or the scheduler
-        was suspended.
+        This counts checks instead of seconds, because every beat is old for a moment after the client or the
+        scheduler has been suspended.
 
         Args:
-            beats: a value for each worker that changes with each sign of life.
+            beats: a value for each worker that changes with each heartbeat.
 
         """
         silent = []
         for worker, beat in beats.items():
-            last, n_looks = self._last_beats.get(worker, (beat, 0))
-            n_looks = n_looks + 1 if last == beat else 0
-            self._last_beats[worker] = beat, n_looks
-            if n_looks * SECONDS_BETWEEN_LOOKS >= self.heartbeat:
+            last, n_checks = self._last_beats.get(worker, (beat, 0))
+            n_checks = n_checks + 1 if last == beat else 0
+            self._last_beats[worker] = beat, n_checks
+            if n_checks * SECONDS_BETWEEN_CHECKS >= self.heartbeat:
                 silent.append(worker)
         return silent
 
@@ -270,7 +270,7 @@ class Engine(ABC):
         self._deferred.append((name, arguments))
 
     def defer_run(self, take: Callable[[Any], None], name: str, *arguments: Any) -> None:
-        """Queue stepwise work for the next `run`, so that it needs no extra round trips; `take` gets the result."""
+        """Queue stepwise work for the next `run`, to save round trips; `take` receives the result."""
         self._deferred_runs.append((name, arguments, take))
 
     def forget_deferred(self) -> None:
@@ -278,7 +278,7 @@ class Engine(ABC):
         self._deferred, self._deferred_runs = [], []
 
     def run(self, name: str, *arguments: Any) -> Any:
-        """Do work in steps that each need the answers of all parts to the previous step; return the result."""
+        """Do work whose every step needs the answers of all parts to the previous step; return the result."""
         before, self._deferred_runs = self._deferred_runs, []
         is_done, values = self.call("start", [*((name, of) for name, of, _ in before), (name, arguments)])
         while not is_done:

@@ -62,20 +62,20 @@ class OnCluster(_Base):
         Args:
             X: a frame of the cluster's library (a Dask DataFrame, a `ray.data.Dataset`), whose column names determine
                 their roles as in `RankingData` (`qid`, `label`, …); a Dask Array, with `y` and `qid`; names of files
-                that every worker can read; or `RankingData`. Rows need not be sorted.
+                that every worker can read; or `RankingData`. Rows may be in any order.
             y, qid, sample_weight, query_weight: names of columns, or Dask collections with the rows of X.
             valid: validation data like X, or several by name; the first decides when to stop.
             eval_set: validation data as `(X, y, qid)` of Dask Arrays, or a list of such tuples.
             observers: called after each round, see `LambdaMART.fit`. Arrays of all documents are fetched from the
                 workers when an observer reads them.
-            checkpoint: saves the trees so far, so that training resumes after the client was killed.
+            checkpoint: saves the trees so far, so that training resumes after the client is killed.
             reader: reads a list of files; `podium.read` by default.
             engine: an engine whose workers stay for the next fit, such as `podium.distributed.RayEngine(n_workers=2)`.
-            connection: arguments of an engine for this fit only. `timeout=600` is the number of seconds to wait for an
-                answer of a worker. `heartbeat=30` is the number of seconds after which a worker without a heartbeat is
-                ended, and its documents move to others. For Dask, `client` is the client to use, by default the
-                current one. For Ray, `n_workers` and `cpus_per_worker` default to one worker for each node, with all
-                of its processors.
+            connection: arguments of an engine for this fit only. `timeout=600` is the number of seconds to wait for a
+                worker's answer. `heartbeat=30` is the number of seconds without a heartbeat after which a worker is
+                ended and its documents move to others. For Dask, `client` is the client to use, by default the
+                current one. For Ray, `n_workers` and `cpus_per_worker` set the workers, by default one for each node
+                with all of its processors.
 
         """
         check_parameters(self)
@@ -110,7 +110,7 @@ class OnCluster(_Base):
             del self._trainer
         if result.n_splits == 0:
             warn(
-                "the model gives all documents the same score, because no split of any feature lowers the cost. Check "
+                "the model gives all documents the same score, because no split of any feature lowers the cost: check "
                 "the labels and queries of a part of the data, or lower min_documents_in_leaf",
                 stacklevel=3,
             )
@@ -174,7 +174,7 @@ def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str
 
 
 class RankerOnCluster(OnCluster):
-    """A `Ranker` on a cluster, which stops by validation data, or never with `patience=None`.
+    """A `Ranker` on a cluster needs validation data to stop early; pass `patience=None` to train without any.
 
     Each tree sees half of the features unless you set `feature_fraction`. Only local training also tries all features,
     so set the fraction if both should train the same model.
@@ -193,7 +193,7 @@ class RankerOnCluster(OnCluster):
 
 
 class OrdinalOnCluster(OnCluster):
-    """An ordinal estimator on a cluster, where all workers fit the thresholds together."""
+    """All workers fit the thresholds of the classes together."""
 
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         trainer = self._trainer
@@ -209,15 +209,13 @@ class OrdinalOnCluster(OnCluster):
 
 
 class ClassifierOnCluster(OnCluster):
-    """A classifier of two labels on a cluster."""
+    """The labels must have two different values."""
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
         labels = engine.compute(labels_of, sources[TRAIN])
         classes = np.unique(np.concatenate(labels))
         if len(classes) != 2:
-            raise DataError(
-                f"{type(self).__name__} separates two classes, but there are {len(classes)} different labels"
-            )
+            raise DataError(f"{type(self).__name__} separates two classes, but the labels have {len(classes)}")
         self.classes_ = classes
         return {
             name: [DerivedSource(coded_data, (source, classes)) for source in of_set]
@@ -271,8 +269,8 @@ def fit(
     Args:
         estimator: an estimator such as `podium.LambdaMART(n_trees=300)`, which is not changed.
         X, y: documents, see `DaskLambdaMART.fit`.
-        engine: "dask", "ray" or "spark", or an engine whose workers stay for the next fit; by default the engine of
-            the data, or of the cluster that this process is connected to.
+        engine: "dask", "ray", "spark", or an engine whose workers stay for the next fit. By default, that of the data
+            or of the cluster that this process is connected to.
         options: options of `DaskLambdaMART.fit`, such as `valid` and `qid`.
 
     Returns:

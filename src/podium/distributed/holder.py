@@ -1,4 +1,4 @@
-"""The state of a worker: its documents of each set, and their scores and gradients in a run; calls are made by name."""
+"""The state of a worker in training: its documents, their scores and their gradients. The client calls it by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HASHES = 4  # number of sums of differently mixed hashes that identify data
 
 
 class Holder:
-    """Holds a worker's numbered partitions of each set; the training set is `TRAIN`."""
+    """A worker's partitions of each set, by number; the training set is `TRAIN`."""
 
     def __init__(self, number: int, sets: dict[str, list[tuple[int, RankingData]]], n_threads: int) -> None:
         self.number, self.n_threads, self.team = number, n_threads, Team(n_threads)
@@ -55,10 +55,10 @@ class Holder:
                 answer = getattr(self, f"call_{name}")(*arguments)
         return answer
 
-    # --- what is known of the documents
+    # --- facts about the documents
 
     def call_facts(self) -> dict[str, Any]:
-        """Return what the client must know about each set."""
+        """Return the facts about each set that the client needs."""
         return {name: _facts_of(data) for name, data in self.data.items()}
 
     def call_keep_weighted(self) -> None:
@@ -86,7 +86,7 @@ class Holder:
         return Gathered([(self.number, {n: query_sums(d, content_hashes(d)) for n, d in self.data.items()})])
 
     def call_set_query_keys(self, occurrences: dict[tuple[int, str], Any]) -> None:
-        """Set the key that each query has in all data; the features of most queries occur once."""
+        """Set the keys of all queries, which count how often the features of each have occurred before."""
         for name, data in self.data.items():
             times = np.zeros(data.n_queries, np.uint64)
             if (self.number, name) in occurrences:
@@ -96,7 +96,7 @@ class Holder:
             self.data[name] = data._changed(query_keys=query_keys)
 
     def call_hash_documents(self) -> dict[str, Total]:
-        """Return sums of hashes of all documents, which identify a set."""
+        """Return sums over the hashes of all documents, which identify a set."""
         hashes = {name: document_hashes(data) for name, data in self.data.items()}
         return {
             name: Total(tuple(int(mix(keys + np.uint64(k)).sum(dtype=np.uint64)) for k in range(HASHES)))
@@ -148,7 +148,7 @@ class Holder:
                 part.objective.set_facts(facts)
 
     def call_start(self, works: Calls) -> Any:
-        """Start stepwise works, one after another, whose steps need the answers of all parts."""
+        """Start work in steps, one piece after another; each step needs the answers of all parts to the last one."""
         self._steps = self._in_turn(works) if TRAIN in self.data else None
         return self.call_go_on(None)
 
@@ -164,7 +164,7 @@ class Holder:
         return Same(bins)
 
     def call_go_on(self, answer: Any) -> Any:
-        """Continue with the answers of all parts; return whether the work is done, and this part's answer."""
+        """Continue with the merged answers of all parts; return whether the work is done, and this part's answer."""
         if self._steps is None:
             return None
         try:
@@ -174,8 +174,8 @@ class Holder:
             return Same(True), end.value
 
     def call_answer(self, question: Any) -> Any:
-        """Call `TrainPart.answer`."""
-        return None if self.train is None else self.train.answer(question)
+        """Call `PartLeaves.answer`."""
+        return None if self.train is None else self.train.leaves.answer(question)
 
     def call_sum_leaves(self, *arguments: Any) -> Any:
         """Call `TrainPart.sum_leaves`."""
@@ -190,7 +190,7 @@ class Holder:
             part.add_by_bins(output, grown, values)
 
     def call_measure(self, state: dict[str, list[float]]) -> dict[str, Any]:
-        """Return sums for the means of measures, by `set/measure`; `state` is what the objective has learnt."""
+        """Return sums for the means of measures, by `set/measure`; `state` is that of the objective."""
         ranker = self.ranker
         assert ranker is not None
         if state:
@@ -202,7 +202,7 @@ class Holder:
         }
 
     def call_measure_loss(self, state: dict[str, list[float]], iteration: int, of_training: bool) -> dict[str, Any]:
-        """Return sums for the loss of the objective, by `set/loss`; `state` is what the objective has learnt."""
+        """Return sums for the loss of the objective, by `set/loss`; `state` is that of the objective."""
         parts: dict[str, TrainPart | ValidPart] = dict(self.valid)
         if of_training and self.train is not None:
             parts["train"] = self.train
@@ -215,7 +215,7 @@ class Holder:
         return losses
 
     def call_restore(self, trees: Sequence[Tree], n_outputs: int, state: dict[str, list[float]], bins: Bins) -> None:
-        """Restore the scores of some trees, and the state of the objective after them."""
+        """Restore the scores after some trees, and the state of the objective after them."""
         parts: list[ScoredPart] = [*self.valid.values()] + ([self.train] if self.train else [])
         grown = [(tree, by_bins(tree, goes_left_of(tree, bins))) for tree in trees]
         for part in parts:
@@ -227,7 +227,7 @@ class Holder:
             self.train.objective.restore(state)
 
     def call_gather(self, names: Sequence[str]) -> Gathered:
-        """Return arrays of the training documents, such as their scores, for the client."""
+        """Return arrays over the training documents, such as their scores."""
         part = self.train
         return Gathered([] if part is None else [{name: getattr(part, name).copy() for name in names}])
 
@@ -236,15 +236,6 @@ class Holder:
     def call_line(self, name: str, *arguments: Any) -> Any:
         """Call a method of `SearchedPart`."""
         return None if self.searched is None else getattr(self.searched, name)(*arguments)
-
-    def call_begin_line(self, tree: Tree, goes_left: Bools) -> None:
-        """Call `SearchedPart.begin`."""
-        if self.searched is not None:
-            self.searched.begin(by_bins(tree, goes_left))
-
-    def call_sizes(self) -> Gathered:
-        """Return the number of documents of each set on this worker."""
-        return Gathered([{name: len(data) for name, data in self.data.items()}])
 
 
 def _facts_of(data: RankingData) -> dict[str, Any]:
@@ -260,7 +251,7 @@ def _facts_of(data: RankingData) -> dict[str, Any]:
 
 
 def goes_left_of(tree: Tree, bins: Bins) -> Bools:
-    """Return for each node and bin whether it goes left."""
+    """Return, for each node and bin, whether the bin goes left."""
     goes_left = np.zeros((len(tree.feature), CELLS), bool)
     for k, feature in enumerate(tree.feature.tolist()):
         if tree.category[k] >= 0:

@@ -23,7 +23,7 @@ from podium.objectives import BoundObjective, Objective
 from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
 from podium.trees.binning import BinnedFeatures
-from podium.trees.distributed_growth import GrowthRequest, PartLeaves
+from podium.trees.distributed_growth import PartLeaves
 from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
@@ -34,7 +34,7 @@ STEP, ORIGINAL = "step", "original"  # gradients after the step, and as computed
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The task of a line search: a measure, the order of ties, and a data set (None means the training documents)."""
+    """The task of a line search: a measure, the order of ties, and a data set (None for the training documents)."""
 
     measure: Measure
     ties: str | int
@@ -43,21 +43,21 @@ class SweepPlan:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The settings of a run that parts need."""
+    """The settings of a run that every part needs."""
 
     objective: Objective  # to bind to parts, with measures fixed on all data
     step: Step  # computes leaf values
     split: SplitMode  # defines the weights of splits
     sampling: Sampling
     n_documents: int  # of all parts
-    keeps_original: bool  # whether the line search needs the gradients before the step
+    keeps_original: bool  # whether the line search needs the gradients from before the step
     measures: dict[str, Measure]  # of the validation data, by name, fixed on all data
     watches_loss: bool  # whether to measure the loss of the objective
-    sweep: SweepPlan | None  # the task of the line search, if there is one
+    sweep: SweepPlan | None  # the task of the line search, None without one
 
 
 def by_bins(tree: Tree, goes_left: Bools) -> GrownTree:
-    """Return a tree that can only be traversed by bins."""
+    """Return a tree that can only be traversed by bins, because it has no rows."""
     none = np.empty(0, np.int64)
     return GrownTree(tree, NOTHING, none, none, goes_left)
 
@@ -130,17 +130,17 @@ class TrainPart(ScoredPart):
         self.gradients, self.hessians = np.empty_like(self.scores), np.empty_like(self.scores)
 
     def compute_gradients(self, iteration: int, initial_score: float) -> Steps:
-        """Compute λ and w of a round, and draw its sample; return what the objective has learnt."""
+        """Compute λ and w of a round, and draw its sample; return the objective's state."""
         scores = self.scores + initial_score if initial_score else self.scores
         yield from self.objective.fill_in_parts(scores, iteration, self.gradients, self.hessians)
-        if self.plan.keeps_original:  # the step overwrites them
+        if self.plan.keeps_original:  # the step overwrites its arguments
             self.original = self.gradients.copy(), self.hessians.copy()
         self.plan.step.prepare(self.data, self.gradients, self.hessians)
         self.rows = self.sampling.rows(iteration)
         return Same(self.objective.state())
 
     def begin_tree(self, output: int, seed: np.uint64 | None) -> Steps:
-        """Round gradients to integers, on a sample if there is a seed; return the root and the scales."""
+        """Round gradients to integers, on a sample if there is a seed; return the scales and the root."""
         n, objective = self.plan.n_documents, self.objective
         g, h = of_output(self.gradients, output), of_output(self.hessians, output)
         bounded = yield from BoundedGradients.in_parts(g, h, self.team, n)
@@ -156,7 +156,7 @@ class TrainPart(ScoredPart):
         return units, Max(packed.largest_weight), root
 
     def find_thresholds(self) -> Steps:
-        """Fit thresholds of maximum likelihood for the scores, if the objective has thresholds."""
+        """Fit the thresholds that maximize the likelihood of the labels; return the objective's state."""
         assert isinstance(self.objective, BoundOrdinal)
         yield from self.objective.find_thresholds(self.scores)
         return Same(self.objective.state())
@@ -179,10 +179,6 @@ class TrainPart(ScoredPart):
         takes_part[rows] = True
         return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
 
-    def answer(self, question: GrowthRequest) -> Total:
-        """Call `PartLeaves.answer`."""
-        return self.leaves.answer(question)
-
     def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Total:
         """Call `PartLeaves.sums` with the gradients after the step, or those of the objective."""
         bounded = self.bounds[which]
@@ -198,7 +194,7 @@ class TrainPart(ScoredPart):
 
 
 class SearchedPart:
-    """Documents of one worker that a line search sweeps."""
+    """Documents of one worker, for a line search."""
 
     def __init__(self, part: ScoredPart, data: RankingData, plan: SweepPlan, n_threads: int) -> None:
         self.part, self.sweep = part, Sweep(data, plan.measure, plan.ties, n_threads, is_part=True)
@@ -206,9 +202,9 @@ class SearchedPart:
         self.scores: Floats = np.zeros(0)
         self.slopes: Floats = np.zeros(0)
 
-    def begin(self, tree: GrownTree) -> None:
+    def begin(self, tree: Tree, goes_left: Bools) -> None:
         """Find the leaf of each document."""
-        self.leaf_of_rows = tree.leaf_of_rows(self.part.binned, self.part.team)
+        self.leaf_of_rows = by_bins(tree, goes_left).leaf_of_rows(self.part.binned, self.part.team)
 
     def set_line(self, slopes: Floats, added: Floats | None) -> None:
         """Set the slope of each leaf, and the value to add to its scores."""
@@ -217,7 +213,7 @@ class SearchedPart:
         self.sweep.line(self.scores, self.slopes)  # raises if a number is not finite
 
     def exponents(self) -> Any:
-        """Return the exponents of the largest and smallest scores and slopes, with signs for taking maxima."""
+        """Return the exponents of the largest and smallest scores and slopes; the smallest negated, to take maxima."""
         return [None if of is None else Max((of[0], -of[1])) for of in exponents_of(self.scores, self.slopes)]
 
     def scale(self, exponent: int) -> None:

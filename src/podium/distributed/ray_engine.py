@@ -2,8 +2,8 @@
 
 Each worker is an actor that reads partitions, holds documents and answers calls. Partitions are objects in Ray's store,
 which the workers of a node share, and which outlive the worker that created them. The client calls all actors at the
-same time and merges their answers. While it waits it calls `beat` of each actor, which another thread answers, because
-Ray notices a process that has ended, but not one that hangs.
+same time and merges their answers. Ray notices a process that has ended, but not one that hangs. So while the client
+waits, it also calls `beat` of each actor, which runs in a separate thread.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from podium.errors import DataError, PodiumError
 
 LARGE = 100_000  # bytes above which a message is sent once for all workers of a node
 MOST_FAILURES = 3  # consecutive failures to start a worker before training gives up
-SECONDS_TO_END = 2.0  # time for Ray to end workers and free their processors
+SECONDS_TO_END = 2.0  # for Ray to end workers and free their processors
 SECONDS_TO_JOIN = 5.0  # time to wait for further workers before training starts
 
 
 @dataclass
 class StartedWorker:
-    """An actor, its place, and its last sign of life."""
+    """An actor, its site, and its last heartbeat."""
 
     actor: Any
     site: str
     n_threads: int
-    place: Any  # the answer to `RayWorker.place`, which shows that it has started
+    place: Any  # the pending answer to `RayWorker.place`, which shows that the actor has started
     actor_id: str = ""
     node: str = ""
-    beat: Any = None  # the pending answer
+    beat: Any = None  # the pending answer to `beat`
     n_beats: int = 0
 
 
 class RayEngine(Engine):
     """Actors of a Ray cluster as workers.
 
-    By default every node has a worker with all of its processors except those of the calling task. In the placement
-    group of a Ray Tune trial, every bundle after the first has a worker.
+    By default, every node has a worker with all of its processors, except those of the calling task. In the placement
+    group of a Ray Tune trial, every bundle but the first has a worker.
 
     Args:
         n_workers: the number of workers, on any nodes with free processors.
-        cpus_per_worker: the number of processors that a worker reserves, and of its threads; 1 by default with
-            `n_workers`.
+        cpus_per_worker: the number of processors that each worker reserves, and of its threads; 1 by default if
+            `n_workers` is set.
         limits: `timeout` and `heartbeat`, see `Engine`.
 
     Example:
@@ -83,7 +83,7 @@ class RayEngine(Engine):
         self._workers: dict[str, StartedWorker] = {}
         self._starting: list[StartedWorker] = []
         self._n_started, self._n_failed = 0, 0
-        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of sources, and the workers that created them
+        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of each source, and the worker that created it
         self._n_sources: Counter[str] = Counter()  # the number of sources that each worker computes
         self._nodes: dict[Any, list[str]] = {}  # the nodes that hold each block of a data set
 
@@ -94,7 +94,7 @@ class RayEngine(Engine):
     @classmethod
     @contextmanager
     def connected(cls, address: str) -> Iterator[dict[str, Any]]:
-        """Connect to `ray://…`; to the cluster of this machine, `auto`; or start one if there is none, `ray`."""
+        """Connect to `ray://…` or, with `auto`, to this machine's cluster; `ray` starts one if there is none."""
         ray = import_ray()
         if ray.is_initialized():
             yield {}
@@ -112,7 +112,7 @@ class RayEngine(Engine):
     # --- workers
 
     def _sites(self) -> dict[str, tuple[dict[str, Any], int]]:
-        """Return the intended places of workers: the options of each actor, and its number of threads."""
+        """Return where workers should be: for each site the options of the actor, and its number of threads."""
         strategies, context = self.ray.util.scheduling_strategies, self.ray.get_runtime_context()
         try:
             reserved = int(context.get_assigned_resources().get("CPU", 0))
@@ -146,7 +146,7 @@ class RayEngine(Engine):
         return sites
 
     def wait_for_worker(self, seconds: float) -> None:
-        """Wait for the first worker, and a little for others, so that documents need not move later."""
+        """Wait for the first worker, then briefly for others, so that documents need not move later."""
         if not self._sites():
             raise PodiumError("no node of the Ray cluster has enough processors for a worker: lower cpus_per_worker")
         super().wait_for_worker(seconds)
@@ -156,7 +156,7 @@ class RayEngine(Engine):
             self.current_workers()
 
     def current_workers(self) -> dict[str, int]:
-        """Return the workers that have started; start one for each place without a worker."""
+        """Return the workers that have started, and start one at each site without a worker."""
         taken = {worker.site for worker in (*self._workers.values(), *self._starting)}
         for site, (options, n_threads) in self._sites().items():
             if site not in taken:
@@ -234,7 +234,7 @@ class RayEngine(Engine):
         return value
 
     def _worker_near(self, arguments: Sequence[Any]) -> str:
-        """Return the worker with the fewest sources, preferably of a node that has one of the objects."""
+        """Return the worker with the fewest sources, preferably on a node that has one of the objects."""
         nodes = {n for one in arguments if isinstance(one, self.ray.ObjectRef) for n in self._nodes.get(one, ())}
         workers = self.workers()
         near = [name for name in workers if self._workers[name].node in nodes]
@@ -307,7 +307,7 @@ class RayEngine(Engine):
                 return WorkerLostError(f"worker {name} has left")
         return WorkerLostError(f"a worker that holds documents has left ({type(error).__name__})")
 
-    def look_after_workers(self) -> None:
+    def check_workers(self) -> None:
         for worker in self._workers.values():
             if worker.beat is not None and self._is_done(worker.beat):
                 self.result(worker.beat, 0.0)

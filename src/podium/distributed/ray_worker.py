@@ -22,7 +22,7 @@ def import_ray() -> Any:
 
 
 class RayWorker:
-    """The actor of a worker: computes sources, and holds documents."""
+    """Computes sources, and holds documents."""
 
     def __init__(self) -> None:
         self.holder: Any = None
@@ -34,11 +34,11 @@ class RayWorker:
         return context.get_actor_id(), context.get_node_id(), ray.util.get_node_ip_address()
 
     def compute(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """Return a function of values and of objects in Ray's store."""
+        """Apply a function to values and to objects in Ray's store."""
         return function(*_fetched(arguments))
 
     def hold(self, number: int, sets: Mapping[str, Any], n_threads: int) -> None:
-        """Hold documents in place of the previous ones."""
+        """Hold documents instead of the previous ones."""
         self.holder = None
         self.holder = Holder(number, _fetched(sets), n_threads)
 
@@ -49,7 +49,7 @@ class RayWorker:
     def run(self, message: bytes) -> bytes:
         """Return the pickled answer of the holder to pickled calls.
 
-        Pickles are necessary because merging overwrites arrays, and those in Ray's store are read-only.
+        Merging overwrites arrays, but those in Ray's store are read-only. Unpickled arrays are not.
         """
         return pickle.dumps(self.holder.run(pickle.loads(message)), 5)
 
@@ -67,7 +67,7 @@ def actor_class() -> Any:
 
 
 def _fetched(value: Any) -> Any:
-    """Return a value with objects of Ray's store instead of references to them."""
+    """Return a value with references to Ray's store replaced by their objects."""
     ray = import_ray()
     if isinstance(value, ray.ObjectRef):
         return ray.get(value)

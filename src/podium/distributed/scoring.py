@@ -19,7 +19,7 @@ from podium.data.features import first_repeated
 from podium.data.io.request import format_of
 from podium.data.io.text_blocks import COMPRESSED
 from podium.distributed.dask_engine import DaskEngine
-from podium.distributed.engine import HEARTBEAT, SECONDS_BETWEEN_LOOKS, TIMEOUT
+from podium.distributed.engine import HEARTBEAT, SECONDS_BETWEEN_CHECKS, TIMEOUT
 from podium.distributed.sources import paths_of
 from podium.errors import DataError, FileFormatError, PodiumError
 from podium.models import Model, load
@@ -41,9 +41,9 @@ def score_files(
     timeout: float = TIMEOUT,
     heartbeat: float = HEARTBEAT,
 ) -> list[Path]:
-    """Score files on the workers of a Dask cluster, in blocks, so that memory is limited.
+    """Score files on the workers of a Dask cluster, block by block to bound memory use.
 
-    Every file of documents gets a file of scores. For text that is `NAME.scores.txt`, with a number per line in the
+    Every file of documents gets a file of scores. For text it is `NAME.scores.txt`, with a number per line in the
     order of the rows. For Parquet it is `NAME.scores.parquet`, with the columns `qid`, `score` and, if there is one,
     `document_id`. Files appear when they are complete. Existing files of scores are skipped, so the same call resumes
     where an earlier one stopped. If a worker is lost, another one scores its files.
@@ -53,8 +53,8 @@ def score_files(
         files: names of files, patterns or folders that every worker can read.
         output: a folder that every worker can write to.
         client: a client of the cluster; the current one by default.
-        blocks: reads a file in blocks; `podium.read_blocks` by default.
-        timeout: seconds to wait for a file.
+        blocks: reads a file block by block; `podium.read_blocks` by default.
+        timeout: seconds to wait until another file is complete.
         heartbeat: seconds without a heartbeat after which a worker is restarted; others score its files.
 
     Returns:
@@ -102,10 +102,10 @@ def _run(engine: DaskEngine, tasks: list[tuple[Callable[..., Any], tuple[Any, ..
             running.add(client.submit(function, *arguments, pure=False))
         try:
             done, running = engine.distributed.wait(
-                running, timeout=SECONDS_BETWEEN_LOOKS, return_when="FIRST_COMPLETED"
+                running, timeout=SECONDS_BETWEEN_CHECKS, return_when="FIRST_COMPLETED"
             )
         except TimeoutError:
-            engine.look_after_workers()
+            engine.check_workers()
             if time.monotonic() - last_done > engine.timeout:
                 raise PodiumError(
                     f"no file was completed within {engine.timeout:g} seconds: check the cluster's dashboard and logs, "
@@ -128,7 +128,9 @@ def _names_of_scores(paths: list[str]) -> list[str]:
         names.append(Path(name).stem + suffix)
     if len(set(names)) < len(names):
         twice = first_repeated(names)
-        raise DataError(f"two files would have their scores in the same file {twice!r}: use different folders")
+        raise DataError(
+            f"two files would write their scores to the same file {twice!r}: score them into different folders"
+        )
     return names
 
 

@@ -1,8 +1,8 @@
-"""Sources of partitions, and the collection of queries that are spread over several partitions.
+"""Sources of partitions; queries that are spread over several partitions are brought together.
 
-A source is computed on a worker, and again on another one if that worker is lost. It is data, or a `DerivedSource`: a
-function of other sources. Engines may have other kinds of sources, such as Dask's delayed values or Ray's object
-references.
+A worker computes a source, and another worker computes it again if the first one is lost. A source is data, or a
+`DerivedSource`: a function of other sources. Engines may have other kinds of sources, such as Dask's delayed values or
+Ray's object references.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ class DerivedSource:
     arguments: tuple[Any, ...]
 
 
-def computed(source: Source) -> Any:
-    """Compute the value of a source in this process."""
+def computed(source: Source, value_of: Callable[[Source], Any] = lambda source: source) -> Any:
+    """Compute the value of a source in this process; `value_of` looks up sources that only an engine knows."""
     if isinstance(source, DerivedSource):
-        return source.function(*map(computed, source.arguments))
+        return source.function(*(computed(one, value_of) for one in source.arguments))
     if isinstance(source, list):
-        return [computed(one) for one in source]
-    return source
+        return [computed(one, value_of) for one in source]
+    return value_of(source)
 
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """What the client must know about a partition before it places documents."""
+    """The facts about a partition that the client needs to place documents."""
 
     n_documents: int  # 0 for an empty partition
-    # query_ids, query_sizes: the id of each query, and its number of documents
+    # query_ids, query_sizes: the id and the number of documents of each query
     query_ids: NDArray[Any]
     query_sizes: Ints
     schema: Schema  # names and encoding of the features
     has: tuple[str, ...]  # label sources and other columns
-    kind: str  # the kind of the data type of query ids
+    kind: str  # the kind of data type of query ids
     # reading, absent_value: see `RankingData`
     reading: dict[str, Any]
     absent_value: float | None
@@ -76,7 +76,7 @@ def describe(data: RankingData) -> PartitionSummary:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of a set; each holds whole queries."""
+    """The partitions of a set, each with whole queries."""
 
     sources: list[Source]  # one for each partition, in the given order
     sizes: list[int]  # number of documents of each
@@ -142,7 +142,7 @@ def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
 
 
 def has_equal(values: NDArray[Any]) -> bool:
-    """Whether two values are equal. Sorting is a hundred times faster than `np.unique`, which hashes."""
+    """Return whether two values are equal. Sorting is a hundred times faster than `np.unique`, which hashes."""
     ordered = np.sort(values)
     return bool((ordered[1:] == ordered[:-1]).any())
 
@@ -158,7 +158,7 @@ def _whole_queries(name: str, sources: list[Source], described: list[PartitionSu
     order = np.lexsort((partition, query))
     starts = np.cumsum(times) - times
     place = np.arange(len(query)) - starts[query[order]]
-    home_of_query = np.empty(len(times), np.int64)  # one of its partitions; they take turns
+    home_of_query = np.empty(len(times), np.int64)  # one of its partitions, in turn
     is_home = place == np.arange(len(times))[query[order]] % times[query[order]]
     home_of_query[query[order][is_home]] = partition[order][is_home]
     home = home_of_query[query]
@@ -213,11 +213,11 @@ def pieces_of(data: RankingData, n: int) -> list[RankingData]:
     return [data.select(piece == k) for k in range(n) if (piece == k).any()]
 
 
-# --- from what `fit` takes
+# --- sources from the arguments of `fit`
 
 
 def are_files(X: Any) -> bool:
-    """Whether a value is the name of a file, or a list of names."""
+    """Return whether a value is the name of a file, or a list of names."""
     if isinstance(X, str | os.PathLike):
         return True
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
@@ -234,7 +234,7 @@ def file_sources(X: Any, columns: Columns, reader: Reader | None) -> list[Source
 
 
 def paths_of(X: Any) -> list[str]:
-    """Return the files that match patterns, and all files of folders."""
+    """Return all files that match patterns or are in folders."""
     paths: list[str] = []
     for one in [X] if isinstance(X, str | os.PathLike) else X:
         text = os.fspath(one)
@@ -253,7 +253,7 @@ def _read(path: str, reader: Reader | None) -> RankingData:
 
 
 def frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: tuple[Any, ...]) -> RankingData:
-    """Return a pandas frame as data; `names` are the roles of `values`, names of columns or arrays."""
+    """Return a pandas frame as data; `names` are the roles of `values`, which are names of columns or arrays."""
     given = dict(zip(names, values, strict=True))
     if not len(frame):
         return empty_data()
@@ -280,7 +280,7 @@ def empty_data() -> RankingData:
 
 
 def labels_of(data: RankingData) -> Any:
-    """Return the different labels of a partition."""
+    """Return the distinct labels of a partition."""
     labels = data.relevance if len(data) else np.empty(0, np.float32)
     return np.unique(labels[~np.isnan(labels)])
 

@@ -1,6 +1,6 @@
 """A Spark cluster as an engine: the tasks of a barrier stage hold the documents and answer the driver.
 
-Spark moves the rows of a query into one partition and starts all tasks at the same time. Each task reads its partition
+Spark moves all rows of a query into one partition and starts all tasks at the same time. Each task reads its partition
 and connects to a server in this process (`podium.distributed.spark_tasks`). Spark cannot replace a single task of a
 barrier stage. If one is lost, the engine starts the stage again with the same partitions, and training repeats the
 round.
@@ -43,7 +43,7 @@ from podium.errors import DataError, MissingExtraError, PodiumError
 MOST_STARTS = 10  # of the barrier stage before training gives up
 SECONDS_TO_INTRODUCE = 10.0  # time for a connection to prove that it is a task
 SECONDS_TO_END = 5.0  # time for tasks to end before the job is cancelled
-BEATS = 10  # number of signs of life in `heartbeat` seconds
+BEATS = 10  # heartbeats of a task in `heartbeat` seconds
 QUERY = "__podium_query__"  # the column that rows are partitioned by
 ROLES = {"y": "relevance", "qid": "qid", "sample_weight": "document_weights", "query_weight": "query_weights"}
 
@@ -58,7 +58,7 @@ def import_pyspark() -> Any:
 
 
 class ConnectedTask:
-    """A connected task, with its answers, and the reason if it was lost."""
+    """A connected task, its answers, and the reason if it was lost."""
 
     def __init__(self, name: str, wire: Wire) -> None:
         self.name, self.wire = name, wire
@@ -73,7 +73,7 @@ class BarrierJob:
         rows: a DataFrame with a partition for each task.
         n_tasks: the number of its partitions.
         task: the function of each task, without the address and the token.
-        heartbeat: seconds without a sign of life after which a task is lost.
+        heartbeat: seconds without a heartbeat after which a task is lost.
 
     """
 
@@ -134,24 +134,24 @@ class BarrierJob:
         wire.close()
 
     def wait_for_tasks(self, seconds: float) -> None:
-        """Wait until all tasks have connected. Earlier computations of Spark may take any time.
+        """Wait until all tasks have connected; computations of Spark before that may take any time.
 
         Raises:
             WorkerLostError: if a task has connected and the job has ended.
-            PodiumError: if the job has failed, or Spark runs none of its tasks for some seconds.
+            PodiumError: if the job has failed, or if Spark runs none of its tasks for `seconds`.
 
         """
-        last_look = last_active = time.monotonic()
+        last_check = last_active = time.monotonic()
         while len(self.tasks) < self.n_tasks:
             if not self.thread.is_alive():
                 problem = f"Spark could not start the tasks of training: {_reason(self.error)}"
                 raise (WorkerLostError if self.tasks else PodiumError)(problem) from self.error
             time.sleep(0.02)
-            if time.monotonic() - last_look > 1:
-                last_look = time.monotonic()
+            if time.monotonic() - last_check > 1:
+                last_check = time.monotonic()
                 if self._n_active() > len(self.tasks):
-                    last_active = last_look
-                if last_look - last_active > seconds:
+                    last_active = last_check
+                if last_check - last_active > seconds:
                     raise PodiumError(
                         f"Spark has not started {self.n_tasks} tasks at the same time within {seconds:g} seconds: "
                         "train with fewer (numWorkers), free or add executors, or raise timeout=…"
@@ -165,7 +165,7 @@ class BarrierJob:
         return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
     def close(self, is_lost: bool = False) -> None:
-        """End the tasks; Spark kills those that do not end by themselves."""
+        """End the tasks; Spark kills those that do not end on request."""
         self.is_closed = True
         if not is_lost:
             for task in list(self.tasks.values()):
@@ -202,7 +202,7 @@ class SparkEngine(Engine):
         session: the Spark session; that of the documents, or the active one, by default.
         n_workers: the number of tasks; by default as many as can run at the same time.
         timeout: seconds to wait for an answer of a task, and for Spark to start the tasks.
-        heartbeat: seconds without a sign of life after which a task is lost.
+        heartbeat: seconds without a heartbeat after which a task is lost.
 
     Example:
         >>> from podium.distributed import SparkEngine
@@ -221,7 +221,7 @@ class SparkEngine(Engine):
         require_whole("n_workers", n_workers, 1, optional=True)
         session = session or import_pyspark().sql.SparkSession.getActiveSession()
         if session is None:
-            raise DataError("there is no Spark session: start one, SparkSession.builder.getOrCreate()")
+            raise DataError("there is no Spark session: start one with SparkSession.builder.getOrCreate()")
         try:
             context = session.sparkContext
         except Exception as error:
@@ -234,7 +234,7 @@ class SparkEngine(Engine):
         self._rows: Any = None  # a partitioned DataFrame of all documents
         self._hashes: dict[str, list[int]] = {}  # of the documents of each task
         self._job: BarrierJob | None = None
-        self._is_new_fit = True  # when the next documents arrive
+        self._is_new_fit = True  # whether the next documents begin a fit
 
     @classmethod
     def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
@@ -298,7 +298,7 @@ class SparkEngine(Engine):
         parts = []
         numbered = list(enumerate(self._documents))
         for _, of_frame in groupby(numbered, lambda one: one[0] if one[1].rows is None else id(one[1].frame)):
-            sets = list(of_frame)  # sets in the same frame, which is read once
+            sets = list(of_frame)  # all in the same frame, which is read once
             frame = sets[0][1].frame
             numbers = [functions.lit(k) if one.rows is None else functions.when(one.rows, k) for k, one in sets]
             chosen = [as_array(frame, name) if name in frame.columns else functions.lit(None) for name in names]
@@ -368,8 +368,8 @@ class SparkEngine(Engine):
         hashes = self._request("hold", {worker: (one,) for worker, one in placement.items()})
         if any(self._hashes.get(worker, of_worker) != of_worker for worker, of_worker in hashes.items()):
             raise DataError(
-                "the DataFrame had other rows when Spark recomputed it after a task was lost: write it to storage "
-                "before training, because random splits and samples change each time"
+                "the rows of the DataFrame changed when Spark recomputed them after a task was lost: write the "
+                "DataFrame to storage before training, because random splits and samples differ each time"
             )
         self._hashes |= hashes
         return dict.fromkeys(placement)
@@ -390,7 +390,7 @@ class SparkEngine(Engine):
             raise value
         return value
 
-    def look_after_workers(self) -> None:
+    def check_workers(self) -> None:
         for task in self._job.tasks.values() if self._job is not None else ():
             if task.problem is not None:
                 raise self._lost(task)

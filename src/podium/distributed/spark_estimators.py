@@ -1,7 +1,7 @@
-"""Estimators of boosted trees for Spark's pipelines: `fit(df)` trains on the cluster, `transform(df)` adds scores.
+"""Boosted trees for Spark's pipelines: `fit(df)` trains on the cluster, and `transform(df)` adds scores.
 
-They follow the conventions of `pyspark.ml`: columns are named by parameters such as `featuresCol`, every parameter is a
-`Param`, estimators and models are saved with `write()` and loaded with `read()`.
+The estimators follow the conventions of `pyspark.ml`: parameters such as `featuresCol` name columns, every parameter is
+a `Param`, and `write()` and `read()` save and load estimators and models.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ COLUMNS = {
 }
 DEFAULTS = {"featuresCol": "features", "labelCol": "label", "groupCol": "qid", "predictionCol": "prediction"}
 OPTIONS = {
-    "numWorkers": ("number of tasks that train; by default as many as can run at the same time", None),
-    "checkpointPath": ("a file on the driver that stores the trees so far; a stopped fit resumes from it", None),
+    "numWorkers": ("the number of tasks that train; by default as many as can run at the same time", None),
+    "checkpointPath": ("a file on the driver for the trees so far, from which a stopped fit resumes", None),
     "timeout": ("seconds to wait for an answer of a task, and for Spark to start the tasks", TIMEOUT),
-    "heartbeat": ("seconds without a sign of life after which a task is lost", HEARTBEAT),
+    "heartbeat": ("seconds without a heartbeat after which a task is lost", HEARTBEAT),
 }  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _checked(parameter: Parameter[Any]) -> Callable[[Any], Any]:
 
 
 class _Saved(MLWritable, MLReadable):  # type: ignore[misc]
-    """Saves parameters, and the fitted estimator of a model."""
+    """Saves parameters and, of a model, the fitted estimator."""
 
     def write(self) -> Any:
         return _Writer(self)
@@ -199,7 +199,7 @@ class _SparkEstimator(_WithParams, Estimator, _Saved):  # type: ignore[misc]
             session=dataset.sparkSession, n_workers=self.getOrDefault("numWorkers"),
             timeout=self.getOrDefault("timeout"), heartbeat=self.getOrDefault("heartbeat"),
         )  # fmt: skip
-        estimator.__dict__.update(vars(fitted))  # an ordinary estimator, which other processes can load
+        estimator.__dict__.update(vars(fitted))  # an ordinary estimator, which processes without Spark can load
         model: SparkRankingModel = self._copyValues(SparkRankingModel(estimator))
         return model
 
@@ -209,7 +209,7 @@ class SparkRankingModel(_WithParams, Model, _Saved):  # type: ignore[misc]
     """A model fitted by an estimator for Spark.
 
     Attributes:
-        ranker: the fitted Podium estimator, with the same parameters, history and methods as after local training,
+        ranker: the fitted Podium estimator, with the parameters, history and methods that it has after local training,
             such as `save` and `explain`.
 
     Example:
@@ -292,14 +292,14 @@ def spark_folds(
     foldCol: str = "fold",
     seed: int = 0,
 ) -> Any:
-    """Return a DataFrame with a column of fold numbers, the same for all rows of a query.
+    """Return a DataFrame with a column of fold numbers, which all rows of a query share.
 
     Pass the column to Spark's cross-validation: `CrossValidator(…, numFolds=3, foldCol="fold")`. Without it, Spark
-    splits by row, and so splits queries.
+    splits rows at random, and thus splits queries.
 
     Args:
         dataset: the DataFrame.
-        numFolds: number of folds.
+        numFolds: the number of folds.
         groupCol: the column of query ids.
         foldCol: the new column.
         seed: the seed of the folds.
@@ -316,7 +316,7 @@ def spark_folds(
     return dataset.withColumn(foldCol, number.cast("int"))
 
 
-# --- an estimator for each one that trains on a cluster
+# --- the estimators
 
 DOCSTRING = """`podium.{name}` on a Spark cluster; the model is the same, to the bit, for any number of tasks.
 

@@ -1,4 +1,4 @@
-"""Documents in Spark DataFrames: the columns to read, and the conversion of rows to documents in a task."""
+"""Documents in Spark DataFrames: which columns are read, and how tasks convert rows to documents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reading:
     """The conversion of rows to documents.
 
     Attributes:
-        roles: columns by the argument of `RankingData` that they are for.
+        roles: columns by the argument of `RankingData` that they fill.
         features: the columns of the features, or the one column of arrays.
         is_matrix: whether the features are one column of arrays.
         names: the names of the features in a column of arrays, if they are known.
@@ -111,9 +111,9 @@ class SparkDocuments:
 
         Args:
             frame: the DataFrame.
-            roles: columns by the argument of `RankingData` that they are for.
+            roles: columns by the argument of `RankingData` that they fill.
             features: names of numeric columns, or of one column of vectors or arrays. By default all columns are
-                read, and those without a role by `roles` or by their name are features.
+                read, and those to which neither `roles` nor their name gives a role are features.
             categorical: features that hold categories.
             rows: see `SparkDocuments`.
 
@@ -132,7 +132,7 @@ class SparkDocuments:
 
 
 def as_array(frame: Any, name: str) -> Any:
-    """Return a column, as arrays if it has vectors."""
+    """Return a column, with vectors converted to arrays."""
     from pyspark.ml.functions import vector_to_array
 
     return vector_to_array(column(name)) if _is_vector(frame.schema[name]) else column(name)
@@ -181,7 +181,9 @@ def with_scores(frame: Any, names: Sequence[str], predict: Callable[[Any], Any],
                 yield pd.Series(predict(rows) if len(batch) else [], dtype="float64")
 
     batch_type: Any = pd.Series if is_matrix else pd.DataFrame
-    score.__annotations__ = {"batches": Iterator[batch_type], "return": Iterator[pd.Series]}  # Spark goes by these
-    columns = [column(name).alias(f"c{k}") for k, name in enumerate(names)]  # names with dots make no struct
+    score.__annotations__ = {"batches": Iterator[batch_type], "return": Iterator[pd.Series]}  # Spark reads these
+    columns = [
+        column(name).alias(f"c{k}") for k, name in enumerate(names)
+    ]  # names with dots cannot be fields of a struct
     inputs = as_array(frame, names[0]) if is_matrix else functions.struct(*columns)
     return frame.withColumn(output, functions.pandas_udf(score, "double")(inputs))

@@ -1,4 +1,4 @@
-"""The tasks of a Spark barrier stage, which connect to the driver and answer until the driver ends them.
+"""The tasks of a Spark barrier stage, which connect to the driver and answer it until it ends them.
 
 Driver and task prove to each other that they know the token of the run; only then do they exchange pickled messages.
 The token reaches the tasks with the function that Spark sends them. Messages are not encrypted, like Spark's own unless
@@ -26,7 +26,7 @@ from podium.data import RankingData
 from podium.data.canonical import document_hashes
 from podium.distributed.engine import Placement
 from podium.distributed.holder import Calls, Holder
-from podium.distributed.sources import DerivedSource, Source, empty_data
+from podium.distributed.sources import Source, computed, empty_data
 from podium.distributed.spark_frames import Reading, columns_of
 from podium.errors import DataError, PodiumError
 
@@ -41,7 +41,7 @@ DRIVER, TASK = b"driver", b"task"
 
 
 class Wire:
-    """Messages over a socket. An empty message from a task is a sign of life; from the driver it ends the task."""
+    """Messages over a socket. An empty message from a task is a heartbeat; from the driver it ends the task."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -49,7 +49,7 @@ class Wire:
         self._lock = threading.Lock()
 
     def send(self, message: bytes) -> None:
-        """Send a message. Raises `OSError` if the other side does not take it."""
+        """Send a message; raise `OSError` if the other side does not take it."""
         with self._lock:
             self.socket.sendall(len(message).to_bytes(8, "big"))
             view = memoryview(message)
@@ -57,7 +57,7 @@ class Wire:
                 self.socket.sendall(view[start : start + CHUNK])
 
     def receive(self, size: int | None = None) -> bytearray:
-        """Wait for a message, of a known size if one is given. Raises `OSError` if the connection ends."""
+        """Wait for a message, of `size` bytes if given; raise `OSError` if the connection ends."""
         length = int.from_bytes(self._exactly(8), "big")
         if size is not None and length != size:
             raise ConnectionError(f"expected a message of {size} bytes, but got one of {length}")
@@ -73,7 +73,7 @@ class Wire:
         return content
 
     def close(self) -> None:
-        """End the connection. A thread that waits for a message gets a `ConnectionError`."""
+        """End the connection; a thread that waits for a message gets a `ConnectionError`."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
@@ -89,7 +89,7 @@ def authenticate(wire: Wire, token: bytes, role: bytes, other: bytes) -> None:
 
 
 def _proof(token: bytes, role: bytes, nonce: bytes | bytearray) -> bytes:
-    return hmac.digest(token, role + nonce, "sha256")  # with the role, so that a reflected nonce proves nothing
+    return hmac.digest(token, role + nonce, "sha256")  # the role makes a reflected nonce useless
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class BarrierTask:
     Attributes:
         readings: the conversion of the rows of each set to documents.
         has_own_queries: whether each query must be in one set only.
-        seconds_between_beats: the time between two signs of life of the task.
+        seconds_between_beats: the time between two heartbeats of the task.
         address: the address of the driver.
-        token: the secret that both sides must know.
+        token: a secret that both sides must know.
 
     """
 
@@ -150,7 +150,7 @@ class BarrierTask:
         return wire
 
     def _beat(self, wire: Wire) -> None:
-        """Send signs of life until the connection ends; end it if the driver is gone, so that the task can end."""
+        """Send heartbeats until the connection ends; end it if the driver is gone, so that the task can end."""
         with closing(wire), suppress(OSError):
             while True:
                 time.sleep(self.seconds_between_beats)
@@ -166,7 +166,7 @@ class TaskWorker:
 
     @cached_property
     def partitions(self) -> list[RankingData]:
-        """The documents of each set, read when they are first needed."""
+        """The documents of each set, read on first use."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -189,7 +189,7 @@ class TaskWorker:
         return sets
 
     def answer(self, message: bytearray) -> Any:
-        """Return the packed answer to a packed request: whether it succeeded, and the result or the error."""
+        """Return the pickled answer to a pickled request: whether it succeeded, and the result or the error."""
         from pyspark import cloudpickle
 
         try:
@@ -205,11 +205,14 @@ class TaskWorker:
 
     def do_compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
         """Return a function of each source."""
-        return [function(self._computed(source)) for source in sources]
+        return [function(computed(source, self._value_of)) for source in sources]
 
     def do_hold(self, placement: Placement) -> list[int]:
         """Hold documents, and return a hash of the rows of each set."""
-        sets = {name: [(k, self._computed(source)) for k, source in of] for name, of in placement.sets.items()}
+        sets = {
+            name: [(k, computed(source, self._value_of)) for k, source in numbered]
+            for name, numbered in placement.sets.items()
+        }
         hashes = [int(document_hashes(data).sum(dtype=np.uint64)) if len(data) else 0 for data in self.partitions]
         del self.partitions  # the holder drops features once they are binned
         self.holder = Holder(placement.number, sets, placement.n_threads)
@@ -220,13 +223,9 @@ class TaskWorker:
         assert self.holder is not None
         return self.holder.run(calls)
 
-    def _computed(self, source: Source) -> Any:
-        if isinstance(source, TaskPartition):
-            if source.task != self.number:
-                raise DataError("Spark treats equal query ids as different: use whole numbers or strings as ids")
-            return self.partitions[source.set_number]
-        if isinstance(source, DerivedSource):
-            return source.function(*map(self._computed, source.arguments))
-        if isinstance(source, list):
-            return [self._computed(one) for one in source]
-        return source
+    def _value_of(self, source: Source) -> Any:
+        if not isinstance(source, TaskPartition):
+            return source
+        if source.task != self.number:
+            raise DataError("Spark treats equal query ids as different: use whole numbers or strings as ids")
+        return self.partitions[source.set_number]

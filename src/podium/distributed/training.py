@@ -1,8 +1,7 @@
 """Training on a cluster: the rounds of `boosting.training`, with documents on the workers.
 
-The client holds the trees, and makes all decisions: splits from summed histograms, leaf values from summed gradients,
-and when to stop from summed measures. All sums are of whole numbers, or exact, so the model equals that of local
-training.
+The client holds the trees and makes all decisions: it chooses splits from summed histograms, leaf values from summed
+gradients, and when to stop from summed measures. All sums are exact, so the model equals that of local training.
 """
 
 from __future__ import annotations
@@ -42,22 +41,22 @@ from podium.trees.quantization import BoundedGradients, QuantizedGradients
 Result = TypeVar("Result")
 log = logging.getLogger("podium")
 MOST_LOSSES = 100  # of workers in one round before training gives up
-SECONDS_BETWEEN_LOOKS = 2.0  # between two checks for new workers
+SECONDS_BETWEEN_CHECKS = 2.0  # between two checks for new workers
 
 
 @dataclass(frozen=True)
 class DistantGradients(BoundedGradients):
-    """Gradients on the workers, after the step or as computed by the objective."""
+    """A placeholder for the workers' gradients, after the step or as computed by the objective."""
 
     which: str = STEP
 
 
 class ClusterTrainer(Trainer):
-    """A run in progress on a cluster; `run_training` returns the result of `Boosting.fit`, to the bit."""
+    """A run on a cluster, with which `run_training` returns the result of `Boosting.fit`, to the bit."""
 
     def __init__(self, settings: Boosting, documents: ClusterDocuments) -> None:
         if settings.submodel is not None:
-            raise DataError("submodel is not supported on a cluster: train without one, or combine the models later")
+            raise DataError("submodel is not supported on a cluster: train without it, or combine the models later")
         self.settings, self.documents, self.engine = settings, documents, documents.engine
         self.data, self.team, self.base_scores = documents.prepare(settings), Team(1), None
         self.search = None
@@ -74,37 +73,37 @@ class ClusterTrainer(Trainer):
         self.state = TrainingState.before_training(objective, 0)
         self.evaluator = ClusterEvaluator(settings, self.plan, objective, list(self.data.valid), self.engine)
         self.builder: Any = ClusterBuilder(settings, self.plan, self.engine, self.data.binned)
-        self._last_look = time.monotonic()
+        self._last_check = time.monotonic()
 
     def add_round(self) -> dict[str, float]:
-        """Add a round; if a worker is lost, repeat it with that worker's documents on others."""
+        """Add a round; if a worker is lost, move its documents to other workers and repeat the round."""
         state = self.state
         self._take_in_new_workers()
         n_trees, n_weights = len(state.trees), len(state.tree_weights)
 
-        def take_back() -> None:
+        def undo() -> None:
             state.drop_unfinished()
             del state.trees[n_trees:], state.tree_weights[n_weights:]
 
-        return self.survive(super().add_round, take_back)
+        return self.survive(super().add_round, undo)
 
-    def survive(self, work: Callable[[], Result], take_back: Callable[[], None] | None = None) -> Result:
-        """Do work; if a worker is lost, undo and repeat it with that worker's documents on others."""
+    def survive(self, work: Callable[[], Result], undo: Callable[[], None] | None = None) -> Result:
+        """Do work; if a worker is lost, undo the work, move the worker's documents to others, and repeat the work."""
         for _ in range(MOST_LOSSES):
             try:
                 return work()
             except WorkerLostError as lost:
                 warn(f"{lost}: its documents go to other workers", stacklevel=3)
-                if take_back is not None:
-                    take_back()
+                if undo is not None:
+                    undo()
                 self._place_again()
-        raise PodiumError(f"{MOST_LOSSES} workers were lost in one round: check the cluster's logs")
+        raise PodiumError(f"{MOST_LOSSES} workers were lost in one round: check the logs of the cluster")
 
     def _take_in_new_workers(self) -> None:
         """Let new workers take over some documents."""
-        if time.monotonic() - self._last_look < SECONDS_BETWEEN_LOOKS:
+        if time.monotonic() - self._last_check < SECONDS_BETWEEN_CHECKS:
             return
-        self._last_look = time.monotonic()
+        self._last_check = time.monotonic()
         if set(self.engine.workers()) - set(self.documents.holders):
             log.info("new workers have joined and take over documents")
             self._place_again()
@@ -115,7 +114,7 @@ class ClusterTrainer(Trainer):
             try:
                 self.engine.forget_deferred()
                 self.documents.place_again(self.plan)
-                self.engine.defer("set_facts", self.facts, self.state.objective)  # may not have arrived before the loss
+                self.engine.defer("set_facts", self.facts, self.state.objective)  # the first call may not have arrived
                 self.engine.call("restore", *self._restored())
                 return
             except WorkerLostError as lost:
@@ -123,7 +122,7 @@ class ClusterTrainer(Trainer):
         raise PodiumError(f"{MOST_LOSSES} workers were lost while documents were placed: check the cluster's logs")
 
     def _restored(self, n_rounds: int | None = None) -> tuple[Any, ...]:
-        """Return the trees of the first or all rounds, and the objective's state after them, to restore the parts."""
+        """Return the arguments of `Holder.call_restore` after some rounds, all by default."""
         state = self.state
         states = state.objective_states[:n_rounds]
         learnt = states[-1] if states else state.first_objective_state
@@ -159,7 +158,7 @@ class ClusterTrainer(Trainer):
         if self.search.in_newton_steps:
             none, bounds = np.empty(0), self.engine.run("bound_original")
             sums = grown.sums(DistantGradients(none, none, (0.0, 0.0), bounds, ORIGINAL), self.team)
-        self.engine.defer("begin_line", grown.tree, grown.goes_left)
+        self.engine.defer("line", "begin", grown.tree, grown.goes_left)
         return self.search.search(
             grown, values, rate, sums, lambda slopes, added: ClusterLine(self.engine, self.n_counted, slopes, added)
         )
@@ -176,13 +175,13 @@ class ClusterTrainer(Trainer):
         self.engine.defer("restore", *self._restored())
 
     def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
-        """Return the round for observers, which fetches arrays from the workers on demand."""
+        """Return the round for observers; it fetches arrays from the workers on demand."""
         return ClusterRound(self, means)
 
     def fetch_arrays(self, iteration: int) -> list[dict[str, Floats]]:
         """Return the last round's scores, gradients and hessians of each worker."""
         if iteration != self.state.n_rounds - 1:
-            raise DataError("the arrays of a round are only available until the next round: read them in the observer")
+            raise DataError("the arrays of a round are only available until the next one: read them in the observer")
         lost = False
 
         def gather() -> Any:
@@ -199,9 +198,9 @@ class ClusterTrainer(Trainer):
 
 
 class ClusterRound(Round):
-    """A round of a run on a cluster, which fetches arrays of all documents from the workers when you read one.
+    """A round of a run on a cluster; reading an array fetches it from the workers.
 
-    Arrays are ordered by worker. The documents themselves stay on the workers.
+    Arrays are ordered by worker. The documents stay on the workers.
     """
 
     def __init__(self, trainer: ClusterTrainer, means: dict[str, float]) -> None:
@@ -243,13 +242,11 @@ class ClusterRound(Round):
     @property
     def data(self) -> Any:
         """Raise, because the documents are on the workers."""
-        raise DataError(
-            "in training on a cluster the documents stay on the workers: this observer needs local training"
-        )
+        raise DataError("documents stay on the workers of a cluster, so this observer needs local training")
 
 
 class ClusterEvaluator(Evaluator):
-    """Measures the validation documents of all workers."""
+    """Measures validation documents on all workers."""
 
     def __init__(
         self, settings: Boosting, plan: TrainingPlan, objective: BoundObjective, names: list[str], engine: Engine
@@ -273,7 +270,7 @@ class ClusterEvaluator(Evaluator):
         }
 
     def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
-        """Return the loss on the documents of all workers, by `set/loss`, if it is watched."""
+        """Return the loss over the documents of all workers, by `set/loss`, if it is watched."""
         if not self.watches_loss:
             return {}
         sums = self.engine.call("measure_loss", self.objective.state(), iteration, "train" not in self.names)
@@ -301,7 +298,7 @@ class ClusterBuilder:
         return self.engine.call("sum_leaves", leaves, which, scales)
 
     def sample(self, iteration: int) -> Sample:
-        """Return the sample of a round, without rows, which the workers find themselves."""
+        """Return the sample of a round, without rows, which the workers choose themselves."""
         return Sample(None, self.sampling.features(iteration, self.grower.binned.bins.n_features))
 
     def build_output(self, output: int, sample: Sample, tree: int) -> tuple[DistributedTree, Floats]:

@@ -1,4 +1,4 @@
-"""Regression trees on binned features: binning, histograms, splits, growth. Nothing here knows of ranking."""
+"""Regression trees on binned features: binning, histograms, splits, growth. Nothing here depends on ranking."""
 
 from podium.trees.binning import BinnedFeatures, Bins, bin_features, find_bins
 from podium.trees.grower import Grower

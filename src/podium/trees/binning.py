@@ -230,7 +230,7 @@ def add_categories(
     feature: int, values: Float32s, counts: Ints, max_bins: int, categories: dict[int, Float32s],
     rare: dict[int, Float32s],
 ) -> None:  # fmt: skip
-    """Add the values of a categorical feature: a bin each, but the rarest, of ties the highest, share the last bin."""
+    """Add the values of a categorical feature: a bin each, except that the rarest, then the highest, share the last."""
     is_rare = np.zeros(len(counts), bool)
     if len(counts) > max_bins:
         is_rare[np.argsort(-counts, kind="stable")[max_bins - 1 :]] = True
@@ -412,8 +412,8 @@ def bin_sparse_rows(
 def _count_below(value: Any, table: CutTable, feature: Int) -> Int:
     """Return the place of the first of a feature's cuts that is not below a value.
 
-    Every 16th cut, then the 16 before one of them: two cache lines instead of the eight of a binary search, and no
-    step waits for a comparison before it.
+    Compare every 16th cut, then the 16 before one of them. That reads two cache lines instead of the eight of a binary
+    search, and no step waits for a comparison before it.
     """
     inlined()
     lanes = all_lanes(value)

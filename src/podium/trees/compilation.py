@@ -1,6 +1,6 @@
 """Compile the kernels of a tree in a separate process, by growing a tree on a few documents.
 
-Each function skips what others compile, and takes arguments of the types that training uses.
+Each function skips the kernels that others compile, and passes arguments of the types that training uses.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def place_keys(
 
 FEWEST_RANGES, RANGES = 16, 1 << 12  # equal ranges of keys, which are cut into buckets by the number of keys in them
 BUCKETS = 1 << 13  # target number
-FEWEST_IN_BUCKET = 4  # keys: the least target size
+FEWEST_IN_BUCKET = 4  # the smallest target size of a bucket, in keys
 SAMPLED = 1 << 15  # keys that the borders of buckets are chosen by
 INSERTED = 48  # up to this many keys are sorted by insertion,
 DIGITS = 256  # more of them byte by byte
@@ -408,7 +408,7 @@ def _fill_bins(
     keys: UInt32s, n: Int, zeros: ZeroWeight, max_bins: Int, is_few: bool, is_sorted: bool, buckets: Buckets,
     spare: UInt32s, below: UInt32s, above: UInt32s,
 ) -> Int:  # fmt: skip
-    """Fill bins from below, each with an equal share or more of the rest, or with one value; return the cuts' number.
+    """Fill bins from below, each with an equal share or more of the rest, or with one value; return the number of cuts.
 
     `at` is the place of the next key, `end` the end of its bucket. When they meet, the next bucket is taken, as a whole
     if that does not fill the bin.

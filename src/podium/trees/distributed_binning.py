@@ -42,7 +42,7 @@ from podium.trees.growth_types import N, U
 
 RANGE_BITS = 10  # the upper bits of a key: its range, which is cut into buckets
 RANGES, WITHIN = 1 << RANGE_BITS, 32 - RANGE_BITS
-BUCKETS = 1 << 12  # that are aimed at, for each feature
+BUCKETS = 1 << 12  # target number for each feature
 FEW = 64  # values of all parts: an interval with more is *wide*,
 PIECES = 16  # and is cut into this many
 SOME = 16  # of the lowest distinct values of a wide interval are listed as well: often there are no more

@@ -49,8 +49,8 @@ from podium.trees.splitting import choose_for_new_leaves, choose_split, scan_fea
 from podium.trees.symmetric_growth import choose_level, complete_leaves
 
 NONE = np.empty(0, np.int64)
-ROOM = 4  # times the number of leaves of a tree: how many may be split on trial
-LEAST_SHARE = 0.6  # of the gain of the next split, for a leaf to be split along with it
+ROOM = 4  # leaves that may be split on trial, as a multiple of the leaves of a tree
+LEAST_SHARE = 0.6  # of the gain of the next split; leaves with less are not split along with it
 
 
 class Expansion(NamedTuple):

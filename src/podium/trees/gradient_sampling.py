@@ -33,7 +33,7 @@ from podium.trees.quantization import (
 )
 
 LEADING_BITS = 13  # of an importance, by which documents are counted to find the threshold
-CHUNK = 1024  # documents that are drawn in one go
+CHUNK = 1024  # documents that are drawn at a time
 NEGATIVE, UNDEFINED = -1, -2  # in place of the size of a sample: a weight is negative; importances are not defined
 
 
@@ -205,7 +205,7 @@ def exponents_of_sample(
 ) -> tuple[int, int]:  # fmt: skip
     """Return the exponents of powers of two for sums over a sample in fixed point.
 
-    Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. (Twice, for roundings.)
+    Divided by p = u/μ, a gradient is at most μ ḡ, for u ≥ g/ḡ; a weight at most μ h̄. The factor 2 allows for rounding.
     """
     highest = max(largest, 2 * threshold * gradient_sum / n)
     highest_weight = max(1.0 if counting else largest_weight, 2 * threshold * weight_sum / n)

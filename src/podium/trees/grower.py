@@ -141,16 +141,15 @@ class Grower:
     ) -> GrownTree:
         """Grow a tree.
 
-        The leaf with the highest gain is split next; of ties, the older one. A symmetric tree grows level by level, see
-        `symmetric_growth`. Rows outside the sample of the gradients
-        are partitioned with the others.
+        The leaf with the highest gain is split next; among equal gains, the oldest leaf. A symmetric tree grows level
+        by level (`symmetric_growth`). Rows outside the sample of the gradients are partitioned with the others.
 
         Args:
             gradients: of all rows.
             rows: the rows to grow on, ascending; all by default.
             features: the features that may be split on, ascending; all by default.
-            scores: of all rows, contiguous; growth adds the leaf values of the rule to them. None by default. They stay
-                unchanged if rows are left out, or the tree has one leaf or more than 256.
+            scores: of all rows, contiguous; growth adds the leaf values of the rule to them. Empty by default. They
+                stay unchanged if rows are left out, or the tree has one leaf or more than 256.
             rule: computes leaf values.
             seed: of the features that each node may split on.
 
@@ -500,7 +499,7 @@ def make_root(root: Record, n_sampled: Int, n_documents: Int, total: Int) -> Non
 
 @helper
 def leaf_with_highest_gain(leaves: Records, n_leaves: Int) -> Int:
-    """Return the leaf to split next; of ties, the first."""
+    """Return the leaf to split next: the first of those with the highest gain."""
     best = N(0)
     for k in range(1, n_leaves):
         if leaves[k].gain > leaves[best].gain:

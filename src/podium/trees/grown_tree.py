@@ -206,7 +206,7 @@ def sum_by_leaf(
 ) -> None:  # fmt: skip
     """Sum the same as `sum_leaves`, for all leaves and some rows, in the order of the rows: reads are sequential.
 
-    Neighbours are often in one leaf, and a sum that was just written is slow to read, so each leaf has several,
+    Neighbouring rows are often in one leaf, and a sum that was just written is slow to read, so each leaf has several,
     `sums[place, leaf]`. They are added up into `total[:, leaf]`.
     """
     not_inlined()
@@ -325,9 +325,9 @@ def find_regions(
 ) -> None:  # fmt: skip
     """Write the region of each of n rows from `start` on to regions[first:].
 
-    A node looks at all rows, also those of other regions: 32 at a time and without a branch, that is faster than
-    walking down the tree with each row. The bins that go left at a node without categories are consecutive, so two
-    comparisons find them. `category` is None if no node has categories: their loop is not compiled then.
+    Each node tests all rows, even those of other regions: 32 at a time without a branch, which is faster than walking
+    down the tree with each row. The bins that go left at a node without categories are consecutive, so two
+    comparisons find them. `category` is None if no node has categories; then their loop is not compiled.
     """
     for k in range(U(n)):
         regions[U(first) + k] = 0

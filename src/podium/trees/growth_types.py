@@ -24,7 +24,7 @@ import numpy as np
 from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
 
 BLOCK = 16  # features in a block; a row of bins is padded to whole blocks
-CELLS = 256  # bins of a feature, that of missing values included, at most
+CELLS = 256  # the most bins of a feature, including that of missing values
 STRIDES = (64, 128, 256)  # cells from one dense feature to the next
 MISSING = 0  # the bin of a missing value
 CHUNK = 1024  # rows counted at a time: their words and one block of their bins stay in a near cache
@@ -53,7 +53,7 @@ LEAF = np.dtype(
         ("bin", np.int64),  # the last bin that goes left; of a categorical feature the number of categories
         ("missing_left", np.int64),  # whether missing values go left
         ("left_total", np.int64),  # the sum of the packed words that go left
-        ("is_checked", np.int64),  # whether the split surely leaves enough documents on both sides
+        ("is_checked", np.int64),  # whether the split certainly leaves enough documents on both sides
         ("gain", np.float64),  # of its best split, 0 if there is none
         ("low", np.float64),  # bounds of its value that monotone constraints set
         ("high", np.float64),
@@ -64,7 +64,7 @@ LEAF = np.dtype(
 # The best split of one feature.
 SPLIT = np.dtype(
     [
-        ("score", np.float64),  # −1 if there is none; a bound of it where the precision is BOUNDED
+        ("score", np.float64),  # −1 if there is none; an upper bound if the precision is BOUNDED
         ("bin", np.int64),
         ("missing_left", np.int64),  # −1: there are no missing values
         ("left_total", np.int64),

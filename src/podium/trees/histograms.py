@@ -53,11 +53,11 @@ def build_histograms(
     member: Member, bins: BinMatrix, words: Ints, features: FeatureTable, assigned: FeatureShare, new: NewLeaves,
     tree: GrowingTree, tile: Bytes, tile_words: Ints,
 ) -> None:  # fmt: skip
-    """Count the documents of the smaller of the new leaves, each thread those of its features.
+    """Count the documents of the smaller of the new leaves; each thread counts the features assigned to it.
 
     If the leaf is large, each thread counts all features of its share of the documents in a separate histogram, so that
     each document is read once, not once per thread. The thread that scans a feature adds up the parts (`splitting`).
-    That takes as long for a small leaf as for a large one: with few documents it costs more than it saves.
+    Adding takes as long for a small leaf as for a large one, so with few documents it costs more than it saves.
     """
     leaf = tree.leaves[new.small]
     cells = tree.histograms[leaf.histogram]
@@ -129,10 +129,10 @@ def _gather(
     bins: BinMatrix, first_block: Int, n_blocks: Int, documents: Int32s, start: Int, n_rows: Int, words: Ints,
     tile: Bytes, tile_words: Ints,
 ) -> None:  # fmt: skip
-    """Copy the words of some documents, and of their bins `n_blocks` times 16, into a tile.
+    """Copy the words of some documents, and `n_blocks` blocks of their bins, into a tile.
 
     The tile holds the first 16 bins of all rows, then the next 16. Unless all fits a near cache, rows are prefetched
-    `AHEAD` rows in advance: the documents of a leaf are scattered, and hardware cannot predict them.
+    `AHEAD` rows in advance: the documents of a leaf are scattered, so hardware cannot predict them.
     """
     rows, width, first, last = bins.rows, bins.width, first_block * BLOCK, len(documents) - 1
     is_far = bins.n_rows * width > NEAR
@@ -153,13 +153,13 @@ def _gather(
 def _counter(n: int, stride: int) -> Callable[..., None]:
     """Return a counting loop with constant bounds, so that the compiler unrolls its inner loop.
 
-    Each has a unique name: Numba takes compiled functions of the same name for the same function.
+    Each needs a unique name, because Numba confuses compiled functions of the same name.
     """
 
     def count(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
         """Add rows of n bins each, which begin at `start`, to n histograms.
 
-        A byte is loaded and a word added to memory, 2 n instructions a row; the core stores one word a cycle.
+        A row takes 2 n instructions: load a byte, add a word to memory. The core stores one word per cycle.
         """
         for k in range(n_rows):
             word, base = words[k], U(start + k * BLOCK)

@@ -19,7 +19,7 @@ ROUNDING = 1e-3  # hessians are rounded to integers: a leaf may have this share 
 
 @settings
 class GrowthParameters:
-    """How trees are grown.
+    """The parameters of tree growth.
 
     Args:
         monotone: for each feature +1 (the score may not fall as the feature grows), −1, or 0.
@@ -61,18 +61,18 @@ class GrowthParameters:
         return not (self.symmetric or self.l1 or self.interaction_constraints) and self.feature_fraction_per_node == 1
 
     def limits(self, n_leaves: int, gradients: QuantizedGradients) -> GrowthLimits:
-        """Return what the kernels take: how far to grow, in units of the packed gradients and weights.
+        """Return the limits of growth for kernels, in units of the packed gradients and weights.
 
         Args:
-            n_leaves: how many leaves the data allows at most.
-            gradients: the units.
+            n_leaves: the maximum number of leaves that the data allows.
+            gradients: define the units.
 
         """
         depth = -1 if self.max_depth is None else self.max_depth
         if self.symmetric:  # all leaves of a level, or none
             depth = n_leaves.bit_length() - 1 if self.max_depth is None else min(depth, n_leaves.bit_length() - 1)
         gradient_unit, weight_unit, is_newton = gradients.gradient_unit, gradients.weight_unit, self.split == "newton"
-        lightest = min((1.0 - ROUNDING) * self.min_hessian_in_leaf / weight_unit, 2.0**32)  # which no leaf reaches
+        lightest = min((1.0 - ROUNDING) * self.min_hessian_in_leaf / weight_unit, 2.0**32)  # no leaf is that heavy
         return GrowthLimits(
             n_leaves=n_leaves,
             max_depth=depth,

@@ -30,7 +30,7 @@ class Partition(NamedTuple):
 def partition_leaf(
     member: Member, bins: BinMatrix, leaf: Record, min_documents: Int, documents: Int32s, buffer: Int32s
 ) -> Partition:
-    """Partition the documents of a leaf by its split; each thread a share of the sample and a share of the others.
+    """Partition the documents of a leaf by its split; each thread takes a share of the sample and of the others.
 
     First every thread partitions its shares in the buffer. After a barrier, each knows how many documents the threads
     before it sent left, and so where to write. If the split was not checked and a side has too few documents, nothing

@@ -1,8 +1,8 @@
 """Gradients and hessians as integers, two to a word: sums of integers are exact in any order.
 
 A histogram cell sums packed words, one addition for gradient and weight together: gradient · 2^32 + weight. The weight
-is the hessian for Newton's splits and 1 for those of least squares. Every document weighs at least 1, so a weight of 0
-says that no document is there.
+is the hessian for Newton's splits and 1 for those of least squares. Every document weighs at least 1, so a cell without
+weight has no documents.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def fixed_point_exponent(largest: float, n: int) -> int:
 
 @helper
 def exponent_of(largest: float, n: int) -> int:
-    """Return the same, or 0 if there is nothing to sum or a value is not finite."""
+    """Return `fixed_point_exponent`, or 0 if all values are 0 or one is not finite."""
     return fixed_point_exponent(largest, n) if TINY <= largest < math.inf else 0
 
 

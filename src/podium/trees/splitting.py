@@ -5,7 +5,7 @@ shrunk by l1 (`quantization.shrunk`). Its gain is the difference to the score of
 lowest feature wins, then the lowest bin, then missing values on the right, so the choice depends on neither threads nor
 the order of rows.
 
-Most features are only bounded, in single precision: those that may have the best split are scored exactly.
+Most features only get a bound, in single precision; those that may have the best split are scored exactly.
 
 The minimum of documents in a leaf is exact, but enforced at different times. If weights count documents, it is the
 minimum weight of a side, so every scored split obeys it. Otherwise a scored split only needs a weight of 1 on each side
@@ -97,11 +97,11 @@ def bound_numbers(
 
     The scores of `score_splits` in single precision, 16 at a time: one of each range of bins (`bin_matrix`). First
     the totals of the ranges are cumulated, then the words of all ranges at the same time. All terms are positive and
-    come from integers, so the rounding of some ten operations is all that is lost: `SLACK`.
+    come from integers, so only the rounding of about ten operations is lost (`SLACK`).
 
-    The missing values are the first cell; less all of it before, or with it, they go right or left. A split that is
-    looked at twice (missing values alone on a side) has the same score twice. One with nothing on a side has that of
-    the leaf, or NaN where l2 is 0, which is above nothing; with a minimum that is above 1 it has none.
+    The first cell holds the missing values: with it in the sums they go left, without it right. A split that is scored
+    twice (missing values alone on a side) has the same score both times. A split with an empty side has the score of
+    the leaf, or NaN if l2 is 0, which never compares as higher; with a minimum above 1 it has no score.
     """
     not_inlined()
     minimum = limits.min_weight
@@ -140,7 +140,7 @@ def bound_numbers(
 class SplitRules(NamedTuple):
     """The parameters by which the splits of one feature are scored."""
 
-    # BOUNDED asks for the score alone, LOCATED for the split, COUNTED for the minimum by `SCRATCH.counts`
+    # BOUNDED: find the score only; LOCATED: find the split; COUNTED: also obey `min_documents`, by `SCRATCH.counts`
     precision: Int
     # total, n_documents: of the leaf
     total: Int
@@ -181,7 +181,7 @@ def score_features(
     member: Member, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, new: NewLeaves,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Complete the histograms of the new leaves, and score the best split of each feature; each thread its assigned.
+    """Complete the histograms of the new leaves, and score the best split of each feature; each thread takes a share.
 
     Only the leaf with fewer documents was counted. The other's histogram is its parent's, which it replaces, minus the
     counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
@@ -226,7 +226,7 @@ def choose_for_new_leaves(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Choose the splits of the new leaves from their scores; each thread those of its leaves."""
+    """Choose the splits of the new leaves from their scores; each thread takes some of the leaves."""
     for which in range(new.count):
         if which % member.n_threads == member.thread:
             leaf = tree.leaves[new.small if which == 0 else new.large]
@@ -257,9 +257,9 @@ def choose_split(
     """Choose the leaf's split from the best ones of its features.
 
     A split is located only if the bound of its feature is above all known scores. If weights do not count documents, a
-    split surely leaves enough of them if each side weighs more than one document too few can, at the largest weight.
+    split certainly leaves enough of them if each side weighs more than one document too few can, at the largest weight.
     Otherwise, if `counted` is set, the documents of that feature are counted and its best split is searched again,
-    until the best split is sure.
+    until the best split is certain.
     """
     not_inlined()
     cells = tree.histograms[leaf.histogram]
@@ -324,9 +324,9 @@ def has_enough_documents(total: Int, left_total: Int, gradients: PackedGradients
 def forbid_features(
     leaf: Record, candidates: Ints, per_node: NodeFeatures | None, nodes: Records, splits: Records
 ) -> None:
-    """Take the splits of features that a leaf may not use from the choice; with None nothing is compiled.
+    """Exclude the splits of features that a leaf may not use; with None nothing is compiled.
 
-    The leaf is known by the sides of the nodes above it, whatever its number is.
+    The sides of the nodes above a leaf identify it, so its random numbers do not depend on the order of growth.
     """
     if per_node is not None:
         path, key, parent, is_left = np.empty(leaf.depth, np.int64), per_node.seed, leaf.parent, leaf.is_left
@@ -340,8 +340,8 @@ def forbid_features(
 def forbid_features_after(path: Ints, key: Any, candidates: Ints, per_node: NodeFeatures, splits: Records) -> None:
     """Forbid features that share no group with all features of a path, and all but a random sample of the others.
 
-    Exactly the share that was asked for is drawn, rounded up, one feature after the other: each with the probability
-    (features still to draw) / (features still to look at), which makes all samples equally likely.
+    The sample has exactly the requested share, rounded up. Features are drawn one after the other, each with the
+    probability (features still to draw) / (features left), which makes all samples equally likely.
     """
     not_inlined()
     first_group, groups = per_node.first_group, per_node.groups
@@ -503,7 +503,7 @@ def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Recor
 
 @helper
 def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Floats) -> Int:
-    """Rank the bins with documents by descending mean gradient, of ties the lower bin first; return their number."""
+    """Rank the bins with documents by descending mean gradient, then by number; return how many there are."""
     n_present = 0
     for b in range(1, n_bins + 1):
         word = cells[cell_of(b, len(cells))]
@@ -538,8 +538,8 @@ def score_splits(
 ) -> Any:
     """Score a split after each bin: G_l²/H_l + G_r²/H_r, −1 if a side weighs less than `minimum`; return the highest.
 
-    `sums` are cumulated over bins. One division a bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The highest is searched among
-    the bits: as integers, numbers from 0 on are in the same order, −1 is below them, and the loop vectorises.
+    `sums` are cumulated over bins. One division per bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The maximum is taken of the
+    bits: as integers, numbers from 0 on have the same order and −1 is below them, and the loop vectorises.
     """
     gradient, weight, lightest = gradient_of(total), weight_of(total), np.float64(minimum)
     for b in range(U(begin), U(end)):

@@ -128,7 +128,7 @@ def score_level(
     gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, tree: GrowingTree,
     n_leaves: Int, counts: Ints, scratch: Record,
 ) -> None:  # fmt: skip
-    """Find the best split of each feature for all leaves of a level; each thread those of its features."""
+    """Find the best split of each feature for all leaves of a level; each thread scans its features."""
     for number in range(assigned.first, assigned.last):
         scan_level(N(LOCATED), features.scanned[number], gradients, features, limits, tree, n_leaves, counts, scratch)
 
@@ -194,7 +194,7 @@ def set_splits(
     feature: Int, features: FeatureTable, limits: GrowthLimits, tree: GrowingTree, n_leaves: Int, counts: Ints,
     scratch: Record,
 ) -> None:  # fmt: skip
-    """Give every leaf of a level the best split of a feature, and those that it leaves whole none."""
+    """Give the leaves of a level the best split of a feature, except those that it leaves whole."""
     not_inlined()
     split, sums, counts_below = tree.splits[0, feature], scratch.sums, scratch.counts_below
     n_places = rank_bins(feature, features, limits, tree, n_leaves, scratch)
@@ -241,7 +241,7 @@ def choose_level(
         tree: the leaves of the level, which get their splits.
         path: the features of the levels above.
         counted: features whose documents are counted.
-        counts: for each of these, the documents of each leaf in each bin; at last an entry without meaning.
+        counts: for each of these, the documents of each leaf in each bin; one more entry, which is ignored.
 
     Returns:
         The feature, −1 for none, and whether it is sure; if not, its documents must be counted.
@@ -279,7 +279,7 @@ def scan_level(
 ) -> None:  # fmt: skip
     """Write the split of a feature with the highest gain over all leaves of a level to `tree.splits[0]`.
 
-    Unless COUNTED, a gain is an upper bound; it is exact where `is_sure` says so.
+    Unless COUNTED, a gain is an upper bound; it is exact if `is_sure` returns true.
     """
     not_inlined()
     gains, missing_left_gains = scratch.scores, scratch.missing_left_scores
@@ -319,7 +319,7 @@ def add_gains(
     precision: Int, total: Int, n_places: Int, gradients: PackedGradients, limits: GrowthLimits, scratch: Record,
     gains: Floats,
 ) -> None:  # fmt: skip
-    """Add what a leaf gains by each split: nothing by one that leaves it whole, nor a loss by one that may do so."""
+    """Add a leaf's gain to that of each split: nothing if the split leaves it whole, and no loss if it may do so."""
     scores, score = scratch.means, score_of(total, limits.l1, limits.l2)
     for place in range(U(n_places)):
         gain = scores[place] - score

@@ -12,15 +12,15 @@ class Tree:
     """Nodes and leaves; node 0 is the root, and a child below 0 is the leaf ~child. A stump of one leaf has no node.
 
     Attributes:
-        feature: the feature that each node asks for.
+        feature: the feature that each node tests.
         threshold: x ≤ threshold goes left.
-        missing_left: where a missing value goes.
-        category: for a categorical node the number of its entry in `categories`, else −1: a value in that
-            entry goes left, every other one, a missing or unknown one too, right.
+        missing_left: whether missing values go left.
+        category: for a categorical node the number of its entry in `categories`, else −1. Values in that entry go
+            left; all others, including missing and unknown ones, go right.
         left, right: the children.
-        gain: by how much the split raised the score.
-        count: the documents that came to each node in training.
-        leaf_value, leaf_count: of each leaf.
+        gain: by how much each split raised the score (`splitting`).
+        count: the number of training documents that reached each node.
+        leaf_value, leaf_count: the value of each leaf, and its number of training documents.
         categories: sets of values that go left.
 
     Example:
