@@ -73,7 +73,7 @@ def test_exports_are_checked_and_differences_told(sample, tmp_path):
     done = run("export", model, tmp_path / "m.json", "--format", "elasticsearch", "--check", sample)
     assert done.returncode == 0, done.stderr
     assert "scored by the rules of elasticsearch: scores differ by at most 0, no ranking changes" in done.stdout
-    assert "0 at thresholds, 0 infinite, 0 missing" in done.stdout
+    assert "differ by at most 0 (at thresholds), 0 (infinite), 0 (missing)" in done.stdout
     done = run("export", model, tmp_path / "m.json", "--format", "catboost")
     assert done.returncode == 0, done.stderr
     assert "podium: warning: CatBoost treats" in done.stderr
