@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from podium.distributed.engine import Engine
@@ -35,3 +35,11 @@ def strike(engine: Any, sent: signal.Signals, position: int = 0) -> None:
 
 def pid_of_task(_: Any) -> int:
     return os.getpid()
+
+
+def names_of(calls: Any) -> Iterator[str]:
+    """Return the names of the calls to all workers, and of the work in steps that they start."""
+    for name, arguments in next(iter(calls.values())):
+        yield arguments[0] if name == "train" else name
+        if name == "start":
+            yield from (step for step, _ in arguments[0])

@@ -19,6 +19,7 @@ distributed = pytest.importorskip("distributed")
 from podium.distributed import DaskLambdaMART, DaskOrdinalMART, dask_engine, engine, score_files  # noqa: E402
 from podium.distributed.dask_engine import DaskEngine  # noqa: E402
 from podium.distributed.engine import WorkerLostError  # noqa: E402
+from tests.distributed.clusters import names_of  # noqa: E402
 
 HEARTBEAT = 2.0
 SLOW = 5  # how much slower the machine may be than an idle one
@@ -43,14 +44,6 @@ def three_workers():
         yield cluster
 
 
-def calls_of(calls):
-    """The names of the calls to all workers, and of the work in steps that they start."""
-    for name, arguments in next(iter(calls.values())):
-        yield name
-        if name == "start":
-            yield from (step for step, _ in arguments[0])
-
-
 class Saboteur:
     """Sends a signal to a worker just before a stage begins, once for each stage."""
 
@@ -60,7 +53,7 @@ class Saboteur:
         ask = DaskEngine.ask
 
         def sabotaged(engine, calls):
-            stage = next((name for name in calls_of(calls) if name in self.stages), None)
+            stage = next((name for name in names_of(calls) if name in self.stages), None)
             if stage is None:
                 return ask(engine, calls)
             self.stages.remove(stage)

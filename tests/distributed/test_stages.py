@@ -15,21 +15,13 @@ from podium.boosting import Checkpoint
 from podium.distributed import fit
 from podium.distributed.engine import WorkerLostError
 from podium.errors import PodiumWarning
-from tests.distributed.clusters import strike
+from tests.distributed.clusters import names_of, strike
 
 HEARTBEAT = 2.0
 SLOW = 5  # how much slower the machine may be than an idle one
 SECONDS_TO_NOTICE = {signal.SIGKILL: 12.0, signal.SIGSTOP: HEARTBEAT + 12.0}  # with the end of the tasks of Spark
 
 pytestmark = pytest.mark.slow
-
-
-def names_of(calls):
-    """Return the names of the calls to all workers, and of the work in steps that they start."""
-    for name, arguments in next(iter(calls.values())):
-        yield name
-        if name == "start":
-            yield from (step for step, _ in arguments[0])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +111,7 @@ def n_left(engine, mark):
         import ray
 
         actors = ray._private.state.actors().values()
-        alive = [a for a in actors if "BeatingWorker" in a["ActorClassName"] and a["State"] != "DEAD"]
+        alive = [a for a in actors if "RayWorker" in a["ActorClassName"] and a["State"] != "DEAD"]
         return len(alive) - len(engine._workers) - len(engine._starting)
     if engine.cluster == "dask":
         return sum(engine.client.run(lambda dask_worker: len(dask_worker.state.actors)).values())

@@ -184,13 +184,14 @@ class DaskEngine(Engine):
         if isinstance(source, DerivedSource):
             value = delayed(source.function, pure=False)(*map(self._delayed, source.arguments))
         elif isinstance(source, RankingData):  # a task, so that Dask repeats it if its worker is lost
-            value = self._submit(pickle.loads, pickle.dumps(source))
+            value = self.submit(pickle.loads, pickle.dumps(source))
         else:
             return source
         self._futures[id(source)] = source, value  # so that a source of several others is computed once
         return value
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run a function on any worker, and return its future."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
@@ -208,7 +209,7 @@ class DaskEngine(Engine):
         return futures
 
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
-        results = [self._submit(function, future) for future in self._futures_of(sources)]
+        results = [self.submit(function, future) for future in self._futures_of(sources)]
         return [self.wait(result) for result in results]
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
@@ -225,7 +226,7 @@ class DaskEngine(Engine):
         started = {}
         for worker, p in placement.items():
             sets = {name: [(k, next(futures)) for k, _ in of_set] for name, of_set in p.sets.items()}
-            started[worker] = self._submit(
+            started[worker] = self.submit(
                 HolderActor, p.number, sets, p.n_threads, actor=True, workers=[worker], allow_other_workers=False
             )
         actors = {worker: self.wait(future) for worker, future in started.items()}

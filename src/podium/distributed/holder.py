@@ -173,13 +173,9 @@ class Holder:
             self._steps = None
             return Same(True), end.value
 
-    def call_answer(self, question: Any) -> Any:
-        """Call `PartLeaves.answer`."""
-        return None if self.train is None else self.train.leaves.answer(question)
-
-    def call_sum_leaves(self, *arguments: Any) -> Any:
-        """Call `TrainPart.sum_leaves`."""
-        return None if self.train is None else self.train.sum_leaves(*arguments)
+    def call_train(self, name: str, *arguments: Any) -> Any:
+        """Call a method of `TrainPart`."""
+        return None if self.train is None else getattr(self.train, name)(*arguments)
 
     def call_add_tree(self, output: int, tree: Tree, goes_left: Bools, values: Floats, leaves: Sequence[int]) -> None:
         """Add a new tree to all scores."""

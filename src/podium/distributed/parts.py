@@ -23,7 +23,7 @@ from podium.objectives import BoundObjective, Objective
 from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
 from podium.trees.binning import BinnedFeatures
-from podium.trees.distributed_growth import PartLeaves
+from podium.trees.distributed_growth import GrowthRequest, PartLeaves
 from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
@@ -179,10 +179,13 @@ class TrainPart(ScoredPart):
         takes_part[rows] = True
         return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
 
+    def answer(self, question: GrowthRequest) -> Total:
+        """Call `PartLeaves.answer`."""
+        return self.leaves.answer(question)
+
     def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Total:
         """Call `PartLeaves.sums` with the gradients after the step, or those of the objective."""
-        bounded = self.bounds[which]
-        return self.leaves.sums(leaves, bounded.gradients, bounded.hessians, scales)
+        return self.leaves.sums(leaves, self.bounds[which], scales)
 
     def add_tree(self, output: int, tree: GrownTree, values: Floats, leaves: Sequence[int]) -> None:
         """Add a new tree to the scores of an output."""

@@ -35,7 +35,7 @@ from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.objectives.base import loss_of_sums
 from podium.trees import GrownTree
-from podium.trees.distributed_growth import DistributedGrower, DistributedTree, RootSums
+from podium.trees.distributed_growth import DistributedGrower, DistributedTree
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
 Result = TypeVar("Result")
@@ -212,37 +212,16 @@ class ClusterRound(Round):
         }  # fmt: skip
         self.__dict__.update(values)
 
-    def _fetched(self, name: str) -> Floats:
-        attributes = self.__dict__
-        if "_parts" not in attributes:
-            attributes["_parts"] = attributes["_trainer"].fetch_arrays(self.iteration)
-        return np.concatenate([part[name] for part in attributes["_parts"]], axis=-1)
-
-    @property
-    def scores(self) -> Floats:
-        """The scores of the training documents."""
-        return self._fetched("scores")
-
-    @property
-    def gradients(self) -> Floats:
-        """The gradients, λ."""
-        return self._fetched("gradients")
-
-    @property
-    def hessians(self) -> Floats:
-        """The hessians, w."""
-        return self._fetched("hessians")
-
-    @property
-    def document_scores(self) -> Floats:
-        """The scores that rank the training documents."""
-        objective: BoundObjective = self.__dict__["_trainer"].state.objective
-        return objective.ranked_by(self.scores)
-
-    @property
-    def data(self) -> Any:
-        """Raise, because the documents are on the workers."""
-        raise DataError("documents stay on the workers of a cluster, so this observer needs local training")
+    def __getattr__(self, name: str) -> Any:
+        if name == "data":
+            raise DataError("documents stay on the workers of a cluster, so this observer needs local training")
+        if name == "document_scores":
+            return self.__dict__["_trainer"].state.objective.ranked_by(self.scores)
+        if name not in ("scores", "gradients", "hessians"):
+            raise AttributeError(name)
+        if "_parts" not in self.__dict__:
+            self.__dict__["_parts"] = self.__dict__["_trainer"].fetch_arrays(self.iteration)
+        return np.concatenate([part[name] for part in self.__dict__["_parts"]], axis=-1)
 
 
 class ClusterEvaluator(Evaluator):
@@ -295,7 +274,7 @@ class ClusterBuilder:
 
     def _whole_sums(self, leaves: list[int], gradients: BoundedGradients, scales: tuple[float, float]) -> Any:
         which = gradients.which if isinstance(gradients, DistantGradients) else STEP
-        return self.engine.call("sum_leaves", leaves, which, scales)
+        return self.engine.call("train", "sum_leaves", leaves, which, scales)
 
     def sample(self, iteration: int) -> Sample:
         """Return the sample of a round, without rows, which the workers choose themselves."""
@@ -319,7 +298,7 @@ class ClusterBuilder:
             np.empty(0, np.int64), gradient_unit, weight_unit, largest_weight, counts_documents, bounded
         )
         grown = self.grower.grow_from(
-            RootSums(*root), quantized, sample.features, lambda question: self.engine.call("answer", question),
+            root, quantized, sample.features, lambda question: self.engine.call("train", "answer", question),
             self.sampling.node_seed(tree),
         )  # fmt: skip
         assert isinstance(grown, DistributedTree)

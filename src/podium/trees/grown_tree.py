@@ -38,19 +38,6 @@ class GrownTree:
         known_sums: gradients that growth summed over leaves, and their sums; None if it did not.
         added_values: leaf values that growth added to the scores of rows; None if it did not.
 
-    Example:
-        >>> import numpy as np
-        >>> from podium.core.team import Team
-        >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
-        >>> from podium.trees.quantization import BoundedGradients, quantize
-        >>> x, team = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), Team(1)
-        >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 3.0]), np.ones(4), team)
-        >>> binned = bin_features(x, find_bins(x))
-        >>> growth = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)
-        >>> grown = Grower(binned, growth).grow(quantize(gradients))
-        >>> grown.sums(gradients, team)[0].tolist(), grown.leaf_of_rows(binned, team).tolist()
-        ([-2.0, 5.0], [0, 0, 1, 1])
-
     """
 
     tree: Tree
@@ -90,23 +77,15 @@ class GrownTree:
             parts = team.shares(len(leaf_of_row), sum_share)
             total: Ints = sum(parts[1:], parts[0])
             return total
-        sums = np.zeros((2, n_leaves), np.int64)
-        self._for_leaves(
-            lambda a, b: sum_leaves(
-                self.rows, self.starts, self.ends, a, b, gradients.gradients, scales[0], gradients.hessians, scales[1],
-                sums,
-            ),
-            team,
-        )  # fmt: skip
-        return sums
+        return sum_ranges(self.rows, self.starts, self.ends, gradients, scales, team)
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
         """Add each leaf's value to the scores of its rows; scores of rows that it was not grown on stay."""
         leaf_of_row = self.leaf_of_row
         if leaf_of_row is not None:
             team.shares(len(scores), lambda a, b: add_by_leaf(leaf_of_row, a, b, values, scores))
-            return
-        self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
+        else:
+            add_to_ranges(self.rows, self.starts, self.ends, values, scores, team)
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
         """Add the value of its leaf to the score of each binned document."""
@@ -128,16 +107,6 @@ class GrownTree:
         team.shares(n, lambda a, b: find_leaves(columns, n, a, b, t.feature, self.goes_left, t.left, t.right, leaf))
         return leaf
 
-    def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
-        """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
-        if n_threads_for(len(self.rows), team.n_threads) == 1:
-            work(0, len(self.starts))
-            return
-        n_rows_up_to = np.cumsum(self.ends - self.starts)
-        bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
-        edges = [0, *bounds.tolist(), len(self.starts)]
-        team.run(lambda k: work(edges[k], edges[k + 1]))
-
     def within_bounds(self, values: Floats, unit: float = 1.0) -> Floats:
         """Clip leaf values, in some unit, to the bounds that monotone constraints set."""
         return values if self.bounds is None else np.clip(values, unit * self.bounds[0], unit * self.bounds[1])
@@ -151,6 +120,31 @@ class GrownTree:
             t.feature, t.threshold, t.missing_left, t.category, t.left, t.right, t.gain, t.count, values, t.leaf_count,
             t.categories,
         )  # fmt: skip
+
+
+def sum_ranges(
+    rows: Int32s, starts: Ints, ends: Ints, gradients: BoundedGradients, scales: tuple[float, float], team: Team
+) -> Ints:
+    """Sum gradients and hessians over the rows of each leaf, as integers in units of 1/scale."""
+    sums, g, h = np.zeros((2, len(starts)), np.int64), gradients.gradients, gradients.hessians
+    _for_leaves(starts, ends, team, lambda a, b: sum_leaves(rows, starts, ends, a, b, g, scales[0], h, scales[1], sums))
+    return sums
+
+
+def add_to_ranges(rows: Int32s, starts: Ints, ends: Ints, values: Floats, scores: Floats, team: Team) -> None:
+    """Add the value of each leaf to the scores of its rows."""
+    _for_leaves(starts, ends, team, lambda a, b: add_leaf_values(rows, starts, ends, a, b, values, scores))
+
+
+def _for_leaves(starts: Ints, ends: Ints, team: Team, work: Callable[[int, int], None]) -> None:
+    """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
+    n_rows_up_to = np.cumsum(ends - starts)
+    if not len(starts) or n_threads_for(int(n_rows_up_to[-1]), team.n_threads) == 1:
+        work(0, len(starts))
+        return
+    bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
+    edges = [0, *bounds.tolist(), len(starts)]
+    team.run(lambda k: work(edges[k], edges[k + 1]))
 
 
 def scales_of_sums(gradients: BoundedGradients) -> tuple[float, float]:

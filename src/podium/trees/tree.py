@@ -23,13 +23,6 @@ class Tree:
         leaf_value, leaf_count: the value of each leaf, and its number of training documents.
         categories: sets of values that go left.
 
-    Example:
-        >>> import podium
-        >>> model = podium.LambdaMART(1, n_leaves=4).fit(podium.artificial(20, features=4))
-        >>> tree = model.model_.tree(0)
-        >>> tree.n_leaves, len(tree.feature), tree.count[0] == tree.leaf_count.sum()
-        (4, 3, np.True_)
-
     """
 
     feature: Int32s
