@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -29,7 +30,10 @@ def strike(engine: Any, sent: signal.Signals, position: int = 0) -> None:
     elif engine.cluster == "spark":
         pid = engine.compute(pid_of_task, range(engine.n_workers))[position % engine.n_workers]
     else:
-        pid = engine.client.run(os.getpid, workers=[worker])[worker]
+        (nanny,) = (nanny for nanny in engine.client.cluster.workers.values() if nanny.worker_address == worker)
+        while nanny.process.status.name != "running":  # it would not restart a worker that dies while it starts
+            time.sleep(0.05)
+        pid = nanny.pid
     os.kill(pid, sent)
 
 
@@ -42,4 +46,4 @@ def names_of(calls: Any) -> Iterator[str]:
     for name, arguments in next(iter(calls.values())):
         yield arguments[0] if name == "train" else name
         if name == "start":
-            yield from (step for step, _ in arguments[0])
+            yield arguments[0]

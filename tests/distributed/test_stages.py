@@ -24,14 +24,21 @@ SECONDS_TO_NOTICE = {signal.SIGKILL: 12.0, signal.SIGSTOP: HEARTBEAT + 12.0}  # 
 pytestmark = pytest.mark.slow
 
 
+STAGES = ("facts", "find_bins", "measure", "gather", "find_thresholds")
+
+
 @pytest.mark.parametrize(
-    ("sent", "stages"),
+    ("real_cluster", "sent", "stages"),
     [
-        (signal.SIGKILL, ("facts", "find_bins", "measure", "gather", "find_thresholds")),
-        (signal.SIGSTOP, ("answer",)),
+        ("dask", signal.SIGKILL, (*STAGES, "bind", "hash_documents", "answer")),
+        ("dask", signal.SIGSTOP, ("find_bins", "answer")),  # `test_ray.py` and `test_spark.py` let workers hang as well
+        ("ray", signal.SIGKILL, (*STAGES, "bind", "hash_documents", "answer")),
+        ("spark", signal.SIGKILL, STAGES),
     ],
+    indirect=["real_cluster"],
 )
 def test_workers_lost_at_every_stage(sent, stages, real_cluster, train, valid, tmp_path, monkeypatch):
+    monkeypatch.setattr("podium.distributed.dask_engine.SECONDS_TO_RESTART", 1.0)
     engine = real_cluster.engine
     left, seconds, seen = list(stages), [], []
     ask = engine.ask
@@ -53,8 +60,6 @@ def test_workers_lost_at_every_stage(sent, stages, real_cluster, train, valid, t
             engine.heartbeat = usual  # workers that start on a busy machine are silent for longer
 
     monkeypatch.setattr(engine, "ask", sabotaged)
-    if engine.cluster == "spark" and sent == signal.SIGSTOP:  # its tasks keep the time limit that they start with
-        monkeypatch.setattr(engine, "heartbeat", HEARTBEAT)
     estimator = podium.OrdinalMART(3, n_leaves=6)
     with pytest.warns(PodiumWarning, match="has left|sent no heartbeat"):
         model = fit(

@@ -65,7 +65,6 @@ class Engine(ABC):
         self.n_round_trips = 0
         self.holders: dict[str, Any] = {}
         self._deferred: list[tuple[str, tuple[Any, ...]]] = []
-        self._deferred_runs: list[tuple[str, tuple[Any, ...], Callable[[Any], None]]] = []
         self._last_beats: dict[str, tuple[Any, int]] = {}  # of each worker, and the number of checks since
 
     # --- what an engine implements
@@ -264,23 +263,16 @@ class Engine(ABC):
         """Queue a call without an answer, to be sent along with the next one."""
         self._deferred.append((name, arguments))
 
-    def defer_run(self, take: Callable[[Any], None], name: str, *arguments: Any) -> None:
-        """Queue stepwise work for the next `run`, to save round trips; `take` receives the result."""
-        self._deferred_runs.append((name, arguments, take))
-
     def forget_deferred(self) -> None:
         """Drop all deferred calls."""
-        self._deferred, self._deferred_runs = [], []
+        self._deferred = []
 
     def run(self, name: str, *arguments: Any) -> Any:
         """Do work whose every step needs the answers of all parts to the previous step; return the result."""
-        before, self._deferred_runs = self._deferred_runs, []
-        is_done, values = self.call("start", [*((name, of) for name, of, _ in before), (name, arguments)])
+        is_done, value = self.call("start", name, arguments)
         while not is_done:
-            is_done, values = self.call("go_on", values)
-        for (_, _, take), value in zip(before, values, strict=False):
-            take(value)
-        return values[-1]
+            is_done, value = self.call("go_on", value)
+        return value
 
 
 def without_workers(seconds: float) -> PodiumError:

@@ -139,8 +139,12 @@ class TrainPart(ScoredPart):
         self.rows = self.sampling.rows(iteration)
         return Same(self.objective.state())
 
-    def begin_tree(self, output: int, seed: np.uint64 | None) -> Steps:
-        """Round gradients to integers, on a sample if there is a seed; return the scales and the root."""
+    def begin_tree(self, output: int, seed: np.uint64 | None, new_round: tuple[int, float] | None) -> Steps:
+        """Round gradients to integers, on a sample if there is a seed; return the scales and the root.
+
+        If this is the first tree of a round, compute its gradients first, and return the objective's state.
+        """
+        learnt = None if new_round is None else (yield from self.compute_gradients(*new_round))
         n, objective = self.plan.n_documents, self.objective
         g, h = of_output(self.gradients, output), of_output(self.hessians, output)
         bounded = yield from BoundedGradients.in_parts(g, h, self.team, n)
@@ -153,7 +157,7 @@ class TrainPart(ScoredPart):
             packed = yield from quantize_in_parts(bounded, self.plan.split, self.team, n, self.words, weights)
         root = self.leaves.plant(packed.words, *self._documents(packed))
         units = Same((packed.gradient_unit, packed.weight_unit, packed.counts_documents, bounded.sum_bounds))
-        return units, Max(packed.largest_weight), root
+        return units, Max(packed.largest_weight), root, learnt
 
     def find_thresholds(self) -> Steps:
         """Fit the thresholds that maximize the likelihood of the labels; return the objective's state."""

@@ -22,24 +22,16 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.data import RankingData
+from podium.distributed.clusters import import_library
 from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError
 from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source, frame_to_data
-from podium.errors import DataError, MissingExtraError, PodiumError
+from podium.errors import DataError, PodiumError
 
 LARGE = 100_000  # bytes above which a message is sent once for all workers of a node
 MOST_FAILURES = 3  # consecutive failures to start a worker before training gives up
 SECONDS_TO_END = 2.0  # for Ray to end workers and free their processors
 SECONDS_TO_JOIN = 5.0  # time to wait for further workers before training starts
-
-
-def import_ray() -> Any:
-    """Return the package `ray`, or raise an error that says how to install it."""
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("ray", "ray", "training on a Ray cluster") from None
-    return ray
 
 
 class RayWorker:
@@ -50,7 +42,8 @@ class RayWorker:
 
     def place(self) -> tuple[str, str, str]:
         """Return the ids of the actor and of its node, and the node's address."""
-        ray = import_ray()
+        import ray
+
         context = ray.get_runtime_context()
         return context.get_actor_id(), context.get_node_id(), ray.util.get_node_ip_address()
 
@@ -80,7 +73,8 @@ class RayWorker:
 
 def _fetched(value: Any) -> Any:
     """Return a value with references to Ray's store replaced by their objects."""
-    ray = import_ray()
+    import ray
+
     if isinstance(value, ray.ObjectRef):
         return ray.get(value)
     if type(value) in (list, tuple):
@@ -129,7 +123,7 @@ class RayEngine(Engine):
         super().__init__(**limits)
         require_whole("n_workers", n_workers, 1, optional=True)
         require_whole("cpus_per_worker", cpus_per_worker, 1, optional=True)
-        self.n_workers, self.cpus_per_worker, self.ray = n_workers, cpus_per_worker, import_ray()
+        self.n_workers, self.cpus_per_worker, self.ray = n_workers, cpus_per_worker, import_library("ray")
         if not self.ray.is_initialized():
             raise PodiumError("this process is not connected to a Ray cluster: call ray.init() first")
         self._actor_class = self.ray.remote(concurrency_groups={"beat": 1})(RayWorker)
@@ -143,13 +137,13 @@ class RayEngine(Engine):
 
     @classmethod
     def is_running(cls) -> bool:
-        return "ray" in sys.modules and bool(import_ray().is_initialized())
+        return "ray" in sys.modules and bool(import_library("ray").is_initialized())
 
     @classmethod
     @contextmanager
     def connected(cls, address: str) -> Iterator[dict[str, Any]]:
         """Connect to `ray://…` or, with `auto`, to this machine's cluster; `ray` starts one if there is none."""
-        ray = import_ray()
+        ray = import_library("ray")
         if ray.is_initialized():
             yield {}
             return
@@ -393,7 +387,7 @@ class RayEngine(Engine):
 
 def _end(worker: StartedWorker) -> None:
     with suppress(Exception):  # the actor may have ended already
-        import_ray().kill(worker.actor)
+        import_library("ray").kill(worker.actor)
 
 
 def _is_dataset(X: Any) -> bool:

@@ -144,7 +144,8 @@ class _CumulativeCounts:
 
     def __init__(self, sizes: Ints) -> None:
         self.first_keys = np.arange(len(sizes) + 1) << FEATURE_BITS
-        self.keys = (self.first_keys[:-1, None] + [0, 1 << 32]).ravel()  # before the first key, and the last
+        before_and_last = np.array([0, 1 << 32])
+        self.keys: Ints = (self.first_keys[:-1, None] + before_and_last).ravel()
         self.counts = np.column_stack([np.zeros(len(sizes), np.int64), sizes]).ravel()
         self.is_next = np.zeros(len(self.keys), np.uint8)
         self.starts = np.searchsorted(self.keys, self.first_keys)

@@ -24,6 +24,7 @@ from podium.trees.grown_tree import (
     MOST_BYTES,
     SUMS_AT_ONCE,
     GrownTree,
+    Tree,
     add_grown_leaves,
     from_units,
     newton_bounds,
@@ -62,7 +63,6 @@ from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
 from podium.trees.quantization import QuantizedGradients, total_of
 from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features, value_of
-from podium.trees.tree import Tree
 
 NONE: Floats = np.empty(0)
 NO_RULE = LeafRule(0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""A grown tree: the documents of its leaves, sums over them, bounds of leaf values, and values added to scores."""
+"""Trees as flat arrays, the documents of their leaves, sums over them, bounds of leaf values, and values of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from podium.core.array_types import Bools, Bytes, Floats, Int, Int32s, Ints
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.team import Team
@@ -17,11 +17,46 @@ from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
 from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, LeafSums, TreeBuffers, U
 from podium.trees.quantization import TINY, BoundedGradients, shrunk
-from podium.trees.tree import Tree
 
 MOST_BYTES = 256  # leaves that a byte can number
 ROWS_AT_ONCE = 2048  # rows whose regions stay in the nearest cache
 SUMS_AT_ONCE = 4  # sums of each leaf, which rows use in turn
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes and leaves; node 0 is the root, and a child below 0 is the leaf ~child. A stump of one leaf has no node.
+
+    Attributes:
+        feature: the feature that each node tests.
+        threshold: x ≤ threshold goes left.
+        missing_left: whether missing values go left.
+        category: for a categorical node the number of its entry in `categories`, else −1. Values in that entry go
+            left; all others, including missing and unknown ones, go right.
+        left, right: the children.
+        gain: by how much each split raised the score (`splitting`).
+        count: the number of training documents that reached each node.
+        leaf_value, leaf_count: the value of each leaf, and its number of training documents.
+        categories: sets of values that go left.
+
+    """
+
+    feature: Int32s
+    threshold: Float32s
+    missing_left: Bools
+    category: Int32s
+    left: Int32s
+    right: Int32s
+    gain: Floats
+    count: Ints
+    leaf_value: Floats
+    leaf_count: Ints
+    categories: tuple[Float32s, ...] = ()
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.leaf_value)
 
 
 @dataclass(frozen=True)
