@@ -101,14 +101,14 @@ def test_tasks_that_wait_without_a_worker_are_an_error_that_comes_soon(monkeypat
 
 
 @pytest.mark.slow
-def test_a_hung_worker_does_not_stop_scoring(dask_here, train, tmp_path, monkeypatch):
+def test_a_hung_worker_does_not_stop_scoring(train, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_engine, "SECONDS_TO_RESTART", 1.0)
     model = podium.LambdaMART(2, n_leaves=6).fit(train)
     for k in range(4):
         podium.write(train.select([k]).replace(positions=None), tmp_path / f"{k}.txt", lossy=True)
-    with distributed.Client(dask_here) as client:
+    with cluster_of(2) as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(2)
-        os.kill(next(iter(dask_here.workers.values())).pid, signal.SIGSTOP)
+        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGSTOP)
         written = score_files(model, str(tmp_path / "*.txt"), tmp_path / "scores", client=client, heartbeat=HEARTBEAT)
     assert all(path.exists() for path in written)
 
