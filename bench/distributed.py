@@ -201,11 +201,14 @@ class Podium:
         class Delayed(dask_engine.DaskEngine):
             def __init__(self, **arguments: Any) -> None:
                 super().__init__(**arguments)
+                self.n_bytes = 0
                 engines.append(self)
 
             def ask(self, calls: Any) -> Any:
                 time.sleep(delay)
-                return super().ask(calls)
+                answers = super().ask(calls)
+                self.n_bytes += sum(map(n_bytes_of, answers))
+                return answers
 
         vars(dask_engine)["DaskEngine"] = Delayed  # where `engine_class` finds it
         self.delay = delay
@@ -228,13 +231,13 @@ class Podium:
             engine, times = self.engines[-1], []
             for _ in range(40):
                 started = time.perf_counter()
-                engine.call("sizes")
+                engine.call("gather", ())
                 times.append(time.perf_counter() - started)
             found["call"] = float(np.median(times)) - self.delay
             times = []
             for _ in range(40):
                 started = time.perf_counter()
-                engine.ask({min(engine.holders): [("sizes", ())]})
+                engine.ask({min(engine.holders): [("gather", ((),))]})
                 times.append(time.perf_counter() - started)
             found["call_of_one"] = float(np.median(times)) - self.delay
             times, n_bytes = [], 1
@@ -246,6 +249,17 @@ class Podium:
 
         self(1, X, y, qid, [ask])
         return found
+
+
+def n_bytes_of(answer: Any) -> int:
+    """Return the size in bytes of all arrays in an answer."""
+    if isinstance(answer, np.ndarray):
+        return int(answer.nbytes)
+    if isinstance(answer, dict):
+        return sum(map(n_bytes_of, answer.values()))
+    if isinstance(answer, list | tuple):
+        return sum(map(n_bytes_of, answer))
+    return n_bytes_of(answer.value) if hasattr(answer, "value") else 0
 
 
 # --- Ray

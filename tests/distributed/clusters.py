@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from podium.distributed.engine import Engine
@@ -29,9 +30,20 @@ def strike(engine: Any, sent: signal.Signals, position: int = 0) -> None:
     elif engine.cluster == "spark":
         pid = engine.compute(pid_of_task, range(engine.n_workers))[position % engine.n_workers]
     else:
-        pid = engine.client.run(os.getpid, workers=[worker])[worker]
+        (nanny,) = (nanny for nanny in engine.client.cluster.workers.values() if nanny.worker_address == worker)
+        while nanny.process.status.name != "running":  # it would not restart a worker that dies while it starts
+            time.sleep(0.05)
+        pid = nanny.pid
     os.kill(pid, sent)
 
 
 def pid_of_task(_: Any) -> int:
     return os.getpid()
+
+
+def names_of(calls: Any) -> Iterator[str]:
+    """Return the names of the calls to all workers, and of the work in steps that they start."""
+    for name, arguments in next(iter(calls.values())):
+        yield arguments[0] if name == "train" else name
+        if name == "start":
+            yield arguments[0]

@@ -38,7 +38,13 @@ def require_same(model, local):
     assert model.best_iteration_ == local.best_iteration_
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+# What is sent to workers does not depend on the kind of cluster, and Spark takes seconds for a fit.
+ON_SPARK = ("LambdaMART", "position bias", "McRank", "OrdinalMART", "MARTClassifier")
+PAIRS = [(name, cluster) for name in ESTIMATORS for cluster in ("process", "dask", "ray")]
+PAIRS += [pytest.param(name, "spark", marks=pytest.mark.slow) for name in ON_SPARK]
+
+
+@pytest.mark.parametrize(("name", "any_cluster"), PAIRS, indirect=["any_cluster"])
 def test_the_model_is_that_of_local_training(name, any_cluster, train, valid):
     """The documents have weights, categories, positions and missing values."""
     if name == "MARTClassifier":

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("ray_here")
 
 def live_workers():
     actors = ray._private.state.actors().values()  # Ray Data has others
-    return {a["ActorID"] for a in actors if "BeatingWorker" in a["ActorClassName"] and a["State"] != "DEAD"}
+    return {a["ActorID"] for a in actors if "RayWorker" in a["ActorClassName"] and a["State"] != "DEAD"}
 
 
 def wait_for_processors(n):
@@ -101,23 +101,32 @@ def test_nothing_is_left_after_an_error(tmp_path):
 def test_workers_are_where_processors_are_free(n_free):
     n_cpus = int(ray.cluster_resources()["CPU"])
 
-    def threads(**options):
-        return [n for _, n in RayEngine(**options)._sites().values()]
+    def threads(free, cpus_of_node=n_cpus, **options):
+        engine = RayEngine(**options)
+        engine._free_cpus = free  # Ray's count lags behind, so this is not a matter of the moment
+        node = {"Alive": True, "NodeID": ray.get_runtime_context().get_node_id(), "Resources": {"CPU": cpus_of_node}}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ray, "nodes", lambda: [node])
+            return [n for _, n in engine._sites().values()]
 
     there = ray.remote(threads)
-    assert threads() == [n_free]
-    assert threads(n_workers=3) == [1, 1, 1]
-    assert threads(n_workers=2, cpus_per_worker=2) == [2, 2]
-    assert threads(cpus_per_worker=n_cpus + 1) == []
-    assert ray.get(there.remote()) == [n_free - 1]
-    if n_free == n_cpus:  # Ray's number of free processors may lag behind, which then makes no difference
-        assert ray.get(there.options(num_cpus=n_cpus).remote()) == [n_cpus]  # it waits while the worker works
+    assert threads(4) == [4]
+    assert threads(0) == [n_cpus]  # other jobs use all: wait for them
+    assert threads(4, n_workers=3) == [1, 1, 1]
+    assert threads(4, n_workers=2, cpus_per_worker=2) == [2, 2]
+    assert threads(4, cpus_per_worker=n_cpus + 1) == []
+    assert ray.get(there.remote(n_cpus)) == [n_cpus - 1]
+    assert ray.get(there.options(num_cpus=2).remote(0, cpus_of_node=2)) == [2]  # it waits while the worker works
+    deadline = time.monotonic() + SLOW * 2.0
+    while RayEngine()._free_cpus != n_free:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     for bundles, expected in (([{"CPU": 1}, {"CPU": 2}, {"CPU": 1}], [2, 1]), ([{"CPU": 2}], [2])):
         group = ray.util.placement_group(bundles)
         place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
             group, 0, placement_group_capture_child_tasks=True
         )
-        assert ray.get(there.options(num_cpus=bundles[0]["CPU"], scheduling_strategy=place).remote()) == expected
+        assert ray.get(there.options(num_cpus=bundles[0]["CPU"], scheduling_strategy=place).remote(0)) == expected
         ray.util.remove_placement_group(group)
     with pytest.raises(PodiumError, match="no node of the Ray cluster has enough processors for a worker"):
         RayEngine(cpus_per_worker=n_cpus + 1).wait_for_worker(1)

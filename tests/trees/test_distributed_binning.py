@@ -56,15 +56,15 @@ def column(random, kind, n):
 KINDS = ["numbers", "far apart", "ties", "zeros", "few", "missing", "constant"]
 
 
-@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([2, 3, 16, 255]), st.sampled_from([0, 50, 4096]))
-def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, buckets):
+@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([2, 3, 16, 255]), st.sampled_from([4, 64]))
+def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, few):
     random = np.random.default_rng(seed)
     n = int(random.integers(1, 1500))
     features = np.column_stack([column(random, kind, n) for kind in KINDS]).astype(np.float32)
     features[random.random(features.shape) < 0.05] = np.nan
     home = random.integers(0, n_parts, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed_binning, "BUCKETS", buckets)  # few: then intervals are wide
+        patch.setattr(distributed_binning, "FEW", few)
         results, rounds = in_parts(features, home, max_bins, [4])
     for bins in results:
         require_equal(bins, find_bins(features, max_bins, [4]))

@@ -27,12 +27,12 @@ from podium.binned.folder import (
     VALUES,
     check_bins,
     check_columns,
-    check_layout,
     check_manifest,
     check_matrix,
     check_matrix_shape,
     check_queries,
     check_tables,
+    checked_layout,
     load_arrays,
 )  # fmt: skip
 from podium.core.array_types import Float32s, Ints, UInt64s
@@ -46,7 +46,7 @@ from podium.data.subsets import columns_of_rows, row_numbers
 from podium.data.summary import Summary, ValueCounts, summarize
 from podium.errors import DataError
 from podium.trees import BinnedFeatures, Bins
-from podium.trees.bin_matrix import BinMatrix, FeatureLayout
+from podium.trees.bin_matrix import BinMatrix
 
 CHANGEABLE = (
     "relevance", "labels", "document_weights", "query_weights", "positions", "preferences", "features", "feature_names",
@@ -318,8 +318,7 @@ def _binned(folder: Path, n: int, n_features: int, max_bins: int) -> BinnedFeatu
     binned = BinnedFeatures(load_bins(folder, n_features, max_bins), n, columns)
     if not _has_layout(folder):
         return binned
-    layout = FeatureLayout(**load_arrays(folder / LAYOUT))
-    check_layout(layout, binned.bins, n)
+    layout = checked_layout(load_arrays(folder / LAYOUT), binned.bins, n)
     rows, entries, starts = (map_array(folder / f"{name}.npy") for name in MATRIX)
     matrix = BinMatrix(columns, n, rows, layout.width, entries, starts)
     check_matrix_shape(matrix, layout, n)

@@ -21,7 +21,7 @@ import numpy as np
 
 from podium import __version__
 from podium.binned.binned_files import BinnedFiles, open_binned, save_bins
-from podium.binned.collecting import DocumentColumns, GroupedDocuments, RowFiles
+from podium.binned.collecting import DocumentColumns, RowFiles
 from podium.binned.folder import COLUMNS, LAYOUT, VALUES, is_binned, write_manifest
 from podium.core.array_types import Float32s, Floats, Int32s, Ints, UInt64s
 from podium.core.choices import DataFormat
@@ -203,7 +203,7 @@ class _Binning:
         self.seconds[step] = time.perf_counter() - started
         log.info("%s: %.3f s", step, self.seconds[step])
 
-    def _read(self) -> tuple[Spill, GroupedDocuments]:
+    def _read(self) -> tuple[Spill, DocumentColumns]:
         """Read the source: values go to files, everything else stays in memory."""
         columns, is_raw = DocumentColumns(), self.reading.normalize is not None
         with ExitStack() as stack:
@@ -216,7 +216,8 @@ class _Binning:
                 columns.append(block, self._write(spill, block, counts=not is_raw))
         if spill is None:
             raise FileFormatError(self.reading.request.name, "has no documents to bin")
-        return spill, GroupedDocuments(columns.join(), columns.query_ids)
+        columns.group()
+        return spill, columns
 
     def _files(self, block: RankingData) -> list[RowFiles]:
         """Return files of a few features each, and one of all features if values are kept."""
@@ -233,7 +234,7 @@ class _Binning:
             self.counter.add(rows, block.labels)
         return hash_rows(rows)
 
-    def _normalize(self, raw: Spill, documents: GroupedDocuments) -> Spill:
+    def _normalize(self, raw: Spill, documents: DocumentColumns) -> Spill:
         """Normalize the values within queries. Their documents must be adjacent."""
         (_, rows), hashes = next(raw.files[0].read()), []
         labels = documents.labels()
@@ -287,7 +288,7 @@ class _Binning:
             )  # fmt: skip
 
     def _description(
-        self, like: RankingData, documents: GroupedDocuments, columns: Mapping[str, Any] | None
+        self, like: RankingData, documents: DocumentColumns, columns: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         absent = like.absent_value
         return {

@@ -25,7 +25,7 @@ OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """Collects everything about documents except their features: a few bytes each."""
+    """Collects everything about documents except their features: a few bytes each. Blocks come first, then `group`."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = {}
@@ -43,28 +43,17 @@ class DocumentColumns:
             if values is not None:
                 self._parts.setdefault(name, []).append(np.array(values))  # a view would keep the block in memory
 
-    def join(self) -> dict[str, NDArray[Any]]:
-        """Return all columns, and release the parts."""
-        names = list(self._parts)
-        return {name: np.concatenate(self._parts.pop(name)) for name in names}
-
-    @property
-    def query_ids(self) -> list[Any]:
-        """The query ids, in the order in which they first appear."""
-        return list(self._code_of)
-
-
-class GroupedDocuments:
-    """The columns of all documents by name, grouped by query."""
-
-    def __init__(self, columns: dict[str, NDArray[Any]], query_ids: list[Any]) -> None:
-        self.columns, self.query_ids = columns, query_ids
+    def group(self) -> None:
+        """Join the blocks, and group documents by query."""
+        self.query_ids = list(self._code_of)  # in the order in which they first appear
+        columns = {name: np.concatenate(self._parts.pop(name)) for name in list(self._parts)}
         query = columns["query"]
-        self.sizes = np.bincount(query, minlength=len(query_ids))  # of queries
+        self.sizes = np.bincount(query, minlength=len(self.query_ids))  # of queries
         self.starts = np.cumsum(self.sizes) - self.sizes  # the first row of each query, in grouped order
         self.n_runs = 1 + int(np.count_nonzero(query[1:] != query[:-1]))
         # The rows of the source, query by query; None if they are grouped already.
-        self.order = None if self.n_runs == len(query_ids) else np.argsort(query, kind="stable")
+        self.order = None if self.n_runs == len(self.query_ids) else np.argsort(query, kind="stable")
+        self.columns = columns
         if self.order is not None:
             self.columns = {name: values[self.order] for name, values in columns.items()}
 
@@ -127,14 +116,6 @@ class RowFiles:
         n_columns: the number of columns of all files together.
         width: the number of columns per file. The default is small, so that reading a feature does not read most of the
             others: a multiple of the tiles that kernels copy, with at most `MAX_FILES` files.
-
-    Example:
-        >>> import numpy as np, pathlib, tempfile
-        >>> files = RowFiles(pathlib.Path(tempfile.mkdtemp()), "part", 3, width=2)
-        >>> with files:
-        ...     files.append(np.arange(6, dtype=np.float32).reshape(2, 3))
-        >>> [(first, rows.tolist()) for first, rows in files.read()]
-        [(0, [[0.0, 1.0], [3.0, 4.0]]), (2, [[2.0], [5.0]])]
 
     """
 

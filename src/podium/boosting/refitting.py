@@ -75,7 +75,8 @@ class _Refit:
                 iteration, output = divmod(number, n_outputs)
                 if output == 0:
                     check_signals()
-                    self._compute_gradients(iteration)
+                    state.fill_gradients(iteration)
+                    self.step.prepare(self.data, state.gradients, state.hessians)
                     advance(1)
                 values.append(self._refitted(tree, leaf_of_row, iteration, output))
         arrays: dict[str, Any] = {**self.trees.arrays, "leaf_value": np.concatenate([np.empty(0), *values])}
@@ -88,13 +89,6 @@ class _Refit:
         for part in self.trees.cut(*range(TREES_AT_ONCE, self.trees.n_trees, TREES_AT_ONCE)):
             leaves = part.leaves(self.data, self.settings.n_threads)
             yield from ((part.tree(k), leaves[:, k]) for k in range(part.n_trees))
-
-    def _compute_gradients(self, iteration: int) -> None:
-        """Fill gradients and hessians as in training, with F_0 in the scores from the first tree on."""
-        state = self.state
-        scores = state.scores if iteration or state.initial_score == 0 else state.scores + state.initial_score
-        state.objective.fill(scores, iteration, state.gradients, state.hessians)
-        self.step.prepare(self.data, state.gradients, state.hessians)
 
     def _refitted(self, tree: Tree, leaf_of_row: Int32s, iteration: int, output: int) -> Floats:
         """Return the values of a tree's leaves, and add them to the scores of its output.

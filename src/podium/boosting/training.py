@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from podium.boosting.base_scores import BaseScores, fitted_scale
 from podium.boosting.binned_data import BinnedData, add_by_bins
 from podium.boosting.checkpoints import Checkpoint, Checkpointer, fingerprint
 from podium.boosting.evaluation import Evaluator
+from podium.boosting.sampling import BoundSampling
+from podium.boosting.steps import BoundLineSearch, Lines
 from podium.boosting.training_state import Round, TrainingResult, TrainingState, of_output
-from podium.boosting.tree_builder import Sample, TreeBuilder
-from podium.core.array_types import Floats
+from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.interrupts import Stopped, between_steps
 from podium.core.observing import Observations, Observer
 from podium.core.progress import progress
@@ -30,9 +31,11 @@ from podium.errors import DataError, warn
 from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.objectives.base import require_one_output
-from podium.trees import GrownTree
+from podium.trees import Grower, GrownTree
+from podium.trees.gradient_sampling import GradientSampler
+from podium.trees.grower import NO_RULE, NONE
 from podium.trees.growth_types import LeafRule
-from podium.trees.quantization import BoundedGradients
+from podium.trees.quantization import BoundedGradients, quantize
 
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
@@ -77,6 +80,76 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
                 state.observations.record(observers, trainer.shown_round(means, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in means.items()))
+
+
+class Sample(NamedTuple):
+    """The documents and features that the trees of a round are grown on; None for all."""
+
+    rows: Int32s | None  # of the documents, ascending
+    features: Ints | None  # by number, ascending
+
+
+class TreeBuilder:
+    """Builds trees on the training data.
+
+    A tree depends only on the settings and on sums of integers over documents: bounds (`BoundedGradients`), histograms
+    and totals (`Grower`), leaf sums (`GrownTree.sums`). Parts of the documents can be summed separately and added in
+    any order; the result is the same.
+
+    Attributes:
+        step: computes leaf values.
+
+    """
+
+    def __init__(self, settings: Boosting, data: BinnedData, team: Team) -> None:
+        growth, self.team = settings.growth, team
+        if not settings.step.uses_hessians:
+            growth = replace(growth, split="least-squares", l1=0.0, l2=0.0)
+        self.sampling = BoundSampling(settings.sampling, data.train)
+        self.sampler = None
+        if self.sampling.split_fraction < 1:  # before the grower allocates memory, because keys need some temporarily
+            keys = self.sampling.random.document_keys
+            order = data.binned.rows_by_entries
+            self.sampler = GradientSampler(self.sampling.split_fraction, keys, growth.split, team, order)
+        self.grower = Grower(data.binned, growth, team)
+        self.step = settings.step.bind(settings.objective)
+        self.words = np.empty(data.train.n_documents, np.int64)
+
+    def sample(self, iteration: int) -> Sample:
+        """Draw the documents and features of a round."""
+        settings = self.sampling.sampling
+        return Sample(self.sampling.rows(iteration), settings.features(iteration, self.grower.binned.bins.n_features))
+
+    def build(
+        self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int,
+        scores: Floats = NONE, rule: LeafRule = NO_RULE,
+    ) -> tuple[GrownTree, BoundedGradients]:  # fmt: skip
+        """Build a tree, with splits from the gradient-based sample, or from all documents if that allows no split.
+
+        Args:
+            gradients, hessians: those of one output, after `Step.prepare`.
+            weights: the weight of each document in least-squares splits; None if all weigh 1.
+            sample: the documents and features of the tree.
+            tree: the number of the tree, which seeds random numbers.
+            scores, rule: see `Grower.grow`.
+
+        """
+        self.grower.wait_for_compilation()  # also of the kernels that sample
+        bounded, sampling = None, self.sampling.sampling
+        node_seed = sampling.node_seed(tree)
+        if self.sampler is not None:
+            seed = sampling.split_seed(tree)
+            quantized = self.sampler.quantize(gradients, hessians, seed, self.words, weights)
+            grown, bounded = self.grower.grow(quantized, *sample, scores, rule, node_seed), quantized.source
+            if grown.tree.n_leaves > 1:
+                return grown, bounded
+        bounded = bounded or BoundedGradients.of(gradients, hessians, self.team)
+        quantized = quantize(bounded, self.grower.parameters.split, self.team, self.words, weights)
+        return self.grower.grow(quantized, *sample, scores, rule, node_seed), bounded
+
+    def leaf_values(self, grown: GrownTree, gradients: BoundedGradients) -> Floats:
+        """Return a value for each leaf, within the bounds of monotone constraints."""
+        return grown.within_bounds(self.step.leaf_values(grown, gradients, self.team))
 
 
 class Trainer:
@@ -156,14 +229,9 @@ class Trainer:
         )  # fmt: skip
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
-        """Fill the gradients and hessians that trees are grown on; return the objective's if a line search needs them.
-
-        F_0 is in the scores from the first tree on; the gradients of the first round are those at F_0.
-        """
-        state = self.state
-        scores = state.scores if iteration or state.initial_score == 0 else state.scores + state.initial_score
-        state.objective.fill(scores, iteration, state.gradients, state.hessians)
-        original = None
+        """Fill the gradients and hessians that trees are grown on; return the objective's if a search needs them."""
+        state, original = self.state, None
+        state.fill_gradients(iteration)
         if self.search is not None and self.search.in_newton_steps:  # the step overwrites them
             original = state.gradients.copy(), state.hessians.copy()
         self.builder.step.prepare(self.data.train, state.gradients, state.hessians)
@@ -173,23 +241,32 @@ class Trainer:
         self, output: int, sample: Sample, original: tuple[Floats, Floats] | None, initial_score: float
     ) -> None:
         """Build one tree, find its weight, and add it to the scores of its output."""
-        state, builder = self.state, self.builder
-        gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
-        scores, weights, number = of_output(state.scores, output), state.objective.document_weights, len(state.trees)
-        rule = None if initial_score else self._leaf_rule()
-        adding = () if rule is None else (scores, rule)
-        grown, bounded = builder.build(gradients, hessians, weights, sample, number, *adding)
-        values, tree_weight = grown.added_values, 1.0
-        if values is None:
-            values, tree_weight = self._weigh(grown, builder.leaf_values(grown, bounded), original)
+        state, rule = self.state, None if initial_score else self._leaf_rule()
+        grown, values = self._build(output, sample, rule)
+        tree_weight = 1.0
+        if grown.added_values is None:
+            values, tree_weight = self._weigh(grown, values, original)
             values = values + initial_score if initial_score else values
-            if sample.rows is None:
-                grown.add_to_rows(values, scores, self.team)
-            else:
-                grown.add_by_bins(values, self.data.binned, scores, self.team)
+            self._add_values(grown, values, output, sample)
         state.tree_weights.append(tree_weight)
         self.evaluator.add_tree(grown, values, output)
         state.trees.append(grown.with_values(values))
+
+    def _build(self, output: int, sample: Sample, rule: LeafRule | None) -> tuple[GrownTree, Floats]:
+        """Grow a tree; return it with its leaf values, which growth adds to the scores if there is a rule for them."""
+        state, builder, number = self.state, self.builder, len(self.state.trees)
+        gradients, hessians = of_output(state.gradients, output), of_output(state.hessians, output)
+        adding = () if rule is None else (of_output(state.scores, output), rule)
+        grown, bounded = builder.build(gradients, hessians, state.objective.document_weights, sample, number, *adding)
+        return grown, builder.leaf_values(grown, bounded) if grown.added_values is None else grown.added_values
+
+    def _add_values(self, grown: GrownTree, values: Floats, output: int, sample: Sample) -> None:
+        """Add leaf values to the scores of an output."""
+        scores = of_output(self.state.scores, output)
+        if sample.rows is None:
+            grown.add_to_rows(values, scores, self.team)
+        else:
+            grown.add_by_bins(values, self.data.binned, scores, self.team)
 
     def _leaf_rule(self) -> LeafRule | None:
         """Return the rule by which growth itself computes leaf values and adds them to scores, or None if it cannot."""
@@ -207,13 +284,21 @@ class Trainer:
         rate = self._rate
         if self.search is None:
             return self.builder.step.scale(values, rate), 1.0
-        sums = None if original is None else grown.sums(BoundedGradients.of(*original, self.team), self.team)
+        sums = self._newton_sums(grown, original) if self.search.in_newton_steps else None
+        return self.search.search(grown, values, rate, sums, self._lines(grown, self.search))
+
+    def _newton_sums(self, grown: GrownTree, original: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
+        """Return the sums of the objective's gradients and hessians over the leaves."""
+        assert original is not None
+        return grown.sums(BoundedGradients.of(*original, self.team), self.team)
+
+    def _lines(self, grown: GrownTree, search: BoundLineSearch) -> Lines:
+        """Return a function that creates the lines of a search."""
         scores, binned = self.state.scores, self.data.binned
-        if self.search.settings.on == "valid":
+        if search.settings.on == "valid":
             first = next(iter(self.data.valid))
             scores, binned = self.evaluator.scores[first], self.data.binned_valid[first]
-        lines = self.search.lines(scores, grown.leaf_of_rows(binned, self.team))
-        return self.search.search(grown, values, rate, sums, lines)
+        return search.lines(scores, grown.leaf_of_rows(binned, self.team))
 
     def _is_exhausted(self) -> bool:
         """Return whether the last trees have a single leaf although they were grown on all documents and features."""

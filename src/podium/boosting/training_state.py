@@ -138,6 +138,11 @@ class TrainingState:
         """The weights of the trees of the last round."""
         return self.tree_weights[-self.objective.n_outputs :]
 
+    def fill_gradients(self, iteration: int) -> None:
+        """Fill gradients and hessians. F_0 is in the scores from the first tree on; the first round's are at F_0."""
+        scores = self.scores if iteration or self.initial_score == 0 else self.scores + self.initial_score
+        self.objective.fill(scores, iteration, self.gradients, self.hessians)
+
     def record(self, means: dict[str, float]) -> None:
         """Record the means of a round, and the state of an objective that learns parameters itself."""
         for name, value in means.items():

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from podium.core.validation import did_you_mean
-from podium.errors import DataError
+from podium.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from podium.distributed.engine import Engine
@@ -19,6 +19,7 @@ class ClusterKind(NamedTuple):
     """A kind of cluster, with the names of everything that belongs to it."""
 
     prefix: str  # of class names: `RayEngine` in `ray_engine`, and the estimators, such as `RayLambdaMART`
+    library: str  # the module to import
     estimators: str  # the module that defines the estimators
     packages: tuple[str, ...]  # the libraries whose frames and data sets the cluster reads
     address: str  # a regular expression for the addresses that `podium train --cluster` accepts
@@ -28,18 +29,28 @@ class ClusterKind(NamedTuple):
 ESTIMATORS = ("LambdaMART", "MART", "MARTClassifier", "McRank", "OrdinalMART", "RankNetTrees", "Ranker")
 CLUSTERS = {
     "ray": ClusterKind(
-        "Ray", "estimators", ("ray",), r"ray|auto|ray://.+",
+        "Ray", "ray", "estimators", ("ray",), r"ray|auto|ray://.+",
         "ray, auto or ray://HOST:PORT for Ray",
     ),
     "spark": ClusterKind(
-        "Spark", "spark_estimators", ("pyspark",), r"spark://.+|local\[.+\]|yarn|k8s://.+",
+        "Spark", "pyspark.sql", "spark_estimators", ("pyspark",), r"spark://.+|local\[.+\]|yarn|k8s://.+",
         "spark://HOST:PORT, local[N], yarn or k8s://… for Spark",
     ),
     "dask": ClusterKind(
-        "Dask", "estimators", ("dask", "dask_expr"), r"local:[1-9]\d{0,3}|[a-z]+://.+",
+        "Dask", "distributed", "estimators", ("dask", "dask_expr"), r"local:[1-9]\d{0,3}|[a-z]+://.+",
         "tcp://HOST:PORT or local:N for Dask",
     ),
 }  # fmt: skip
+
+
+def import_library(cluster: str) -> Any:
+    """Return the library of a kind of cluster, or raise an error that says how to install it."""
+    kind = CLUSTERS[cluster]
+    try:
+        return import_module(kind.library)
+    except ImportError:
+        package = kind.library.partition(".")[0]
+        raise MissingExtraError(package, cluster, f"training on a {kind.prefix} cluster") from None
 
 
 def engine_class(name: str) -> type[Engine]:

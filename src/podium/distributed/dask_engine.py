@@ -20,6 +20,7 @@ import numpy as np
 
 from podium.core.threads import thread_count
 from podium.data import RankingData
+from podium.distributed.clusters import import_library
 from podium.distributed.engine import (
     HEARTBEAT,
     PENDING,
@@ -32,21 +33,12 @@ from podium.distributed.engine import (
 )
 from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source, empty_data, frame_to_data
-from podium.errors import DataError, MissingExtraError, PodiumError
+from podium.errors import DataError, PodiumError
 
 SECONDS_TO_NOTICE = 5.0  # time for the scheduler to notice a closed connection
 SECONDS_TO_RESTART = 10.0  # time for a nanny to end a worker before the scheduler drops it
 SECONDS_TO_REACH = 5.0  # time for a worker to answer a direct call
 SECONDS_TO_CONNECT = 30.0
-
-
-def import_distributed() -> Any:
-    """Return the package `distributed`, or raise an error that says how to install it."""
-    try:
-        import distributed
-    except ImportError:
-        raise MissingExtraError("distributed", "dask", "training on a Dask cluster") from None
-    return distributed
 
 
 class HolderActor(Holder):
@@ -61,7 +53,7 @@ class HolderActor(Holder):
         The caller could not distinguish a raised error from a failed connection.
         """
         try:
-            return self.run(import_distributed().protocol.pickle.loads(message))
+            return self.run(import_library("dask").protocol.pickle.loads(message))
         except Exception as error:
             return error
 
@@ -88,7 +80,7 @@ class DaskEngine(Engine):
 
     def __init__(self, client: Any = None, timeout: float = TIMEOUT, heartbeat: float = HEARTBEAT) -> None:
         super().__init__(timeout, heartbeat)
-        self.distributed = import_distributed()
+        self.distributed = import_library("dask")
         self.client = self.distributed.get_client() if client is None else client
         self._expected: set[str] = set()  # workers that hold documents or are about to
         self._calls_directly: bool | None = None
@@ -100,7 +92,7 @@ class DaskEngine(Engine):
         if "distributed" not in sys.modules:
             return False
         try:
-            return bool(import_distributed().get_client())
+            return bool(import_library("dask").get_client())
         except ValueError:  # no client
             return False
 
@@ -108,7 +100,7 @@ class DaskEngine(Engine):
     @contextmanager
     def connected(cls, address: str) -> Iterator[dict[str, Any]]:
         """Connect to the scheduler at an address, or start `local:N`: N workers on this machine."""
-        distributed = import_distributed()
+        distributed = import_library("dask")
         if address.startswith("local:"):
             n_workers = int(address.removeprefix("local:"))
             n_threads = max(1, thread_count(None) // n_workers)
@@ -184,13 +176,14 @@ class DaskEngine(Engine):
         if isinstance(source, DerivedSource):
             value = delayed(source.function, pure=False)(*map(self._delayed, source.arguments))
         elif isinstance(source, RankingData):  # a task, so that Dask repeats it if its worker is lost
-            value = self._submit(pickle.loads, pickle.dumps(source))
+            value = self.submit(pickle.loads, pickle.dumps(source))
         else:
             return source
         self._futures[id(source)] = source, value  # so that a source of several others is computed once
         return value
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run a function on any worker, and return its future."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
@@ -208,7 +201,7 @@ class DaskEngine(Engine):
         return futures
 
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
-        results = [self._submit(function, future) for future in self._futures_of(sources)]
+        results = [self.submit(function, future) for future in self._futures_of(sources)]
         return [self.wait(result) for result in results]
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
@@ -225,7 +218,7 @@ class DaskEngine(Engine):
         started = {}
         for worker, p in placement.items():
             sets = {name: [(k, next(futures)) for k, _ in of_set] for name, of_set in p.sets.items()}
-            started[worker] = self._submit(
+            started[worker] = self.submit(
                 HolderActor, p.number, sets, p.n_threads, actor=True, workers=[worker], allow_other_workers=False
             )
         actors = {worker: self.wait(future) for worker, future in started.items()}

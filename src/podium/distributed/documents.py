@@ -155,9 +155,9 @@ class ClusterDocuments:
         repeated = [name for name, of_set in sums.items() if has_equal(np.concatenate(list(of_set.values())))]
         occurrences: dict[tuple[int, str], Any] = {}
         if repeated:
-            contents, partitions = (_by_set(self.engine.call(call)) for call in ("content_sums", "query_partitions"))
+            contents = _by_set(self.engine.call("query_contents"))
             for name in repeated:
-                occurrences |= _occurrences(name, sums[name], contents[name], partitions[name])
+                occurrences |= _occurrences(name, sums[name], contents[name])
         self.engine.call("set_query_keys", occurrences)
 
 
@@ -205,7 +205,7 @@ def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, A
 
 
 def _occurrences(
-    name: str, sums: Mapping[int, Any], contents: Mapping[int, Any], partitions: Mapping[int, Any]
+    name: str, sums: Mapping[int, Any], contents: Mapping[int, tuple[Any, Any]]
 ) -> dict[tuple[int, str], Any]:
     """Return, for each worker, the queries whose features have occurred before, and how often.
 
@@ -214,7 +214,7 @@ def _occurrences(
     """
     workers = sorted(sums)
     keys = np.concatenate([sums[w] for w in workers])
-    content, partition = (np.concatenate([of[w] for w in workers]) for of in (contents, partitions))
+    content, partition = (np.concatenate([contents[w][k] for w in workers]) for k in range(2))
     place = np.concatenate([np.arange(len(sums[w])) for w in workers])
     times = occurrences_in(keys, np.lexsort((place, partition, content, keys)))
     repeated, start = {}, 0

@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-
 from podium.binned import BinnedFiles
 from podium.core.merging import merge_all, merged
 from podium.core.validation import require_number
@@ -54,7 +52,6 @@ class Engine(ABC):
     Attributes:
         holders: the handle of each worker's `Holder`, as `start_holders` returned it.
         n_round_trips: the number of requests to all workers.
-        n_bytes: the size of all arrays that workers have sent.
 
     """
 
@@ -65,10 +62,9 @@ class Engine(ABC):
         require_number("timeout", timeout, above=0)
         require_number("heartbeat", heartbeat, above=0)
         self.timeout, self.heartbeat = timeout, heartbeat
-        self.n_round_trips, self.n_bytes = 0, 0
+        self.n_round_trips = 0
         self.holders: dict[str, Any] = {}
         self._deferred: list[tuple[str, tuple[Any, ...]]] = []
-        self._deferred_runs: list[tuple[str, tuple[Any, ...], Callable[[Any], None]]] = []
         self._last_beats: dict[str, tuple[Any, int]] = {}  # of each worker, and the number of checks since
 
     # --- what an engine implements
@@ -261,31 +257,22 @@ class Engine(ABC):
         """Return the merged answers of all workers to one call."""
         calls, self._deferred = [*self._deferred, (name, arguments)], []
         self.n_round_trips += 1
-        answers = self.ask(dict.fromkeys(self.holders, calls))
-        self.n_bytes += sum(map(n_bytes_of, answers))
-        return merged(merge_all(answers))
+        return merged(merge_all(self.ask(dict.fromkeys(self.holders, calls))))
 
     def defer(self, name: str, *arguments: Any) -> None:
         """Queue a call without an answer, to be sent along with the next one."""
         self._deferred.append((name, arguments))
 
-    def defer_run(self, take: Callable[[Any], None], name: str, *arguments: Any) -> None:
-        """Queue stepwise work for the next `run`, to save round trips; `take` receives the result."""
-        self._deferred_runs.append((name, arguments, take))
-
     def forget_deferred(self) -> None:
         """Drop all deferred calls."""
-        self._deferred, self._deferred_runs = [], []
+        self._deferred = []
 
     def run(self, name: str, *arguments: Any) -> Any:
         """Do work whose every step needs the answers of all parts to the previous step; return the result."""
-        before, self._deferred_runs = self._deferred_runs, []
-        is_done, values = self.call("start", [*((name, of) for name, of, _ in before), (name, arguments)])
+        is_done, value = self.call("start", name, arguments)
         while not is_done:
-            is_done, values = self.call("go_on", values)
-        for (_, _, take), value in zip(before, values, strict=False):
-            take(value)
-        return values[-1]
+            is_done, value = self.call("go_on", value)
+        return value
 
 
 def without_workers(seconds: float) -> PodiumError:
@@ -294,14 +281,3 @@ def without_workers(seconds: float) -> PodiumError:
         f"the cluster has no workers, and none joined within {seconds:g} seconds: start workers; a fit with "
         "checkpoint=… resumes where it stopped"
     )
-
-
-def n_bytes_of(answer: Any) -> int:
-    """Return the size in bytes of all arrays in an answer."""
-    if isinstance(answer, np.ndarray):
-        return int(answer.nbytes)
-    if isinstance(answer, dict):
-        return sum(map(n_bytes_of, answer.values()))
-    if isinstance(answer, list | tuple):
-        return sum(map(n_bytes_of, answer))
-    return n_bytes_of(answer.value) if hasattr(answer, "value") else 0

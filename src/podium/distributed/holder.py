@@ -76,14 +76,13 @@ class Holder:
         """Return a hash of the features of each query; the client numbers queries with equal hashes."""
         return Gathered([(self.number, {n: query_sums(d, d.row_hashes) for n, d in self.data.items()})])
 
-    def call_query_partitions(self) -> Gathered:
-        """Return the original partition of each query."""
-        first_rows = {name: data.order[data.offsets[:-1]] for name, data in self.data.items()}
-        return Gathered([(self.number, {n: self.partition_of_row[n][rows] for n, rows in first_rows.items()})])
-
-    def call_content_sums(self) -> Gathered:
-        """Return a hash of all content of each query."""
-        return Gathered([(self.number, {n: query_sums(d, content_hashes(d)) for n, d in self.data.items()})])
+    def call_query_contents(self) -> Gathered:
+        """Return a hash of all content of each query, and its original partition."""
+        contents = {
+            n: (query_sums(d, content_hashes(d)), self.partition_of_row[n][d.order[d.offsets[:-1]]])
+            for n, d in self.data.items()
+        }
+        return Gathered([(self.number, contents)])
 
     def call_set_query_keys(self, occurrences: dict[tuple[int, str], Any]) -> None:
         """Set the keys of all queries, which count how often the features of each have occurred before."""
@@ -147,17 +146,11 @@ class Holder:
             if part.objective is not None:
                 part.objective.set_facts(facts)
 
-    def call_start(self, works: Calls) -> Any:
-        """Start work in steps, one piece after another; each step needs the answers of all parts to the last one."""
-        self._steps = self._in_turn(works) if TRAIN in self.data else None
+    def call_start(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        """Start work in steps, each of which needs the answers of all parts to the last one."""
+        if TRAIN in self.data:
+            self._steps = (self._find_bins if name == "find_bins" else getattr(self.train, name))(*arguments)
         return self.call_go_on(None)
-
-    def _in_turn(self, works: Calls) -> Steps:
-        results = []
-        for name, arguments in works:
-            work = self._find_bins if name == "find_bins" else getattr(self.train, name)
-            results.append((yield from work(*arguments)))
-        return results
 
     def _find_bins(self, max_bins: int, categorical: Sequence[int]) -> Steps:
         bins = yield from find_bins_in_parts(self.data[TRAIN].features, max_bins, categorical, self.n_threads)
@@ -173,13 +166,9 @@ class Holder:
             self._steps = None
             return Same(True), end.value
 
-    def call_answer(self, question: Any) -> Any:
-        """Call `PartLeaves.answer`."""
-        return None if self.train is None else self.train.leaves.answer(question)
-
-    def call_sum_leaves(self, *arguments: Any) -> Any:
-        """Call `TrainPart.sum_leaves`."""
-        return None if self.train is None else self.train.sum_leaves(*arguments)
+    def call_train(self, name: str, *arguments: Any) -> Any:
+        """Call a method of `TrainPart`."""
+        return None if self.train is None else getattr(self.train, name)(*arguments)
 
     def call_add_tree(self, output: int, tree: Tree, goes_left: Bools, values: Floats, leaves: Sequence[int]) -> None:
         """Add a new tree to all scores."""

@@ -23,7 +23,7 @@ from podium.objectives import BoundObjective, Objective
 from podium.objectives.ordinal import BoundOrdinal
 from podium.trees import GrownTree, Tree
 from podium.trees.binning import BinnedFeatures
-from podium.trees.distributed_growth import PartLeaves
+from podium.trees.distributed_growth import GrowthRequest, PartLeaves
 from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
@@ -139,8 +139,12 @@ class TrainPart(ScoredPart):
         self.rows = self.sampling.rows(iteration)
         return Same(self.objective.state())
 
-    def begin_tree(self, output: int, seed: np.uint64 | None) -> Steps:
-        """Round gradients to integers, on a sample if there is a seed; return the scales and the root."""
+    def begin_tree(self, output: int, seed: np.uint64 | None, new_round: tuple[int, float] | None) -> Steps:
+        """Round gradients to integers, on a sample if there is a seed; return the scales and the root.
+
+        If this is the first tree of a round, compute its gradients first, and return the objective's state.
+        """
+        learnt = None if new_round is None else (yield from self.compute_gradients(*new_round))
         n, objective = self.plan.n_documents, self.objective
         g, h = of_output(self.gradients, output), of_output(self.hessians, output)
         bounded = yield from BoundedGradients.in_parts(g, h, self.team, n)
@@ -153,7 +157,7 @@ class TrainPart(ScoredPart):
             packed = yield from quantize_in_parts(bounded, self.plan.split, self.team, n, self.words, weights)
         root = self.leaves.plant(packed.words, *self._documents(packed))
         units = Same((packed.gradient_unit, packed.weight_unit, packed.counts_documents, bounded.sum_bounds))
-        return units, Max(packed.largest_weight), root
+        return units, Max(packed.largest_weight), root, learnt
 
     def find_thresholds(self) -> Steps:
         """Fit the thresholds that maximize the likelihood of the labels; return the objective's state."""
@@ -179,10 +183,13 @@ class TrainPart(ScoredPart):
         takes_part[rows] = True
         return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
 
+    def answer(self, question: GrowthRequest) -> Total:
+        """Call `PartLeaves.answer`."""
+        return self.leaves.answer(question)
+
     def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Total:
         """Call `PartLeaves.sums` with the gradients after the step, or those of the objective."""
-        bounded = self.bounds[which]
-        return self.leaves.sums(leaves, bounded.gradients, bounded.hessians, scales)
+        return self.leaves.sums(leaves, self.bounds[which], scales)
 
     def add_tree(self, output: int, tree: GrownTree, values: Floats, leaves: Sequence[int]) -> None:
         """Add a new tree to the scores of an output."""

@@ -22,16 +22,64 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.data import RankingData
+from podium.distributed.clusters import import_library
 from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError
-from podium.distributed.holder import Calls
-from podium.distributed.ray_worker import actor_class, block_to_data, import_ray
-from podium.distributed.sources import Columns, DerivedSource, Source
+from podium.distributed.holder import Calls, Holder
+from podium.distributed.sources import Columns, DerivedSource, Source, frame_to_data
 from podium.errors import DataError, PodiumError
 
 LARGE = 100_000  # bytes above which a message is sent once for all workers of a node
 MOST_FAILURES = 3  # consecutive failures to start a worker before training gives up
 SECONDS_TO_END = 2.0  # for Ray to end workers and free their processors
 SECONDS_TO_JOIN = 5.0  # time to wait for further workers before training starts
+
+
+class RayWorker:
+    """Computes sources, and holds documents."""
+
+    def __init__(self) -> None:
+        self.holder: Any = None
+
+    def place(self) -> tuple[str, str, str]:
+        """Return the ids of the actor and of its node, and the node's address."""
+        import ray
+
+        context = ray.get_runtime_context()
+        return context.get_actor_id(), context.get_node_id(), ray.util.get_node_ip_address()
+
+    def compute(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """Apply a function to values and to objects in Ray's store."""
+        return function(*_fetched(arguments))
+
+    def hold(self, number: int, sets: Mapping[str, Any], n_threads: int) -> None:
+        """Hold documents instead of the previous ones."""
+        self.holder = None
+        self.holder = Holder(number, _fetched(sets), n_threads)
+
+    def release(self) -> None:
+        """Release the documents."""
+        self.holder = None
+
+    def run(self, message: bytes) -> bytes:
+        """Return the pickled answer of the holder to pickled calls.
+
+        Merging overwrites arrays, but those in Ray's store are read-only. Unpickled arrays are not.
+        """
+        return pickle.dumps(self.holder.run(pickle.loads(message)), 5)
+
+    def beat(self) -> None:
+        """Do nothing; a separate thread answers, which shows that the process runs."""
+
+
+def _fetched(value: Any) -> Any:
+    """Return a value with references to Ray's store replaced by their objects."""
+    import ray
+
+    if isinstance(value, ray.ObjectRef):
+        return ray.get(value)
+    if type(value) in (list, tuple):
+        return type(value)(_fetched(one) for one in value)
+    return {key: _fetched(one) for key, one in value.items()} if type(value) is dict else value
 
 
 @dataclass
@@ -75,10 +123,10 @@ class RayEngine(Engine):
         super().__init__(**limits)
         require_whole("n_workers", n_workers, 1, optional=True)
         require_whole("cpus_per_worker", cpus_per_worker, 1, optional=True)
-        self.n_workers, self.cpus_per_worker, self.ray = n_workers, cpus_per_worker, import_ray()
+        self.n_workers, self.cpus_per_worker, self.ray = n_workers, cpus_per_worker, import_library("ray")
         if not self.ray.is_initialized():
             raise PodiumError("this process is not connected to a Ray cluster: call ray.init() first")
-        self._actor_class = actor_class()
+        self._actor_class = self.ray.remote(concurrency_groups={"beat": 1})(RayWorker)
         self._free_cpus = self._count_free_cpus()  # without those of other jobs
         self._workers: dict[str, StartedWorker] = {}
         self._starting: list[StartedWorker] = []
@@ -89,13 +137,13 @@ class RayEngine(Engine):
 
     @classmethod
     def is_running(cls) -> bool:
-        return "ray" in sys.modules and bool(import_ray().is_initialized())
+        return "ray" in sys.modules and bool(import_library("ray").is_initialized())
 
     @classmethod
     @contextmanager
     def connected(cls, address: str) -> Iterator[dict[str, Any]]:
         """Connect to `ray://…` or, with `auto`, to this machine's cluster; `ray` starts one if there is none."""
-        ray = import_ray()
+        ray = import_library("ray")
         if ray.is_initialized():
             yield {}
             return
@@ -204,7 +252,7 @@ class RayEngine(Engine):
         with suppress(Exception):  # this experimental interface is missing in clients at ray://…
             places = self.ray.experimental.get_object_locations(blocks)
             self._nodes |= {block: place["node_ids"] for block, place in places.items()}
-        return [DerivedSource(block_to_data, (block, given, categorical)) for block in blocks]
+        return [DerivedSource(_block_to_data, (block, given, categorical)) for block in blocks]
 
     @classmethod
     def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
@@ -313,7 +361,7 @@ class RayEngine(Engine):
                 self.result(worker.beat, 0.0)
                 worker.n_beats, worker.beat = worker.n_beats + 1, None
             if worker.beat is None:
-                worker.beat = worker.actor.beat.remote()
+                worker.beat = worker.actor.beat.options(concurrency_group="beat").remote()
         silent = self.silent({name: worker.n_beats for name, worker in self._workers.items()})
         for name in silent:
             _end(self._workers.pop(name))
@@ -339,9 +387,14 @@ class RayEngine(Engine):
 
 def _end(worker: StartedWorker) -> None:
     with suppress(Exception):  # the actor may have ended already
-        import_ray().kill(worker.actor)
+        import_library("ray").kill(worker.actor)
 
 
 def _is_dataset(X: Any) -> bool:
     """Return whether a value is a `ray.data.Dataset`, without importing Ray."""
     return type(X).__module__.startswith("ray.data.") and hasattr(X, "to_arrow_refs")
+
+
+def _block_to_data(block: Any, columns: dict[str, str], categorical: tuple[Any, ...]) -> RankingData:
+    """Return a block of a data set, an Arrow table, as data."""
+    return frame_to_data(block.to_pandas(), list(columns), list(columns.values()), categorical)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,14 @@ from podium.data.features import first_repeated
 from podium.data.io.request import format_of
 from podium.data.io.text_blocks import COMPRESSED
 from podium.distributed.dask_engine import DaskEngine
-from podium.distributed.engine import HEARTBEAT, SECONDS_BETWEEN_CHECKS, TIMEOUT
+from podium.distributed.engine import HEARTBEAT, TIMEOUT
 from podium.distributed.sources import paths_of
-from podium.errors import DataError, FileFormatError, PodiumError
+from podium.errors import DataError, FileFormatError
 from podium.models import Model, load
 from podium.models.base import model_of
 
 MANIFEST = "scores.json"  # the file in the folder of scores that identifies the model
 ROWS = 1 << 15  # number of rows to score at a time
-AT_ONCE = 4  # number of files per thread to submit ahead
 Blocks = Callable[..., Iterator[RankingData]]
 
 
@@ -86,35 +84,11 @@ def score_files(
     _require_same_model(folder, loaded, dict(zip(paths, targets, strict=True)))
     open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
     engine.wait_for_worker(timeout)
-    # as a task, so that Dask repeats it if its worker is lost
-    sent = engine.client.submit(pickle.loads, pickle.dumps(loaded), pure=False)
-    _run(engine, [(_score_file, (sent, path, str(target), blocks)) for path, target in open_ones])
+    sent = engine.submit(pickle.loads, pickle.dumps(loaded))  # a task, so that Dask repeats it if its worker is lost
+    running = [engine.submit(_score_file, sent, path, str(target), blocks) for path, target in open_ones]
+    for future in running:
+        engine.wait(future)
     return targets
-
-
-def _run(engine: DaskEngine, tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
-    """Run tasks, a few at a time, until all are done, one fails, or none ends within the time limit."""
-    client, waiting, running = engine.client, list(reversed(tasks)), set[Any]()
-    last_done = time.monotonic()
-    while waiting or running:
-        while waiting and len(running) < AT_ONCE * max(sum(client.nthreads().values()), 1):
-            function, arguments = waiting.pop()
-            running.add(client.submit(function, *arguments, pure=False))
-        try:
-            done, running = engine.distributed.wait(
-                running, timeout=SECONDS_BETWEEN_CHECKS, return_when="FIRST_COMPLETED"
-            )
-        except TimeoutError:
-            engine.check_workers()
-            if time.monotonic() - last_done > engine.timeout:
-                raise PodiumError(
-                    f"no file was completed within {engine.timeout:g} seconds: check the cluster's dashboard and logs, "
-                    "or raise timeout=…"
-                ) from None
-            continue
-        last_done = time.monotonic()
-        for future in done:
-            future.result()
 
 
 def _names_of_scores(paths: list[str]) -> list[str]:

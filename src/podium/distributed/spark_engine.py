@@ -25,6 +25,7 @@ from typing import Any
 
 from podium.core.validation import require_whole
 from podium.data.frames import has_role
+from podium.distributed.clusters import import_library
 from podium.distributed.engine import HEARTBEAT, PENDING, TIMEOUT, Engine, Placement, WorkerLostError
 from podium.distributed.holder import Calls
 from podium.distributed.sources import Columns, DerivedSource, Source
@@ -46,15 +47,6 @@ SECONDS_TO_END = 5.0  # time for tasks to end before the job is cancelled
 BEATS = 10  # heartbeats of a task in `heartbeat` seconds
 QUERY = "__podium_query__"  # the column that rows are partitioned by
 ROLES = {"y": "relevance", "qid": "qid", "sample_weight": "document_weights", "query_weight": "query_weights"}
-
-
-def import_pyspark() -> Any:
-    """Return the package `pyspark`, or raise an error that says how to install it."""
-    try:
-        import pyspark.sql
-    except ImportError:
-        raise MissingExtraError("pyspark", "spark", "training on a Spark cluster") from None
-    return pyspark
 
 
 class ConnectedTask:
@@ -219,7 +211,7 @@ class SparkEngine(Engine):
     ) -> None:
         super().__init__(timeout, heartbeat)
         require_whole("n_workers", n_workers, 1, optional=True)
-        session = session or import_pyspark().sql.SparkSession.getActiveSession()
+        session = session or import_library("spark").SparkSession.getActiveSession()
         if session is None:
             raise DataError("there is no Spark session: start one with SparkSession.builder.getOrCreate()")
         try:
@@ -247,14 +239,14 @@ class SparkEngine(Engine):
     @classmethod
     def is_running(cls) -> bool:
         try:
-            return import_pyspark().sql.SparkSession.getActiveSession() is not None
+            return import_library("spark").SparkSession.getActiveSession() is not None
         except MissingExtraError:
             return False
 
     @classmethod
     @contextmanager
     def connected(cls, address: str) -> Iterator[dict[str, Any]]:
-        builder = import_pyspark().sql.SparkSession.builder
+        builder = import_library("spark").SparkSession.builder
         if address.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         session = builder.master(address).appName("podium").getOrCreate()

@@ -20,16 +20,15 @@ from podium.boosting import Checkpoint
 from podium.core.merging import merge_all, merged
 from podium.core.parameters import Parameter, parameters, unknown_parameter
 from podium.data import RankingData
-from podium.distributed.clusters import ESTIMATORS
+from podium.distributed.clusters import ESTIMATORS, import_library
 from podium.distributed.engine import HEARTBEAT, TIMEOUT
 from podium.distributed.estimators import fit
-from podium.distributed.spark_engine import import_pyspark
 from podium.distributed.spark_frames import SparkDocuments, column, with_scores
 from podium.errors import DataError
 from podium.estimators.saving import decode, encode, load
 from podium.measures import Ranking, as_measure
 
-import_pyspark()
+import_library("spark")
 
 from pyspark.ml import Estimator, Model  # noqa: E402
 from pyspark.ml.evaluation import Evaluator  # noqa: E402

@@ -18,10 +18,9 @@ import numpy as np
 from podium.boosting.checkpoints import fingerprint_of_digests
 from podium.boosting.evaluation import BestRound, Evaluator
 from podium.boosting.settings import Boosting
-from podium.boosting.steps import LineSearch
-from podium.boosting.training import NOT_IN_FINGERPRINT, Trainer
+from podium.boosting.steps import BoundLineSearch, Lines, LineSearch
+from podium.boosting.training import NOT_IN_FINGERPRINT, Sample, Trainer
 from podium.boosting.training_state import Round, TrainingState
-from podium.boosting.tree_builder import Sample
 from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
 from podium.core.array_types import Floats
 from podium.core.team import Team
@@ -35,7 +34,8 @@ from podium.models import Ensemble
 from podium.objectives import BoundObjective
 from podium.objectives.base import loss_of_sums
 from podium.trees import GrownTree
-from podium.trees.distributed_growth import DistributedGrower, DistributedTree, RootSums
+from podium.trees.distributed_growth import DistributedGrower, DistributedTree
+from podium.trees.growth_types import LeafRule
 from podium.trees.quantization import BoundedGradients, QuantizedGradients
 
 Result = TypeVar("Result")
@@ -72,7 +72,7 @@ class ClusterTrainer(Trainer):
         self.engine.defer("set_facts", facts, objective)
         self.state = TrainingState.before_training(objective, 0)
         self.evaluator = ClusterEvaluator(settings, self.plan, objective, list(self.data.valid), self.engine)
-        self.builder: Any = ClusterBuilder(settings, self.plan, self.engine, self.data.binned)
+        self.builder: Any = ClusterBuilder(settings, self.plan, objective, self.engine, self.data.binned)
         self._last_check = time.monotonic()
 
     def add_round(self) -> dict[str, float]:
@@ -87,16 +87,24 @@ class ClusterTrainer(Trainer):
 
         return self.survive(super().add_round, undo)
 
-    def survive(self, work: Callable[[], Result], undo: Callable[[], None] | None = None) -> Result:
+    def survive(
+        self, work: Callable[[], Result], undo: Callable[[], None] | None = None, places_first: bool = False
+    ) -> Result:
         """Do work; if a worker is lost, undo the work, move the worker's documents to others, and repeat the work."""
         for _ in range(MOST_LOSSES):
             try:
+                if places_first:
+                    self._place_again()
+                places_first = False
                 return work()
             except WorkerLostError as lost:
-                warn(f"{lost}: its documents go to other workers", stacklevel=3)
-                if undo is not None:
-                    undo()
-                self._place_again()
+                if places_first:
+                    log.info("%s while documents were placed", lost)
+                else:
+                    warn(f"{lost}: its documents go to other workers", stacklevel=3)
+                    if undo is not None:
+                        undo()
+                places_first = True
         raise PodiumError(f"{MOST_LOSSES} workers were lost in one round: check the logs of the cluster")
 
     def _take_in_new_workers(self) -> None:
@@ -106,20 +114,14 @@ class ClusterTrainer(Trainer):
         self._last_check = time.monotonic()
         if set(self.engine.workers()) - set(self.documents.holders):
             log.info("new workers have joined and take over documents")
-            self._place_again()
+            self.survive(lambda: None, places_first=True)
 
     def _place_again(self) -> None:
         """Place documents on the current workers, with the scores after the last round."""
-        for _ in range(MOST_LOSSES):
-            try:
-                self.engine.forget_deferred()
-                self.documents.place_again(self.plan)
-                self.engine.defer("set_facts", self.facts, self.state.objective)  # the first call may not have arrived
-                self.engine.call("restore", *self._restored())
-                return
-            except WorkerLostError as lost:
-                log.info("%s while documents were placed", lost)
-        raise PodiumError(f"{MOST_LOSSES} workers were lost while documents were placed: check the cluster's logs")
+        self.engine.forget_deferred()
+        self.documents.place_again(self.plan)
+        self.engine.defer("set_facts", self.facts, self.state.objective)  # the first call may not have arrived
+        self.engine.call("restore", *self._restored())
 
     def _restored(self, n_rounds: int | None = None) -> tuple[Any, ...]:
         """Return the arguments of `Holder.call_restore` after some rounds, all by default."""
@@ -130,38 +132,26 @@ class ClusterTrainer(Trainer):
         return tuple(trees), state.objective.n_outputs, learnt, self.data.bins
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
-        state = self.state
-
-        def take(learnt: dict[str, list[float]]) -> None:
-            if learnt:
-                state.objective.restore(learnt)
-
-        self.engine.defer_run(take, "compute_gradients", iteration, 0.0 if iteration else state.initial_score)
+        self.builder.new_round = iteration, 0.0 if iteration else self.state.initial_score
         return None
 
-    def _add_tree(
-        self, output: int, sample: Sample, original: tuple[Floats, Floats] | None, initial_score: float
-    ) -> None:
-        state = self.state
-        grown, values = self.builder.build_output(output, sample, len(state.trees))
-        values, tree_weight = self._weigh(grown, values, None)
-        state.tree_weights.append(tree_weight)
-        values = values + initial_score if initial_score else values
-        self.engine.defer("add_tree", output, grown.tree, grown.goes_left, values, grown.leaf_numbers)
-        state.trees.append(grown.with_values(values))
+    def _build(self, output: int, sample: Sample, rule: LeafRule | None) -> tuple[GrownTree, Floats]:
+        built: tuple[GrownTree, Floats] = self.builder.build_output(output, sample, len(self.state.trees))
+        return built
 
-    def _weigh(self, grown: GrownTree, values: Floats, original: tuple[Floats, Floats] | None) -> tuple[Floats, float]:
-        rate = self._rate
-        if self.search is None:
-            return self.builder.step.scale(values, rate), 1.0
-        sums = None
-        if self.search.in_newton_steps:
-            none, bounds = np.empty(0), self.engine.run("bound_original")
-            sums = grown.sums(DistantGradients(none, none, (0.0, 0.0), bounds, ORIGINAL), self.team)
+    def _leaf_rule(self) -> None:
+        """Return None: growth does not see scores."""
+
+    def _add_values(self, grown: Any, values: Floats, output: int, sample: Sample) -> None:
+        self.engine.defer("add_tree", output, grown.tree, grown.goes_left, values, grown.leaf_numbers)
+
+    def _newton_sums(self, grown: GrownTree, original: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
+        none, bounds = np.empty(0), self.engine.run("bound_original")
+        return grown.sums(DistantGradients(none, none, (0.0, 0.0), bounds, ORIGINAL), self.team)
+
+    def _lines(self, grown: GrownTree, search: BoundLineSearch) -> Lines:
         self.engine.defer("line", "begin", grown.tree, grown.goes_left)
-        return self.search.search(
-            grown, values, rate, sums, lambda slopes, added: ClusterLine(self.engine, self.n_counted, slopes, added)
-        )
+        return lambda slopes, added: ClusterLine(self.engine, self.n_counted, slopes, added)
 
     def _fingerprint(self) -> str:
         hashes = self.survive(lambda: self.engine.call("hash_documents"))
@@ -212,37 +202,16 @@ class ClusterRound(Round):
         }  # fmt: skip
         self.__dict__.update(values)
 
-    def _fetched(self, name: str) -> Floats:
-        attributes = self.__dict__
-        if "_parts" not in attributes:
-            attributes["_parts"] = attributes["_trainer"].fetch_arrays(self.iteration)
-        return np.concatenate([part[name] for part in attributes["_parts"]], axis=-1)
-
-    @property
-    def scores(self) -> Floats:
-        """The scores of the training documents."""
-        return self._fetched("scores")
-
-    @property
-    def gradients(self) -> Floats:
-        """The gradients, λ."""
-        return self._fetched("gradients")
-
-    @property
-    def hessians(self) -> Floats:
-        """The hessians, w."""
-        return self._fetched("hessians")
-
-    @property
-    def document_scores(self) -> Floats:
-        """The scores that rank the training documents."""
-        objective: BoundObjective = self.__dict__["_trainer"].state.objective
-        return objective.ranked_by(self.scores)
-
-    @property
-    def data(self) -> Any:
-        """Raise, because the documents are on the workers."""
-        raise DataError("documents stay on the workers of a cluster, so this observer needs local training")
+    def __getattr__(self, name: str) -> Any:
+        if name == "data":
+            raise DataError("documents stay on the workers of a cluster, so this observer needs local training")
+        if name == "document_scores":
+            return self.__dict__["_trainer"].state.objective.ranked_by(self.scores)
+        if name not in ("scores", "gradients", "hessians"):
+            raise AttributeError(name)
+        if "_parts" not in self.__dict__:
+            self.__dict__["_parts"] = self.__dict__["_trainer"].fetch_arrays(self.iteration)
+        return np.concatenate([part[name] for part in self.__dict__["_parts"]], axis=-1)
 
 
 class ClusterEvaluator(Evaluator):
@@ -269,6 +238,9 @@ class ClusterEvaluator(Evaluator):
             for shown, measure in self.measures.items()
         }
 
+    def add_tree(self, grown: GrownTree, values: Floats, output: int) -> None:
+        """Do nothing: workers add a tree to the scores of all sets."""
+
     def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
         """Return the loss over the documents of all workers, by `set/loss`, if it is watched."""
         if not self.watches_loss:
@@ -282,10 +254,16 @@ class ClusterBuilder:
 
     Attributes:
         step: computes leaf values.
+        new_round: the round whose gradients the workers compute before the next tree, and F_0 if it is not in the
+            scores yet; None after that.
 
     """
 
-    def __init__(self, settings: Boosting, plan: TrainingPlan, engine: Engine, binned: Any) -> None:
+    def __init__(
+        self, settings: Boosting, plan: TrainingPlan, objective: BoundObjective, engine: Engine, binned: Any
+    ) -> None:
+        self.objective = objective
+        self.new_round: tuple[int, float] | None = None
         self.sampling, self.engine, self.plan, self.step, self.team = plan.sampling, engine, plan, plan.step, Team(1)
         growth = settings.growth
         if not settings.step.uses_hessians:
@@ -295,7 +273,7 @@ class ClusterBuilder:
 
     def _whole_sums(self, leaves: list[int], gradients: BoundedGradients, scales: tuple[float, float]) -> Any:
         which = gradients.which if isinstance(gradients, DistantGradients) else STEP
-        return self.engine.call("sum_leaves", leaves, which, scales)
+        return self.engine.call("train", "sum_leaves", leaves, which, scales)
 
     def sample(self, iteration: int) -> Sample:
         """Return the sample of a round, without rows, which the workers choose themselves."""
@@ -311,7 +289,10 @@ class ClusterBuilder:
         return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
 
     def _grow(self, output: int, sample: Sample, tree: int, seed: Any) -> tuple[DistributedTree, DistantGradients]:
-        units, largest_weight, root = self.engine.run("begin_tree", output, seed)
+        units, largest_weight, root, learnt = self.engine.run("begin_tree", output, seed, self.new_round)
+        self.new_round = None
+        if learnt:
+            self.objective.restore(learnt)
         gradient_unit, weight_unit, counts_documents, bounds = units
         none = np.empty(0)
         bounded = DistantGradients(none, none, (0.0, 0.0), bounds)
@@ -319,7 +300,7 @@ class ClusterBuilder:
             np.empty(0, np.int64), gradient_unit, weight_unit, largest_weight, counts_documents, bounded
         )
         grown = self.grower.grow_from(
-            RootSums(*root), quantized, sample.features, lambda question: self.engine.call("answer", question),
+            root, quantized, sample.features, lambda question: self.engine.call("train", "answer", question),
             self.sampling.node_seed(tree),
         )  # fmt: skip
         assert isinstance(grown, DistributedTree)

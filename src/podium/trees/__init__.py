@@ -2,8 +2,7 @@
 
 from podium.trees.binning import BinnedFeatures, Bins, bin_features, find_bins
 from podium.trees.grower import Grower
-from podium.trees.grown_tree import GrownTree
+from podium.trees.grown_tree import GrownTree, Tree
 from podium.trees.parameters import GrowthParameters
-from podium.trees.tree import Tree
 
 __all__ = ["BinnedFeatures", "Bins", "Grower", "GrownTree", "GrowthParameters", "Tree", "bin_features", "find_bins"]

@@ -37,13 +37,6 @@ class Bins:
         categories: the values of each categorical feature that have a bin each, ascending; bin b holds value b − 1.
         rare: of a categorical feature with more values than bins, the rarest ones, ascending: they share the last bin.
 
-    Example:
-        >>> import numpy as np
-        >>> from podium.trees import find_bins
-        >>> bins = find_bins(np.array([[1.0, 3.0], [2.0, 7.0], [2.0, 3.0]], np.float32), categorical=[1])
-        >>> bins.cuts[0].tolist(), bins.categories[1].tolist(), bins.counts.tolist()
-        ([1.5], [3.0, 7.0], [2, 2])
-
     """
 
     cuts: tuple[Float32s, ...]
@@ -102,14 +95,6 @@ class BinnedFeatures:
         bins: how the features are cut.
         n_rows: the number of documents.
         columns: `columns[feature * n_rows + row]` is a bin.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.trees import bin_features, find_bins
-        >>> x = np.array([[1.0, 3.0], [2.0, 7.0]], np.float32)
-        >>> binned = bin_features(x, find_bins(x))
-        >>> binned.n_rows, binned.column(1).tolist()
-        (2, [1, 2])
 
     """
 
@@ -197,12 +182,6 @@ def find_bins(
         categorical: numbers of the categorical features.
         n_threads: all cores by default.
 
-    Example:
-        >>> import numpy as np
-        >>> from podium.trees import find_bins
-        >>> find_bins(np.array([[1.0], [2.0], [2.0], [4.0]], np.float32)).cuts[0].tolist()
-        [1.5, 3.0]
-
     """
     chosen = set(categorical)
     require_bins(max_bins, chosen, features.shape[1])
@@ -248,13 +227,6 @@ def bin_features(
         bins: how to cut them.
         n_threads: all cores by default.
         columns: where to write the bins, such as a mapped file; a new array by default.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.trees import bin_features, find_bins
-        >>> x = np.array([[1.0], [5.0], [np.nan], [5.0]], np.float32)
-        >>> bin_features(x, find_bins(x)).column(0).tolist()
-        [1, 2, 0, 2]
 
     """
     if features.shape[1] != bins.n_features:

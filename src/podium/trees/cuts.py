@@ -1,18 +1,15 @@
-"""Cuts of a feature at the exact quantiles of its values, found without sorting all of them.
+"""Cuts of a feature at the exact quantiles of its values.
 
-Values become *keys*: unsigned integers in the same order, those of a feature together. Zeros have no key and are only
-counted, because many features are zero for most documents and sparse features do not store zeros. Missing values have
-no key either.
-
-Keys are counted in *buckets*, ranges of keys that hold about equally many, and grouped by bucket. Bins are then filled
-bucket by bucket. A bucket is sorted only if a bin ends within it. A sample of the keys sets the borders of the buckets:
-they change the time it takes, never the cuts.
+Values become *keys*: unsigned integers in the same order, those of a feature together. Zeros are only counted, because
+many features are zero for most documents and sparse features do not store zeros; all of them share one key. Missing
+values have no key. NumPy sorts whole numbers of 32 bits with vector instructions, which is faster than any way we found
+to avoid sorting them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,7 +36,7 @@ class KeyColumns:
     Attributes:
         keys: those of feature k begin at `starts[k]`, with room for one more behind them.
         starts, n_keys: of each feature.
-        n_zeros: how often each feature is 0.
+        n_zeros: how often each feature is 0; zeros have no key before `sort`, and then one for all.
 
     """
 
@@ -55,6 +52,13 @@ class KeyColumns:
             keys, counts = np.insert(keys, place, ZERO_KEY), np.insert(counts, place, self.n_zeros[column])
         self.n_keys[column] = self.n_zeros[column] = 0
         return values_of(keys), counts.astype(np.int64)
+
+    def sort(self) -> None:
+        """Add the key of zeros, and sort the keys of each feature."""
+        self.keys[self.starts[self.n_zeros > 0] + self.n_keys[self.n_zeros > 0]] = ZERO_KEY
+        self.n_keys += self.n_zeros > 0
+        for start, n in zip(self.starts.tolist(), self.n_keys.tolist(), strict=True):
+            self.keys[start : start + n].sort()
 
 
 def map_columns(
@@ -204,41 +208,13 @@ def place_keys(
             places[column] += 1
 
 
-FEWEST_RANGES, RANGES = 16, 1 << 12  # equal ranges of keys, which are cut into buckets by the number of keys in them
-BUCKETS = 1 << 13  # target number
-FEWEST_IN_BUCKET = 4  # the smallest target size of a bucket, in keys
-SAMPLED = 1 << 15  # keys that the borders of buckets are chosen by
-INSERTED = 48  # up to this many keys are sorted by insertion,
-DIGITS = 256  # more of them byte by byte
-SHIFT_BITS = 5  # of a number of bits
-
-
-class Buckets(NamedTuple):
-    """Memory for the buckets of a column."""
-
-    # for each range of keys the number of its first bucket, and in the lower `SHIFT_BITS` bits how many bits of a key
-    # do not matter for its bucket
-    ranges: UInt32s
-    ends: UInt32s  # of each bucket where its keys end, once they are brought together
-    digits: UInt32s  # counts, to sort by
-
-
-class KeyScale(NamedTuple):
-    """Key k lies in the range (k − lowest) >> shift."""
-
-    lowest: Any
-    shift: Any
-
-
 def find_cuts(columns: KeyColumns, max_bins: int) -> list[Float32s]:
-    """Return the cuts of each feature, ascending; this consumes the keys."""
+    """Return the cuts of each feature, ascending; this sorts the keys."""
+    columns.sort()
     n = len(columns.starts)
     below, above = (np.zeros((n, max_bins - 1), np.uint32) for _ in range(2))
-    n_cuts, spare = np.zeros(n, np.int64), np.empty(columns.n_keys.max(initial=0) + 1, np.uint32)
-    buckets = Buckets(*(np.empty(size, np.uint32) for size in (RANGES, RANGES + 2 * BUCKETS, DIGITS)))
-    cut_columns(
-        columns.keys, columns.starts, columns.n_keys, columns.n_zeros, max_bins, spare, buckets, below, above, n_cuts
-    )  # fmt: skip
+    n_cuts = np.zeros(n, np.int64)
+    cut_columns(columns.keys, columns.starts, columns.n_keys, columns.n_zeros, max_bins, below, above, n_cuts)
     cuts = cuts_between(values_of(below), values_of(above))
     return [cuts[k, : n_cuts[k]].copy() for k in range(n)]
 
@@ -255,198 +231,62 @@ def cuts_between(below: Float32s, above: Float32s) -> Float32s:
 
 @kernel
 def cut_columns(
-    keys: UInt32s, starts: Ints, n_keys: Ints, n_zeros: Ints, max_bins: Int, spare: UInt32s, buckets: Buckets,
-    below: UInt32s, above: UInt32s, n_cuts: Ints,
+    keys: UInt32s, starts: Ints, n_keys: Ints, n_zeros: Ints, max_bins: Int, below: UInt32s, above: UInt32s,
+    n_cuts: Ints,
 ) -> None:  # fmt: skip
-    """Cut columns. The keys of a column begin at `starts`, with room for one more, and are overwritten.
+    """Cut columns of sorted keys.
 
     Row c of `below` and `above` has, for each cut of column c, the highest key below it and the lowest above it.
     """
     for column in range(len(starts)):
-        n, column_keys = n_keys[column], keys[starts[column] : starts[column] + n_keys[column] + 1]
-        if n_zeros[column]:
-            column_keys[n] = ZERO_KEY
-            n += 1
-        n_cuts[column] = 0
-        if n:
-            n_cuts[column] = _cut(
-                column_keys, n, n_zeros[column], max_bins, spare, buckets, below[column], above[column]
-            )
+        column_keys = keys[starts[column] : starts[column] + n_keys[column]]
+        n_cuts[column] = _cut(column_keys, max(n_zeros[column] - 1, 0), max_bins, below[column], above[column])
 
 
 @helper
-def _cut(
-    keys: UInt32s, n: Int, n_zeros: Int, max_bins: Int, spare: UInt32s, buckets: Buckets, below: UInt32s, above: UInt32s
-) -> Int:
-    """Cut one column, whose zeros share one key; return the number of cuts."""
-    scale, n_buckets = _choose_buckets(keys, n, buckets.ranges)
-    n_used = group_by_bucket(keys, n, scale, n_buckets, buckets, spare)
-    is_few = False
-    if n_used <= max_bins:
-        is_few = _sort_all(spare, n_buckets, buckets, keys) <= max_bins
-    bucket_of_zero = N(bucket_of(ZERO_KEY, scale, buckets.ranges)) if n_zeros else n_buckets
-    weight = ZeroWeight(bucket_of_zero, max(n_zeros - 1, 0))
-    return _fill_bins(spare, n, weight, max_bins, is_few, n_used <= max_bins, buckets, keys, below, above)
-
-
-@helper
-def _choose_buckets(keys: UInt32s, n: Int, ranges: UInt32s) -> tuple[KeyScale, Int]:
-    """Cut the range of keys into buckets, finer where keys are dense; return the scale and the number of buckets."""
-    not_inlined()
-    lowest, highest = np.uint32(0xFFFFFFFF), np.uint32(0)
-    for k in range(n):
-        lowest, highest = min(lowest, keys[U(k)]), max(highest, keys[U(k)])
-    n_ranges = min(RANGES, max(FEWEST_RANGES, n // FEWEST_IN_BUCKET))
-    shift = N(0)
-    while (N(highest) - N(lowest)) >> shift >= n_ranges:
-        shift += 1
-    n_ranges = ((N(highest) - N(lowest)) >> shift) + 1
-    ranges[:n_ranges] = 0
-    step, n_sampled = max(1, n // SAMPLED), 0
-    for k in range(0, n, step):
-        ranges[U(keys[U(k)] - lowest) >> U(shift)] += np.uint32(1)
-        n_sampled += 1
-    n_buckets, aimed = N(0), min(BUCKETS, n // FEWEST_IN_BUCKET)
-    for k in range(n_ranges):
-        bits, wanted = N(0), N(ranges[k]) * aimed // n_sampled
-        while wanted >> bits and bits < shift:
-            bits += 1
-        ranges[k] = np.uint32(n_buckets << SHIFT_BITS | (shift - bits))
-        n_buckets += 1 << bits
-    return KeyScale(lowest, U(shift)), n_buckets
-
-
-@helper
-def bucket_of(key: Any, scale: KeyScale, ranges: UInt32s) -> Any:
-    """Return the bucket of a key."""
-    offset = U(key - scale.lowest)
-    entry = U(ranges[offset >> scale.shift])
-    within = offset & ((U(1) << scale.shift) - U(1))
-    return (entry >> U(SHIFT_BITS)) + (within >> (entry & U((1 << SHIFT_BITS) - 1)))
-
-
-@helper
-def group_by_bucket(keys: UInt32s, n: Int, scale: KeyScale, n_buckets: Int, buckets: Buckets, ordered: UInt32s) -> Int:
-    """Write keys to `ordered`, grouped by bucket; return the number of buckets that are not empty."""
-    not_inlined()
-    ranges, ends = buckets.ranges, buckets.ends
-    ends[:n_buckets] = 0
-    for k in range(n):
-        ends[bucket_of(keys[U(k)], scale, ranges)] += np.uint32(1)
-    place, n_used = np.uint32(0), N(0)
-    for bucket in range(n_buckets):
-        count = ends[bucket]
-        n_used += N(count > 0)
-        ends[bucket] = place
-        place = np.uint32(place + count)
-    for k in range(n):
-        bucket = bucket_of(keys[U(k)], scale, ranges)
-        place = ends[bucket]
-        ordered[U(place)] = keys[U(k)]
-        ends[bucket] = np.uint32(place + 1)
-    return n_used
-
-
-@helper
-def _sort_all(keys: UInt32s, n_buckets: Int, buckets: Buckets, spare: UInt32s) -> Int:
-    """Sort the keys of each bucket; return the number of distinct keys."""
-    start, n_distinct = N(0), N(0)
-    for bucket in range(n_buckets):
-        end = N(buckets.ends[bucket])
-        if start < end:
-            sort_keys(keys, start, end, spare, buckets.digits)
-            n_distinct += 1
-            for k in range(start + 1, end):
-                n_distinct += N(keys[U(k)] != keys[U(k - 1)])
-        start = end
-    return n_distinct
-
-
-@helper
-def sort_keys(keys: UInt32s, start: Int, end: Int, spare: UInt32s, digits: UInt32s) -> None:
-    """Sort keys[start:end]: a few by insertion, more by radix sort over the bytes that differ."""
-    not_inlined()
-    if end - start <= INSERTED:
-        for k in range(start + 1, end):
-            key, slot = keys[U(k)], k
-            while slot > start and keys[U(slot - 1)] > key:
-                keys[U(slot)] = keys[U(slot - 1)]
-                slot -= 1
-            keys[U(slot)] = key
-        return
-    differing = np.uint32(0)
-    for k in range(start, end):
-        differing |= keys[U(k)] ^ keys[U(start)]
-    shift = U(0)
-    while U(differing) >> shift:
-        digits[:] = 0
-        for k in range(start, end):
-            digits[(U(keys[U(k)]) >> shift) & U(DIGITS - 1)] += np.uint32(1)
-        place = np.uint32(0)
-        for digit in range(DIGITS):
-            count = digits[digit]
-            digits[digit] = place
-            place = np.uint32(place + count)
-        for k in range(start, end):
-            digit = (U(keys[U(k)]) >> shift) & U(DIGITS - 1)
-            spare[U(digits[digit])] = keys[U(k)]
-            digits[digit] += np.uint32(1)
-        for k in range(start, end):
-            keys[U(k)] = spare[U(k - start)]
-        shift += U(8)
-
-
-class ZeroWeight(NamedTuple):
-    """The bucket of zeros, and how many zeros there are beyond the one that has a key."""
-
-    bucket: Int
-    extra: Int
-
-
-@helper
-def _fill_bins(
-    keys: UInt32s, n: Int, zeros: ZeroWeight, max_bins: Int, is_few: bool, is_sorted: bool, buckets: Buckets,
-    spare: UInt32s, below: UInt32s, above: UInt32s,
-) -> Int:  # fmt: skip
+def _cut(keys: UInt32s, more_zeros: Int, max_bins: Int, below: UInt32s, above: UInt32s) -> Int:
     """Fill bins from below, each with an equal share or more of the rest, or with one value; return the number of cuts.
 
-    `at` is the place of the next key, `end` the end of its bucket. When they meet, the next bucket is taken, as a whole
-    if that does not fill the bin.
+    `more_zeros` is the number of zeros beyond the one that has a key.
     """
     not_inlined()
-    rest, bucket, at, end, n_cuts = n + zeros.extra, N(0), N(0), N(0), N(0)
+    n, is_few = N(len(keys)), _has_at_most(keys, max_bins)
+    zero = first_above(keys, N(0), n, N(ZERO_KEY) - 1) if more_zeros > 0 else n
+    rest, at, n_cuts = n + more_zeros, N(0), N(0)
     for left in range(max_bins, 1, -1):
         share = N(1) if is_few else max(N(1), rest // left)
-        count = N(0)
-        while at < n and count < share:
-            if at == end:
-                end, bucket = N(buckets.ends[bucket]), bucket + 1
-                weight = end - at + (zeros.extra if bucket - 1 == zeros.bucket else 0)
-                if count + weight < share:
-                    at, count = end, count + weight
-                    continue
-                if not is_sorted:
-                    sort_keys(keys, at, end, spare, buckets.digits)
-            key, first = keys[U(at)], at
-            while at < end and keys[U(at)] == key:
-                at += 1
-            count += at - first + (zeros.extra if key == ZERO_KEY else 0)
-        if at >= n:
+        end = at + share
+        if at <= zero < end:  # the other zeros count as well
+            end = max(zero + 1, end - more_zeros)
+        while end < n and keys[U(end)] == keys[U(end - 1)]:
+            end += 1
+        if end >= n:
             break
-        below[n_cuts], above[n_cuts] = keys[U(at - 1)], _next_key(keys, at, end, bucket, buckets.ends)
+        below[n_cuts], above[n_cuts] = keys[U(end - 1)], keys[U(end)]
         n_cuts += 1
-        rest -= count
+        rest -= end - at + (more_zeros if at <= zero < end else 0)
+        at = end
     return n_cuts
 
 
 @helper
-def _next_key(keys: UInt32s, at: Int, end: Int, bucket: Int, ends: UInt32s) -> Any:
-    """Return the lowest key from `at` on: the next of its sorted bucket, or the lowest of the next non-empty bucket."""
-    if at < end:
-        return keys[U(at)]
-    while N(ends[bucket]) == at:
-        bucket += 1
-    lowest = keys[U(at)]
-    for k in range(at, N(ends[bucket])):
-        lowest = min(lowest, keys[U(k)])
-    return lowest
+def _has_at_most(keys: UInt32s, n: Int) -> bool:
+    """Return whether sorted keys have at most n distinct values."""
+    n_distinct = N(len(keys) > 0)
+    for k in range(1, len(keys)):
+        n_distinct += N(keys[U(k)] != keys[U(k - 1)])
+        if n_distinct > n:
+            break
+    return bool(n_distinct <= n)
+
+
+@helper
+def first_above(keys: UInt32s, first: Int, last: Int, key: Int) -> Int:
+    """Return the place of the first of sorted keys that is above a key."""
+    while first < last:
+        middle = (first + last) // 2
+        if N(keys[U(middle)]) <= key:
+            first = middle + 1
+        else:
+            last = middle
+    return first

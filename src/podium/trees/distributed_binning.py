@@ -1,12 +1,11 @@
 """Distributed binning: the cuts of `binning.find_bins` when each part of the documents is on another machine.
 
 Bins are filled from below, each with at least an equal share of what is left. A bin ends at the lowest key with enough
-values up to it. First, all parts count their values by *bucket*, ranges of keys that all parts share; the sums of these
-counts are exact. A bucket in which a bin may end is an *interval*. The parts cut an interval into pieces and count
-again, and list the values of an interval that has few. Where a bin ends depends on how often the last values of the
-bins before it occur. While that is unknown, the mean of the known values is assumed and neighbouring intervals are
-requested as well, more of them in each round. All bins of all features are searched at the same time: four rounds if
-values differ, a few more if many are equal.
+values up to it. The parts count their values up to some keys, and sums of these counts are exact. The range between two
+such keys is an *interval*. Where a bin may end, the parts cut the interval into pieces and count again, or list the
+values of an interval that has few. Where a bin ends depends on how often the last values of the bins before it occur.
+While that is unknown, the mean of the known values is assumed and neighbouring intervals are requested as well, more of
+them in each round. All bins of all features are searched at the same time.
 """
 
 from __future__ import annotations
@@ -22,35 +21,17 @@ from podium.core.merging import Counts, Max, Total
 from podium.core.threads import map_threads
 from podium.data.features import Features
 from podium.trees.binning import Bins, add_categories, require_bins
-from podium.trees.cuts import (
-    DIGITS,
-    FEWEST_IN_BUCKET,
-    SAMPLED,
-    SHIFT_BITS,
-    ZERO_KEY,
-    Buckets,
-    KeyColumns,
-    KeyScale,
-    bucket_of,
-    cuts_between,
-    group_by_bucket,
-    map_columns,
-    values_of,
-)
-from podium.trees.cuts import sort_keys as sort_some_keys
+from podium.trees.cuts import ZERO_KEY, KeyColumns, cuts_between, first_above, map_columns, values_of
 from podium.trees.growth_types import N, U
 
-RANGE_BITS = 10  # the upper bits of a key: its range, which is cut into buckets
-RANGES, WITHIN = 1 << RANGE_BITS, 32 - RANGE_BITS
-BUCKETS = 1 << 12  # target number for each feature
 FEW = 64  # values of all parts: an interval with more is *wide*,
-PIECES = 16  # and is cut into this many
+PIECES = 32  # and is cut into this many
 SOME = 16  # of the lowest distinct values of a wide interval are listed as well: often there are no more
 NONE = np.empty(0, np.int64)
 
 
 class Intervals(NamedTuple):
-    """Ranges of keys to look up; each lies within a bucket."""
+    """Ranges of keys to look up."""
 
     starts: Ints  # the intervals of feature f are those from `starts[f]` on, ascending
     # lows, highs: the keys with low < key ≤ high
@@ -70,214 +51,24 @@ class IntervalContents(NamedTuple):
     horizons: Ints  # of each interval the key up to which all are listed
 
 
-class BucketedKeys(NamedTuple):
-    """The keys of some features by bucket."""
+def _look_up(columns: list[KeyColumns], intervals: Intervals, n_threads: int | None) -> IntervalContents:
+    """Return the values of a part in some intervals; `columns` are those of all features, sorted."""
+    firsts = np.cumsum([0, *(len(some.starts) for some in columns)])
 
-    # keys, starts: those of column c begin at `starts[c]`; zero has one key, whatever its number
-    keys: UInt32s
-    starts: Ints
-    n_zeros: Ints  # how often each column is 0
-    ends: UInt32s  # of each bucket of each column where its keys end, from the start of the column on
-    first_bucket: Ints  # of each column among all buckets
-    ranges: UInt32s  # of each column, see `cuts.Buckets`
-    is_sorted: Bytes  # of each bucket
+    def work(k: int) -> IntervalContents:
+        some, (a, b) = columns[k], intervals.starts[firsts[k : k + 2]]
+        starts, is_wide = intervals.starts[firsts[k] : firsts[k + 1] + 1] - a, intervals.is_wide[a:b]
+        n, room = b - a, np.where(is_wide, SOME, FEW).sum()
+        contents = IntervalContents(
+            np.zeros((is_wide.sum(), PIECES - 1), np.int32), np.empty(room, np.uint32), np.empty(room, np.int64),
+            np.zeros(n, np.int64), np.zeros(n, np.int64),
+        )  # fmt: skip
+        asked = Intervals(starts, intervals.lows[a:b], intervals.highs[a:b], is_wide)
+        n_keys = fill_contents(some.keys, some.starts, some.n_keys, some.n_zeros, asked, contents)
+        return contents._replace(keys=contents.keys[:n_keys], times=contents.times[:n_keys])
 
-
-class PartKeys:
-    """The keys of all features of a part."""
-
-    def __init__(self, columns: list[KeyColumns], n_threads: int | None) -> None:
-        self.columns, self.n_threads = columns, n_threads
-        self.grouped: list[BucketedKeys] = []
-
-    @property
-    def sizes(self) -> Ints:
-        """The number of values of each feature."""
-        return np.concatenate([NONE, *(some.n_keys + some.n_zeros for some in self.columns)])
-
-    def sampled(self) -> Int32s:
-        """Return about how many keys each feature has in each range."""
-        counts = [np.zeros((len(columns.starts), RANGES), np.int32) for columns in self.columns]
-        for columns, of_columns in zip(self.columns, counts, strict=True):
-            count_ranges(columns.keys, columns.starts, columns.n_keys, of_columns)
-        return np.concatenate([np.zeros((0, RANGES), np.int32), *counts])
-
-    def group(self, ranges: UInt32s, n_buckets: Ints) -> Int32s:
-        """Group the keys by bucket; return the number of values in each bucket, feature after feature."""
-        firsts = np.cumsum([0, *(len(some.starts) for some in self.columns)])
-
-        def work(k: int) -> tuple[BucketedKeys, Int32s]:
-            columns, features = self.columns[k], slice(firsts[k], firsts[k + 1])
-            first_bucket = np.append(0, np.cumsum(n_buckets[features]))
-            ends, counts = np.zeros(first_bucket[-1], np.uint32), np.zeros(first_bucket[-1], np.int32)
-            spare = np.empty(columns.n_keys.max(initial=0) + 1, np.uint32)
-            grouped = BucketedKeys(columns.keys, columns.starts, columns.n_zeros, ends, first_bucket, ranges[features],
-                              np.zeros(len(ends), np.uint8))  # fmt: skip
-            group_keys(grouped, columns.n_keys, spare, np.empty(DIGITS, np.uint32), counts)
-            return grouped, counts
-
-        done = list(map_threads(work, range(len(self.columns)), self.n_threads or 1))
-        self.grouped, self.columns = [grouped for grouped, _ in done], []
-        return np.concatenate([np.zeros(0, np.int32), *(counts for _, counts in done)])
-
-    def look_up(self, intervals: Intervals) -> IntervalContents:
-        """Return the values in some intervals."""
-        firsts = np.cumsum([0, *(len(grouped.starts) for grouped in self.grouped)])
-
-        def work(k: int) -> IntervalContents:
-            a, b = intervals.starts[firsts[k]], intervals.starts[firsts[k + 1]]
-            starts = intervals.starts[firsts[k] : firsts[k + 1] + 1] - a
-            asked = Intervals(starts, intervals.lows[a:b], intervals.highs[a:b], intervals.is_wide[a:b])
-            return _look_up(self.grouped[k], asked)
-
-        parts = list(map_threads(work, range(len(self.grouped)), self.n_threads or 1))
-        return IntervalContents(*(np.concatenate(of) for of in zip(*parts, strict=True)))
-
-
-def _look_up(grouped: BucketedKeys, intervals: Intervals) -> IntervalContents:
-    n, n_wide = len(intervals.lows), int(intervals.is_wide.sum())
-    places = np.zeros((2, n), np.int64)
-    longest = int(find_places(grouped, intervals, places))
-    pieces, (n_listed, horizons) = np.zeros((n_wide, PIECES - 1), np.int32), np.zeros((2, n), np.int64)
-    room = np.minimum(places[1] - places[0], np.where(intervals.is_wide, SOME, FEW)).sum()
-    keys, times = np.empty(room, np.uint32), np.empty(room, np.int64)
-    spare = np.empty(longest, np.uint32)
-    n_keys = fill_contents(grouped, intervals, places, spare, np.empty(DIGITS, np.uint32),
-                        IntervalContents(pieces, keys, times, n_listed, horizons))  # fmt: skip
-    return IntervalContents(pieces, keys[:n_keys], times[:n_keys], n_listed, horizons)
-
-
-def choose_buckets(sampled: Int32s, sizes: Ints) -> tuple[UInt32s, Ints]:
-    """Cut each range of each feature into buckets, finer where keys are dense; return ranges and numbers of buckets."""
-    aimed = np.minimum(BUCKETS, sizes // FEWEST_IN_BUCKET)
-    totals = sampled.sum(axis=1, dtype=np.int64)
-    wanted = sampled * aimed[:, None] // np.maximum(totals, 1)[:, None]
-    bits = np.minimum(np.frexp(wanted.astype(np.float64))[1], WITHIN).astype(np.int64)
-    ends = np.cumsum(1 << bits, axis=1)
-    return ((ends - (1 << bits)) << SHIFT_BITS | (WITHIN - bits)).astype(np.uint32), ends[:, -1]
-
-
-def last_keys(ranges: UInt32s) -> Ints:
-    """Return the highest key of each bucket of a feature."""
-    shifts = (ranges & ((1 << SHIFT_BITS) - 1)).astype(np.int64)
-    n_buckets = 1 << (WITHIN - shifts)
-    number = np.arange(n_buckets.sum()) - np.repeat(np.cumsum(n_buckets) - n_buckets, n_buckets)
-    first = np.repeat(np.arange(RANGES, dtype=np.int64) << WITHIN, n_buckets)
-    last: Ints = first + ((number + 1) << np.repeat(shifts, n_buckets)) - 1
-    return last
-
-
-# --- kernels
-
-
-@helper
-def scale_of_ranges() -> KeyScale:
-    """Return the scale by which the upper bits of a key are its range."""
-    return KeyScale(np.uint32(0), U(WITHIN))
-
-
-@kernel
-def count_ranges(keys: UInt32s, starts: Ints, n_keys: Ints, counts: Int32s) -> None:
-    """Count keys by range, from a sample."""
-    for column in range(len(starts)):
-        step = max(1, n_keys[column] // SAMPLED)
-        for k in range(0, n_keys[column], step):
-            counts[column, U(keys[U(starts[column] + k)]) >> U(WITHIN)] += np.int32(step)
-
-
-@kernel
-def group_keys(grouped: BucketedKeys, n_keys: Ints, spare: UInt32s, digits: UInt32s, counts: Int32s) -> None:
-    """Group the keys of each column by bucket, in place, and count the values of each bucket."""
-    for column in range(len(n_keys)):
-        n, start, n_zeros = n_keys[column], grouped.starts[column], grouped.n_zeros[column]
-        first, last = grouped.first_bucket[column], grouped.first_bucket[column + 1]
-        keys = grouped.keys[start : start + n + 1]
-        if n_zeros:
-            keys[n] = ZERO_KEY
-            n += 1
-        buckets = Buckets(grouped.ranges[column], grouped.ends[first:last], digits)
-        group_by_bucket(keys, n, scale_of_ranges(), last - first, buckets, spare)
-        keys[:n] = spare[:n]
-        before = np.uint32(0)
-        for bucket in range(first, last):
-            counts[bucket] = np.int32(grouped.ends[bucket] - before)
-            before = grouped.ends[bucket]
-        if n_zeros:
-            zero = N(bucket_of(ZERO_KEY, scale_of_ranges(), grouped.ranges[column]))
-            counts[first + zero] += np.int32(n_zeros - 1)
-
-
-@kernel
-def find_places(grouped: BucketedKeys, intervals: Intervals, places: Ints) -> Int:
-    """Find where the bucket of each interval begins and ends among the keys; return the longest length."""
-    longest = N(0)
-    for column in range(len(grouped.starts)):
-        first = grouped.first_bucket[column]
-        for k in range(intervals.starts[column], intervals.starts[column + 1]):
-            bucket = first + N(bucket_of(np.uint32(intervals.highs[k]), scale_of_ranges(), grouped.ranges[column]))
-            before = N(grouped.ends[bucket - 1]) if bucket > first else N(0)
-            places[0, k] = grouped.starts[column] + before
-            places[1, k] = grouped.starts[column] + N(grouped.ends[bucket])
-            longest = max(longest, places[1, k] - places[0, k])
-    return longest
-
-
-@kernel
-def fill_contents(
-    grouped: BucketedKeys, intervals: Intervals, places: Ints, spare: UInt32s, digits: UInt32s,
-    contents: IntervalContents,
-) -> Int:  # fmt: skip
-    """Fill `contents`; return the number of listed keys."""
-    n, n_wide, keys = N(0), N(0), grouped.keys
-    for column in range(len(grouped.starts)):
-        for k in range(intervals.starts[column], intervals.starts[column + 1]):
-            first, last = places[0, k], places[1, k]
-            high, is_wide = intervals.highs[k], intervals.is_wide[k]
-            bucket = grouped.first_bucket[column] + N(
-                bucket_of(np.uint32(high), scale_of_ranges(), grouped.ranges[column])
-            )
-            if not grouped.is_sorted[bucket]:
-                sort_some_keys(keys, first, last, spare, digits)
-                grouped.is_sorted[bucket] = 1
-            extra = max(grouped.n_zeros[column] - 1, 0)
-            at = _first_above(keys, first, last, intervals.lows[k])
-            end = _first_above(keys, first, last, high)
-            if is_wide:
-                _count_pieces(keys, at, end, intervals.lows[k], high, extra, contents.pieces[n_wide])
-                n_wide += 1
-            listed = N(0)
-            while at < end and not (is_wide and listed == SOME):
-                key, begin = keys[U(at)], at
-                while at < end and keys[U(at)] == key:
-                    at += 1
-                contents.keys[n] = key
-                contents.times[n] = at - begin + (extra if key == ZERO_KEY else 0)
-                n += 1
-                listed += 1
-            contents.n_listed[k] = listed
-            contents.horizons[k] = high if at == end else N(keys[U(at - 1)])
-    return n
-
-
-@helper
-def _count_pieces(keys: UInt32s, at: Int, end: Int, low: Int, high: Int, extra: Int, counts: Int32s) -> None:
-    """Count the values up to the end of each piece of an interval but the last."""
-    zero = N(ZERO_KEY)
-    for piece in range(1, PIECES):
-        last = low + (high - low) * piece // PIECES
-        counts[piece - 1] = np.int32(_first_above(keys, at, end, last) - at + (extra if low < zero <= last else 0))
-
-
-@helper
-def _first_above(keys: UInt32s, first: Int, last: Int, key: Int) -> Int:
-    """Return the place of the first of sorted keys that is above a key."""
-    while first < last:
-        middle = (first + last) // 2
-        if N(keys[U(middle)]) <= key:
-            first = middle + 1
-        else:
-            last = middle
-    return first
+    parts = list(map_threads(work, range(len(columns)), n_threads or 1))
+    return IntervalContents(*(np.concatenate(of) for of in zip(*parts, strict=True)))
 
 
 FEATURE_BITS = 33  # a key and a feature as one number: feature · 2^33 + key + 1; −1 precedes all keys
@@ -295,13 +86,13 @@ def find_bins_in_parts(
     def take(columns: KeyColumns, first: int) -> list[KeyColumns]:
         for feature in set(chosen) & set(range(first, first + len(columns.starts))):
             counted[feature] = Counts(*columns.take_distinct(feature - first))
+        columns.sort()
         return [columns]
 
-    part = PartKeys(list(map_columns(take, features, n_threads)), n_threads)
-    of_categories, sizes, sampled = yield (
-        {feature: counted[feature] for feature in chosen}, Total(part.sizes), Total(part.sampled())
-    )  # fmt: skip
-    below, above, n_cuts = yield from _find_cuts(part, sizes, sampled, max_bins)
+    part = list(map_columns(take, features, n_threads))
+    n_values = np.concatenate([NONE, *(some.n_keys + np.maximum(some.n_zeros - 1, 0) for some in part)])
+    of_categories, sizes = yield {feature: counted[feature] for feature in chosen}, Total(n_values)
+    below, above, n_cuts = yield from _find_cuts(part, sizes, max_bins, n_threads)
     cuts = cuts_between(values_of(below), values_of(above))
     categories: dict[int, Float32s] = {}
     rare: dict[int, Float32s] = {}
@@ -312,11 +103,10 @@ def find_bins_in_parts(
 
 
 def _find_cuts(
-    part: PartKeys, sizes: Ints, sampled: Int32s, max_bins: int
+    part: list[KeyColumns], sizes: Ints, max_bins: int, n_threads: int | None
 ) -> Generator[Any, Any, tuple[UInt32s, UInt32s, Ints]]:
     """Return, for each cut of each feature, the highest key below it and the lowest above it; the numbers of cuts."""
-    ranges, n_buckets = choose_buckets(sampled, sizes)
-    known = _CumulativeCounts(ranges, n_buckets, sizes, (yield Total(part.group(ranges, n_buckets))))
+    known = _CumulativeCounts(sizes)
     below, above = (np.zeros((len(sizes), max_bins - 1), np.uint32) for _ in range(2))
     n_cuts, reach = np.zeros(len(sizes), np.int64), 1.0
     while True:
@@ -325,7 +115,7 @@ def _find_cuts(
                                above, n_cuts, is_asked):  # fmt: skip
             return below, above, n_cuts
         asked = known.intervals(known.keep_open(is_asked))
-        contents = part.look_up(asked)
+        contents = _look_up(part, asked, n_threads)
         pieces, (listed, times), horizons = yield (
             Total(contents.pieces),
             _listed(asked, contents),
@@ -352,20 +142,12 @@ class _CumulativeCounts:
 
     """
 
-    def __init__(self, ranges: UInt32s, n_buckets: Ints, sizes: Ints, counts: Int32s) -> None:
-        n_features, ends = len(sizes), np.cumsum(n_buckets)
-        keys, totals, start = list[Ints](), list[Ints](), 0
-        for feature, end in enumerate(ends.tolist()):
-            of_feature = counts[start:end]
-            has = np.append(True, of_feature > 0)  # a border matters where one of the two buckets has values
-            chosen = np.flatnonzero(has | np.append(has[1:], False))
-            last, total = np.append(-1, last_keys(ranges[feature])), np.append(0, np.cumsum(of_feature, dtype=np.int64))
-            keys.append((feature << FEATURE_BITS) + last[chosen] + 1)
-            totals.append(total[chosen])
-            start = end
-        self.keys, self.counts = np.concatenate([NONE, *keys]), np.concatenate([NONE, *totals])
+    def __init__(self, sizes: Ints) -> None:
+        self.first_keys = np.arange(len(sizes) + 1) << FEATURE_BITS
+        before_and_last = np.array([0, 1 << 32])
+        self.keys: Ints = (self.first_keys[:-1, None] + before_and_last).ravel()
+        self.counts = np.column_stack([np.zeros(len(sizes), np.int64), sizes]).ravel()
         self.is_next = np.zeros(len(self.keys), np.uint8)
-        self.first_keys = np.arange(n_features + 1) << FEATURE_BITS
         self.starts = np.searchsorted(self.keys, self.first_keys)
 
     def keep_open(self, is_asked: Bytes) -> Ints:
@@ -408,6 +190,42 @@ class _CumulativeCounts:
 
 
 # --- kernels
+
+
+@kernel
+def fill_contents(
+    keys: UInt32s, starts: Ints, n_keys: Ints, n_zeros: Ints, intervals: Intervals, contents: IntervalContents
+) -> Int:
+    """Fill `contents` from the sorted keys of some columns (`KeyColumns`); return the number of listed keys."""
+    n, n_wide = N(0), N(0)
+    for column in range(len(starts)):
+        more_zeros = max(n_zeros[column] - 1, 0)
+        for k in range(intervals.starts[column], intervals.starts[column + 1]):
+            low, high, is_wide, n_listed = intervals.lows[k], intervals.highs[k], intervals.is_wide[k], N(0)
+            at = first_above(keys, starts[column], starts[column] + n_keys[column], low)
+            end = first_above(keys, at, starts[column] + n_keys[column], high)
+            if is_wide:
+                _count_pieces(keys, at, end, low, high, more_zeros, contents.pieces[n_wide])
+                n_wide += 1
+            while at < end and not (is_wide and n_listed == SOME):
+                key, begin = keys[U(at)], at
+                at = first_above(keys, at, end, N(key))
+                contents.keys[n] = key
+                contents.times[n] = at - begin + (more_zeros if key == ZERO_KEY else 0)
+                n += 1
+                n_listed += 1
+            contents.n_listed[k] = n_listed
+            contents.horizons[k] = high if at == end else N(keys[U(at - 1)])
+    return n
+
+
+@helper
+def _count_pieces(keys: UInt32s, at: Int, end: Int, low: Int, high: Int, more_zeros: Int, counts: Int32s) -> None:
+    """Count the values up to the end of each piece of an interval but the last."""
+    zero = N(ZERO_KEY)
+    for piece in range(1, PIECES):
+        last = low + (high - low) * piece // PIECES
+        counts[piece - 1] = np.int32(first_above(keys, at, end, last) - at + (more_zeros if low < zero <= last else 0))
 
 
 @kernel

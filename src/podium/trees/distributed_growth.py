@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from podium.core.team import Team
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
 from podium.trees.grower import NO_SEED, Grower, add_node, describe, make_root, share_of_features
-from podium.trees.grown_tree import GrownTree, add_leaf_values, sum_leaves
+from podium.trees.grown_tree import GrownTree, add_to_ranges, sum_ranges
 from podium.trees.growth_types import (
     CELLS,
     CHUNK,
@@ -133,33 +133,15 @@ class PartLeaves:
                 counts[k] += np.bincount(column[rows[start:end]], minlength=CELLS)
         return Total((n_left, cells, counts))
 
-    def sums(self, leaves: Sequence[int], gradients: Floats, hessians: Floats, scales: tuple[float, float]) -> Total:
+    def sums(self, leaves: Sequence[int], gradients: BoundedGradients, scales: tuple[float, float]) -> Total:
         """Return Σ of gradients and hessians over the documents of each leaf, in fixed point (`GrownTree.sums`)."""
-        total = np.zeros((2, len(leaves)), np.int64)
-        for rows, starts, ends in self._rows_of_leaves(leaves):
-            sums = np.zeros_like(total)
-            self._for_leaves(
-                len(leaves),
-                lambda a, b, rows=rows, starts=starts, ends=ends, sums=sums: sum_leaves(
-                    rows, starts, ends, a, b, gradients, scales[0], hessians, scales[1], sums
-                ),
-            )
-            total += sums
-        return Total(total)
+        sampled, others = (sum_ranges(*of, gradients, scales, self.team) for of in self._rows_of_leaves(leaves))
+        return Total(sampled + others)
 
     def add_values(self, leaves: Sequence[int], values: Floats, scores: Floats) -> None:
         """Add the value of each leaf to the scores of its documents."""
-        for rows, starts, ends in self._rows_of_leaves(leaves):
-            self._for_leaves(
-                len(leaves),
-                lambda a, b, rows=rows, starts=starts, ends=ends: add_leaf_values(
-                    rows, starts, ends, a, b, values, scores
-                ),
-            )
-
-    def _for_leaves(self, n: int, work: Any) -> None:
-        pieces = min(n, self.team.n_threads)
-        self.team.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces) if k < pieces else None)
+        for ranges in self._rows_of_leaves(leaves):
+            add_to_ranges(*ranges, values, scores, self.team)
 
     def _rows_of(self, r: _Ranges) -> list[tuple[Int32s, int, int]]:
         return [(self.rows[0], r.start, r.end), (self.rows[1], r.other_start, r.other_end)]
@@ -224,16 +206,9 @@ class PartLeaves:
         return parts[0]
 
 
+Root = tuple[int, int, Ints]  # the number of all documents, the sum of their packed words, and their histogram
 Ask = Callable[[GrowthRequest], tuple[Ints, Ints, Ints]]
 WholeSums = Callable[[list[int], BoundedGradients, tuple[float, float]], Ints]
-
-
-class RootSums(NamedTuple):
-    """The number of all documents, the sum of their packed words, and their histogram."""
-
-    n_documents: int
-    total: int
-    histogram: Ints
 
 
 class DistributedGrower(Grower):
@@ -258,12 +233,12 @@ class DistributedGrower(Grower):
         self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # pages are allocated when used
 
     def grow_from(
-        self, root: RootSums, gradients: QuantizedGradients, features: Ints | None, ask: Ask, seed: np.uint64 = NO_SEED
+        self, root: Root, gradients: QuantizedGradients, features: Ints | None, ask: Ask, seed: np.uint64 = NO_SEED
     ) -> GrownTree:
         """Grow a tree; `ask` sends a request to all parts and adds up their answers.
 
         Args:
-            root: the sums of all documents.
+            root: see `PartLeaves.plant`, of all parts.
             gradients: without words.
             features: the features that may be split on; all by default.
             ask: see `PartLeaves.answer`.
@@ -281,10 +256,6 @@ class DistributedGrower(Grower):
         tree, starts, ends, goes_left = self._described(len(leaves), arrays)
         grown = DistributedTree(tree, no_rows, starts, ends, goes_left, leaf_numbers=numbers, whole_sums=whole_sums)
         return self._with_bounds(grown, gradients, leaves)
-
-    def _begin_compilation(self) -> Callable[[], None]:
-        """Compile nothing: this grower holds no documents."""
-        return lambda: None
 
 
 @dataclass(frozen=True)
@@ -308,7 +279,7 @@ class _Growth:
     """
 
     def __init__(
-        self, grower: DistributedGrower, root: RootSums, gradients: QuantizedGradients, table: FeatureTable
+        self, grower: DistributedGrower, root: Root, gradients: QuantizedGradients, table: FeatureTable
     ) -> None:
         self.grower, self.table, self.gradients = grower, table, gradients
         self.limits = grower.parameters.limits(grower.n_leaves, gradients)
@@ -316,19 +287,19 @@ class _Growth:
         self.packed = PackedGradients(no_words, gradients.largest_weight, gradients.counts_documents)
         pool, no_rows = grower.pool, np.empty(0, np.int32)
         self.tree = GrowingTree(pool, grower.pool_nodes, no_rows, grower.histograms, grower.splits)
-        self.pairs: list[int] = []  # the leaf of each pair of children
-        self.pair_of: dict[int, int] = {}
+        # in the order of local growth: the leaves of the tree, and its pairs of children
+        self.leaves, self.order = [0], list[int]()
+        self.n_pairs, self.pair_of = 0, dict[int, int]()  # by leaf: its pair of children
         self.uncounted: dict[int, int] = {}  # leaves whose split left too few documents: their feature
         self.counted: dict[int, dict[int, Ints]] = {}  # by leaf and feature: the documents in each bin
         self.released: list[int] = []
-        grower.histograms[0] = root.histogram
-        plant_root(pool, root.n_documents, root.total)
+        n_documents, total, grower.histograms[0] = root
+        plant_root(pool, n_documents, total)
         self._choose(NewLeaves(0, 0, 1))
 
     def next_question(self) -> GrowthRequest | None:
         """Return the leaves to split at the same time, and the bins to count; None if the tree is complete."""
-        counts = list(self.uncounted.items())
-        wanted = self._wanted(counts)
+        counts, wanted = list(self.uncounted.items()), self._replay()
         if not wanted and not counts:
             return None
         return self._request(wanted, counts)
@@ -337,9 +308,8 @@ class _Growth:
         """Return a request to split some leaves, and to count the documents of some."""
         pool, expansions = self.tree.leaves, []
         for leaf in wanted:
-            pair = len(self.pairs)
-            self.pairs.append(leaf)
-            record = pool[leaf]
+            pair, record = self.n_pairs, pool[leaf]
+            self.n_pairs += 1
             is_counted = int(record["depth"]) + 1 != self.limits.max_depth
             expansions.append(
                 Expansion(
@@ -349,12 +319,15 @@ class _Growth:
         released, self.released = self.released, []
         return GrowthRequest(expansions, counts, released)
 
-    def _wanted(self, counts: list[tuple[int, int]]) -> list[int]:
-        """Return the leaves to split: the next one, and those that would follow if unknown gains were 0."""
-        gains, waiting = self.tree.leaves["gain"], {leaf for leaf, _ in counts}
-        room = len(self.tree.leaves) // 2 - len(self.pairs)
+    def _replay(self) -> list[int]:
+        """Grow the tree as far as splits are known, best leaf first; return the leaves to split now.
+
+        They are the next one, and those that would follow if unknown gains were 0.
+        """
+        gains, room = self.tree.leaves["gain"], len(self.tree.leaves) // 2 - self.n_pairs
+        self.leaves, self.order = frontier, order = [0], list[int]()
         wanted: list[int] = []
-        frontier, n_leaves, least = [0], 1, 0.0
+        n_leaves, least = 1, 0.0
         while n_leaves < self.limits.n_leaves and frontier:
             place = int(np.argmax(gains[frontier]))
             leaf = frontier[place]
@@ -362,13 +335,14 @@ class _Growth:
                 break
             if leaf in self.pair_of:
                 pair = self.pair_of[leaf]
+                order.append(pair)
                 frontier[place] = 2 * pair + 1
                 frontier.append(2 * pair + 2)
             else:
                 least = least or LEAST_SHARE * float(gains[leaf])
                 if gains[leaf] < least or len(wanted) >= max(room - 2 * self.limits.n_leaves, 1):
                     break
-                if leaf not in waiting:
+                if leaf not in self.uncounted:
                     wanted.append(leaf)
                 del frontier[place]
             n_leaves += 1
@@ -431,40 +405,25 @@ class _Growth:
 
     def result(self) -> tuple[Records, Records, list[int]]:
         """Return the leaves and nodes in the order of local growth, and the numbers of the leaves."""
-        frontier, order = self._in_order()
-        leaves, nodes = self.tree.leaves[frontier].copy(), np.zeros(len(order), LEAF)
-        node_of_pair = {pair: k for k, pair in enumerate(order)}
-        for k, pair in enumerate(order):
+        leaves, nodes = self.tree.leaves[self.leaves].copy(), np.zeros(len(self.order), LEAF)
+        node_of_pair = {pair: k for k, pair in enumerate(self.order)}
+        for k, pair in enumerate(self.order):
             nodes[k] = self.tree.nodes[2 * pair + 1]
         for records in (nodes, leaves):
             for record in records:
                 if record["parent"] >= 0:
                     record["parent"] = node_of_pair[(int(record["parent"]) - 1) // 2]
-        return leaves, nodes, frontier
-
-    def _in_order(self) -> tuple[list[int], list[int]]:
-        """Return the numbers of the leaves of the tree, and of its pairs of children, best first."""
-        gains, frontier, order = self.tree.leaves["gain"], [0], list[int]()
-        while len(frontier) < self.limits.n_leaves:
-            place = int(np.argmax(gains[frontier]))
-            leaf = frontier[place]
-            if not gains[leaf] > 0.0:
-                break
-            pair = self.pair_of[leaf]
-            order.append(pair)
-            frontier[place] = 2 * pair + 1
-            frontier.append(2 * pair + 2)
-        return frontier, order
+        return leaves, nodes, self.leaves
 
 
 class _SymmetricGrowth(_Growth):
     """A growing symmetric tree. A request splits the leaves of a level, or counts their documents by one feature."""
 
     def __init__(
-        self, grower: DistributedGrower, root: RootSums, gradients: QuantizedGradients, table: FeatureTable
+        self, grower: DistributedGrower, root: Root, gradients: QuantizedGradients, table: FeatureTable
     ) -> None:
         super().__init__(grower, root, gradients, table)
-        self.leaves, self.path = [0], list[int]()  # in the order of local growth; the features of the levels
+        self.path = list[int]()  # the features of the levels
         self.counts_of: dict[int, Ints] = {}  # by feature: the documents of each leaf of this level in each bin
 
     def next_question(self) -> GrowthRequest | None:
@@ -494,14 +453,11 @@ class _SymmetricGrowth(_Growth):
         children = {leaf: (left, right) for leaf, left, right, *_ in question.expansions}
         stay = [children[leaf][0] if leaf in children else leaf for leaf in self.leaves]
         self.leaves = stay + [right for _, right in children.values()]
-        self.counts_of = {}
+        self.order, self.counts_of = list(range(self.n_pairs)), {}
 
     def _choose(self, new: NewLeaves) -> None:
         """Complete the histograms of new leaves; the split of a level is chosen when all its leaves are known."""
         complete_leaves(self.grower.members[0], self.table, new, self.tree)
-
-    def _in_order(self) -> tuple[list[int], list[int]]:
-        return self.leaves, list(range(len(self.pairs)))
 
 
 # --- kernels
@@ -545,12 +501,8 @@ def choose_with_counts(
     number: Int, counted: Ints, counts: Ints, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
     """Choose the split of a leaf again, with the documents in each bin of some features."""
-    assigned, scratch, leaf, splits = (
-        share_of_features(member, features),
-        scratches[0],
-        tree.leaves[number],
-        tree.splits[0],
-    )
+    assigned, scratch = share_of_features(member, features), scratches[0]
+    leaf, splits = tree.leaves[number], tree.splits[0]
     cells = tree.histograms[leaf.histogram]
     score_leaf(features, assigned, limits, leaf, cells, splits, scratch)
     for k in range(len(counted)):

@@ -24,6 +24,7 @@ from podium.trees.grown_tree import (
     MOST_BYTES,
     SUMS_AT_ONCE,
     GrownTree,
+    Tree,
     add_grown_leaves,
     from_units,
     newton_bounds,
@@ -62,7 +63,6 @@ from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
 from podium.trees.quantization import QuantizedGradients, total_of
 from podium.trees.splitting import choose_counted_split, choose_for_new_leaves, may_split, score_features, value_of
-from podium.trees.tree import Tree
 
 NONE: Floats = np.empty(0)
 NO_RULE = LeafRule(0.0, 0.0, 0.0)
@@ -77,23 +77,13 @@ class Grower:
         parameters: how to grow.
         team: threads; one by default.
 
-    Examples:
-        >>> import numpy as np
-        >>> from podium.core.team import Team
-        >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
-        >>> from podium.trees.quantization import BoundedGradients, quantize
-        >>> x = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)
-        >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 2.0]), np.ones(4), Team(1))
-        >>> growth = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)
-        >>> grown = Grower(bin_features(x, find_bins(x)), growth).grow(quantize(gradients))
-        >>> grown.tree.threshold.tolist(), [rows.tolist() for rows in grown.leaf_rows]
-        ([2.5], [[0, 1], [2, 3]])
-
     """
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
-        self.wait_for_compilation = self._begin_compilation()
+        self.wait_for_compilation: Callable[[], Any] = lambda: None
+        if parameters.is_common and binned.n_rows:  # without rows, they are on other machines
+            self.wait_for_compilation = compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
         self._grow: Callable[..., Any] | None = None  # compiled for the array types of this grower
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -123,12 +113,6 @@ class Grower:
         varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
         self.candidates = np.flatnonzero(varies)  # constant features cannot be split on
         self.table = self._table(self.candidates)
-
-    def _begin_compilation(self) -> Callable[[], None]:
-        """Compile growth in another process if it is not cached; return a function that waits for it."""
-        if not self.parameters.is_common:
-            return lambda: None
-        return compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
 
     def grow(
         self,
@@ -361,10 +345,8 @@ def grow(
     """
     set_event(member.thread, member.n_threads, member.event)
     not_inlined()
-    member, bins, tree = borrow(member, bins, tree)
-    features = borrow_features(features, features.is_categorical, features.per_node)
-    gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
-    buffer = borrowed(buffer)
+    member, bins, gradients, features = borrowed(member), borrowed(bins), borrowed(gradients), borrowed(features)
+    tree, buffer = borrowed(tree), borrowed(buffer)
     tile, scratch = borrowed(tiles)[member.thread], scratches[member.thread]
     assigned = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
@@ -404,7 +386,7 @@ def finish_tree(
     arrays: TreeBuffers, sums: LeafSums,
 ) -> None:  # fmt: skip
     """Describe a grown tree, sum over its leaves, add their values to scores, and leave the team."""
-    arrays = borrow_arrays(arrays)
+    arrays = borrowed(arrays)
     if member.thread == 0:
         describe(tree.leaves, tree.nodes, n_leaves, features.is_categorical, arrays)
     wait_at_barrier(member.barrier, member.n_threads)
@@ -419,50 +401,6 @@ def finish_tree(
             wait_at_barrier(member.barrier, member.n_threads)
             add_grown_leaves(first, last, n_leaves, sums, member.thread, member.n_threads, scratch.scores)
     leave(member.thread, member.n_threads, member.barrier, member.event)
-
-
-@helper
-def borrow(member: Member, bins: BinMatrix, tree: GrowingTree) -> tuple[Member, BinMatrix, GrowingTree]:
-    """Return the same arrays without reference counts, on which threads would wait for each other."""
-    return (
-        Member(
-            member.thread, member.n_threads, borrowed(member.shares), borrowed(member.event), borrowed(member.barrier),
-            borrowed(member.totals), borrowed(member.partial_histograms),
-        ),
-        BinMatrix(
-            borrowed(bins.columns), bins.n_rows, borrowed(bins.rows), bins.width, borrowed(bins.entries),
-            borrowed(bins.starts),
-        ),
-        GrowingTree(
-            borrowed(tree.leaves), borrowed(tree.nodes), borrowed(tree.documents), borrowed(tree.histograms),
-            borrowed(tree.splits),
-        ),
-    )  # fmt: skip
-
-
-@helper
-def borrow_features(
-    features: FeatureTable, is_categorical: Bools | None, per_node: NodeFeatures | None
-) -> FeatureTable:
-    """Return the same for features; Numba sees that an argument is None, but not that a field is."""
-    kinds = None if is_categorical is None else borrowed(is_categorical)
-    allowed = None if per_node is None else borrowed(per_node)
-    return FeatureTable(
-        borrowed(features.candidates), borrowed(features.scanned), borrowed(features.n_bins),
-        borrowed(features.first_cell), borrowed(features.n_cells), borrowed(features.common_cell),
-        borrowed(features.block_cells), borrowed(features.block_strides), kinds, borrowed(features.monotone),
-        allowed,
-    )  # fmt: skip
-
-
-@helper
-def borrow_arrays(arrays: TreeBuffers) -> TreeBuffers:
-    """Return the same for the arrays of a grown tree."""
-    return TreeBuffers(
-        borrowed(arrays.cuts), borrowed(arrays.first_cut), arrays.gain_unit, borrowed(arrays.numbers),
-        borrowed(arrays.threshold), borrowed(arrays.missing_left), borrowed(arrays.gain), borrowed(arrays.goes_left),
-        borrowed(arrays.counts),
-    )  # fmt: skip
 
 
 @helper

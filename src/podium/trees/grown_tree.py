@@ -1,4 +1,4 @@
-"""A grown tree: the documents of its leaves, sums over them, bounds of leaf values, and values added to scores."""
+"""Trees as flat arrays, the documents of their leaves, sums over them, bounds of leaf values, and values of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from podium.core.array_types import Bools, Bytes, Floats, Int, Int32s, Ints
+from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
 from podium.core.team import Team
@@ -17,11 +17,46 @@ from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
 from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, LeafSums, TreeBuffers, U
 from podium.trees.quantization import TINY, BoundedGradients, shrunk
-from podium.trees.tree import Tree
 
 MOST_BYTES = 256  # leaves that a byte can number
 ROWS_AT_ONCE = 2048  # rows whose regions stay in the nearest cache
 SUMS_AT_ONCE = 4  # sums of each leaf, which rows use in turn
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes and leaves; node 0 is the root, and a child below 0 is the leaf ~child. A stump of one leaf has no node.
+
+    Attributes:
+        feature: the feature that each node tests.
+        threshold: x ≤ threshold goes left.
+        missing_left: whether missing values go left.
+        category: for a categorical node the number of its entry in `categories`, else −1. Values in that entry go
+            left; all others, including missing and unknown ones, go right.
+        left, right: the children.
+        gain: by how much each split raised the score (`splitting`).
+        count: the number of training documents that reached each node.
+        leaf_value, leaf_count: the value of each leaf, and its number of training documents.
+        categories: sets of values that go left.
+
+    """
+
+    feature: Int32s
+    threshold: Float32s
+    missing_left: Bools
+    category: Int32s
+    left: Int32s
+    right: Int32s
+    gain: Floats
+    count: Ints
+    leaf_value: Floats
+    leaf_count: Ints
+    categories: tuple[Float32s, ...] = ()
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.leaf_value)
 
 
 @dataclass(frozen=True)
@@ -37,19 +72,6 @@ class GrownTree:
         bounds: the lowest and highest value of each leaf under monotone constraints; None without any.
         known_sums: gradients that growth summed over leaves, and their sums; None if it did not.
         added_values: leaf values that growth added to the scores of rows; None if it did not.
-
-    Example:
-        >>> import numpy as np
-        >>> from podium.core.team import Team
-        >>> from podium.trees import Grower, GrowthParameters, bin_features, find_bins
-        >>> from podium.trees.quantization import BoundedGradients, quantize
-        >>> x, team = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), Team(1)
-        >>> gradients = BoundedGradients.of(np.array([-1.0, -1.0, 2.0, 3.0]), np.ones(4), team)
-        >>> binned = bin_features(x, find_bins(x))
-        >>> growth = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=0.0)
-        >>> grown = Grower(binned, growth).grow(quantize(gradients))
-        >>> grown.sums(gradients, team)[0].tolist(), grown.leaf_of_rows(binned, team).tolist()
-        ([-2.0, 5.0], [0, 0, 1, 1])
 
     """
 
@@ -90,23 +112,15 @@ class GrownTree:
             parts = team.shares(len(leaf_of_row), sum_share)
             total: Ints = sum(parts[1:], parts[0])
             return total
-        sums = np.zeros((2, n_leaves), np.int64)
-        self._for_leaves(
-            lambda a, b: sum_leaves(
-                self.rows, self.starts, self.ends, a, b, gradients.gradients, scales[0], gradients.hessians, scales[1],
-                sums,
-            ),
-            team,
-        )  # fmt: skip
-        return sums
+        return sum_ranges(self.rows, self.starts, self.ends, gradients, scales, team)
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
         """Add each leaf's value to the scores of its rows; scores of rows that it was not grown on stay."""
         leaf_of_row = self.leaf_of_row
         if leaf_of_row is not None:
             team.shares(len(scores), lambda a, b: add_by_leaf(leaf_of_row, a, b, values, scores))
-            return
-        self._for_leaves(lambda a, b: add_leaf_values(self.rows, self.starts, self.ends, a, b, values, scores), team)
+        else:
+            add_to_ranges(self.rows, self.starts, self.ends, values, scores, team)
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
         """Add the value of its leaf to the score of each binned document."""
@@ -128,16 +142,6 @@ class GrownTree:
         team.shares(n, lambda a, b: find_leaves(columns, n, a, b, t.feature, self.goes_left, t.left, t.right, leaf))
         return leaf
 
-    def _for_leaves(self, work: Callable[[int, int], None], team: Team) -> None:
-        """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
-        if n_threads_for(len(self.rows), team.n_threads) == 1:
-            work(0, len(self.starts))
-            return
-        n_rows_up_to = np.cumsum(self.ends - self.starts)
-        bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
-        edges = [0, *bounds.tolist(), len(self.starts)]
-        team.run(lambda k: work(edges[k], edges[k + 1]))
-
     def within_bounds(self, values: Floats, unit: float = 1.0) -> Floats:
         """Clip leaf values, in some unit, to the bounds that monotone constraints set."""
         return values if self.bounds is None else np.clip(values, unit * self.bounds[0], unit * self.bounds[1])
@@ -151,6 +155,31 @@ class GrownTree:
             t.feature, t.threshold, t.missing_left, t.category, t.left, t.right, t.gain, t.count, values, t.leaf_count,
             t.categories,
         )  # fmt: skip
+
+
+def sum_ranges(
+    rows: Int32s, starts: Ints, ends: Ints, gradients: BoundedGradients, scales: tuple[float, float], team: Team
+) -> Ints:
+    """Sum gradients and hessians over the rows of each leaf, as integers in units of 1/scale."""
+    sums, g, h = np.zeros((2, len(starts)), np.int64), gradients.gradients, gradients.hessians
+    _for_leaves(starts, ends, team, lambda a, b: sum_leaves(rows, starts, ends, a, b, g, scales[0], h, scales[1], sums))
+    return sums
+
+
+def add_to_ranges(rows: Int32s, starts: Ints, ends: Ints, values: Floats, scores: Floats, team: Team) -> None:
+    """Add the value of each leaf to the scores of its rows."""
+    _for_leaves(starts, ends, team, lambda a, b: add_leaf_values(rows, starts, ends, a, b, values, scores))
+
+
+def _for_leaves(starts: Ints, ends: Ints, team: Team, work: Callable[[int, int], None]) -> None:
+    """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
+    n_rows_up_to = np.cumsum(ends - starts)
+    if not len(starts) or n_threads_for(int(n_rows_up_to[-1]), team.n_threads) == 1:
+        work(0, len(starts))
+        return
+    bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
+    edges = [0, *bounds.tolist(), len(starts)]
+    team.run(lambda k: work(edges[k], edges[k + 1]))
 
 
 def scales_of_sums(gradients: BoundedGradients) -> tuple[float, float]:

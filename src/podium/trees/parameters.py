@@ -26,11 +26,6 @@ class GrowthParameters:
         interaction_constraints: groups of features, by number: all features on the way from the root to a leaf are in
             one of them.
 
-    Example:
-        >>> GrowthParameters(n_leaves=1)
-        Traceback (most recent call last):
-        podium.errors.DataError: n_leaves must be a whole number from 2, but is 1
-
     """
 
     n_leaves: int = h.N_LEAVES()

@@ -19,7 +19,7 @@ from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.random import random_bits
 from podium.core.team import set_event
 from podium.trees.bin_matrix import BinMatrix, cell_of
-from podium.trees.grower import add_node, borrow, borrow_features, finish_tree, plant, share_of_features
+from podium.trees.grower import add_node, finish_tree, plant, share_of_features
 from podium.trees.growth_types import (
     CELLS,
     COUNTED,
@@ -72,10 +72,8 @@ def grow_symmetric(
     """
     set_event(member.thread, member.n_threads, member.event)
     not_inlined()
-    member, bins, tree = borrow(member, bins, tree)
-    features = borrow_features(features, features.is_categorical, features.per_node)
-    gradients = PackedGradients(borrowed(gradients.words), gradients.largest_weight, gradients.counts_documents)
-    buffer, counts = borrowed(buffer), borrowed(counts)
+    member, bins, gradients, features = borrowed(member), borrowed(bins), borrowed(gradients), borrowed(features)
+    tree, buffer, counts = borrowed(tree), borrowed(buffer), borrowed(counts)
     tile, scratch = borrowed(tiles)[member.thread], scratches[member.thread]
     assigned = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
