@@ -11,7 +11,7 @@ from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.reports.charts import Chart, alt, chart_of, themed
+from podium.reports.charts import Chart, alt, chart_of, names_axis, themed
 
 if TYPE_CHECKING:
     from podium.explain import (
@@ -41,7 +41,7 @@ def importance_chart(
         raise DataError("cannot plot: there are no features")
     order = np.argsort(-np.asarray(values, float), kind="stable")[:top]
     rows = [{"feature": names[k], "value": values[k]} for k in order]
-    y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
+    y = names_axis("feature")
     tooltip = ["feature:N", alt.Tooltip("value:Q", format=".4f", title=title)]
     chart = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=alt.X("value:Q", title=title), y=y, tooltip=tooltip)
     if intervals is not None:
@@ -52,7 +52,7 @@ def importance_chart(
         )  # fmt: skip
         chart = alt.layer(chart, rules)
     if len(names) > top:
-        chart = chart.properties(title=alt.TitleParams(f"the first {top} of {len(names)} features"))
+        chart = chart.properties(title=f"the first {top} of {len(names)} features")
     return themed(chart.properties(height=IMPORTANCE_ROW * len(rows)))
 
 
@@ -112,7 +112,7 @@ def _bars(
         bars.append({"feature": label, "from": place, "to": place + amount, "amount": amount, "side": side,
                      "end": max(place, place + amount)})  # fmt: skip
         place += amount
-    y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
+    y = names_axis("feature")
     x = alt.X("from:Q", title=unit, scale=alt.Scale(zero=False))
     colour = alt.Color("side:N", scale=alt.Scale(domain=list(sides)), legend=alt.Legend(title=None, orient="top"))
     tooltip = ["feature:N", alt.Tooltip("amount:Q", format="+.4f", title="adds")]
@@ -145,7 +145,7 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
     rows: list[dict[str, Any]] = []
     for k in order.tolist():
         rows += _points(explanation, k)
-    y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False, grid=True))
+    y = names_axis("feature", grid=True)
     points = chart_of(rows).mark_circle(size=16, opacity=0.85).encode(
         x=alt.X("contribution:Q", title="added to the score"), y=y,
         yOffset=alt.YOffset("place:Q", scale=alt.Scale(domain=[-1, 1])),
@@ -155,7 +155,7 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
     )  # fmt: skip
     n, n_features = len(explanation.values), explanation.values.shape[1]
     cut = f"the first {len(order)} of {n_features}" if n_features > len(order) else f"{n_features}"
-    title = alt.TitleParams(f"What {cut} features add to {n:,} scores")
+    title = f"What {cut} features add to {n:,} scores"
     return themed(points.properties(height=SUMMARY_ROW * len(order), title=title))
 
 
@@ -249,7 +249,7 @@ def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, ti
         for name in amounts
     ]
     sums = [{"document": label, "sum": float(sum(a[k] for a in amounts.values()))} for k, label in enumerate(labels)]
-    y = alt.Y("document:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
+    y = names_axis("document")
     colour = alt.Color("feature:N", scale=alt.Scale(domain=list(amounts)), legend=alt.Legend(title=None))
     x, tooltip = alt.X("amount:Q", title=unit), ["feature:N", alt.Tooltip("amount:Q", format="+.4f")]
     bars = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=x, y=y, color=colour, tooltip=tooltip)
@@ -280,5 +280,4 @@ def partial_dependence_chart(dependence: PartialDependence) -> Chart:
         for value, score in zip(dependence.grid, curve, strict=True)
     ]
     lines = chart_of(curves).mark_line(style="zero", opacity=0.45).encode(x=x, y=y, detail="row:N", tooltip=["row:N"])
-    title = alt.TitleParams(f"The mean, and {len(dependence.curves)} documents")
-    return themed(alt.layer(lines, mean).properties(title=title))
+    return themed(alt.layer(lines, mean).properties(title=f"The mean, and {len(dependence.curves)} documents"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, themed, thinned
 
 if TYPE_CHECKING:
     from podium.diagnostics import Calibration, LambdaArrows, TopLabels
@@ -27,7 +27,7 @@ def queries_chart(evaluation: Evaluation) -> Chart:
         raise DataError("cannot plot: every measure skipped every query")
     height = HEIGHT if len(known) == 1 else 160
     panels = [_histogram(evaluation, name, values, height) for name, values in known.items()]
-    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
+    return themed(in_column(panels))
 
 
 def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> Chart:
@@ -50,7 +50,7 @@ def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> C
     interval = f" (95% from {below:.4f} to {above:.4f})" if np.isfinite([below, above]).all() else ""
     n = len(values)
     title = f"{name}: mean {value:.4f}{interval}, {n:,} quer{'y' if n == 1 else 'ies'}"
-    return alt.layer(*layers).properties(height=height, title=alt.TitleParams(title))
+    return alt.layer(*layers).properties(height=height, title=title)
 
 
 MOST_IN_LEGEND = 8
@@ -83,8 +83,7 @@ def top_labels_chart(top: TopLabels) -> Chart:
         order=alt.Order("place:Q"),
         tooltip=["label:Q", "round:Q", alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
-    title = alt.TitleParams(f"Labels of the top {top.k} documents")
-    return themed(chart.properties(height=HEIGHT, title=title))
+    return themed(chart.properties(height=HEIGHT, title=f"Labels of the top {top.k} documents"))
 
 
 ARROW_ROW = 16  # pixels per document
@@ -106,7 +105,7 @@ def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
     n = min(most, len(arrows.rows))
     panels = [_arrow_panel(arrows, k, n) for k in range(len(arrows.objectives))]
     left_out = f", the first {n} of {len(arrows.rows)} documents" if n < len(arrows.rows) else ""
-    title = alt.TitleParams(f"λ of query {arrows.query}{left_out}")
+    title = f"λ of query {arrows.query}{left_out}"
     return themed(alt.hconcat(*panels).resolve_scale(color="shared").properties(title=title))
 
 
@@ -174,7 +173,5 @@ def calibration_chart(calibration: Calibration) -> Chart:
         y=alt.Y("pairs:Q", title="pairs", axis=alt.Axis(tickCount=3, format="~s")), tooltip=tooltip,
     )  # fmt: skip
     title = f"Calibration error {calibration.error:.4f} over {calibration.n_pairs:,} pairs, σ = {calibration.sigma:g}"
-    above = alt.layer(true, line).properties(
-        width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=alt.TitleParams(title)
-    )
+    above = alt.layer(true, line).properties(width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=title)
     return themed(alt.vconcat(above, counts.properties(width=CALIBRATION_SIDE, height=80)))

@@ -128,8 +128,7 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     }
     served = registry.models.get(settings.default) or next(iter(models))
     for path, body in (("/rank", "RankRequest"), ("/explain", "ExplainRequest")):
-        content = {"application/json": {"schema": _ref(body), "example": _example(served, settings)}}
-        document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
+        _describe_body(document, path, body, _example(served, settings))
     if settings.clicks is not None:
         _describe_events(document)
     if "/search" in document["paths"]:
@@ -137,13 +136,17 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     return document
 
 
+def _describe_body(document: Json, path: str, schema: str, example: Json) -> None:
+    content = {"application/json": {"schema": _ref(schema), "example": example}}
+    document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
+
+
 def _describe_events(document: Json) -> None:
     """Add the body of /events to the OpenAPI document."""
     _, schemas = msgspec.json.schema_components([EventsBody], ref_template="#/components/schemas/{name}")
     document["components"]["schemas"] |= schemas
     example = {"events": [{"event": "interaction", "type": "click", "ranking": "…", "item": "document 0"}]}
-    content = {"application/json": {"schema": _ref("EventsBody"), "example": example}}
-    document["paths"]["/events"]["post"]["requestBody"] = {"required": True, "content": content}
+    _describe_body(document, "/events", "EventsBody", example)
 
 
 def _describe_search(document: Json) -> None:
@@ -153,8 +156,7 @@ def _describe_search(document: Json) -> None:
     for name, schema in body["properties"].items():
         schema["description"] = SEARCH_FIELDS[name]
     document["components"]["schemas"]["SearchBody"] = body
-    content = {"application/json": {"schema": _ref("SearchBody"), "example": {"query": "red shoes", "k": 10}}}
-    document["paths"]["/search"]["post"]["requestBody"] = {"required": True, "content": content}
+    _describe_body(document, "/search", "SearchBody", {"query": "red shoes", "k": 10})
     document["paths"]["/search"]["get"]["parameters"] = [
         {
             "name": name, "in": "query", "required": name == "q", "description": SEARCH_FIELDS[name],
