@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow  # processes start
 COMMAND = [sys.executable, "-c", "from podium.cli import main; main()", "serve"]
 
 
-def until(condition, seconds=30.0):
+def until(condition, seconds=90.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

@@ -103,6 +103,11 @@ def names_axis(field: str, **options: Any) -> Any:
     return alt.Y(f"{field}:N", sort=None, title=None, axis=axis)
 
 
+def tooltips(*names: str, digits: str = ".4f") -> list[Any]:
+    """Return the tooltips of numeric columns."""
+    return [alt.Tooltip(f"{name}:Q", format=digits) for name in names]
+
+
 def thinned(values: Floats, most: int = 1000) -> Ints:
     """Return the indices of about `most` points for a line that looks the same.
 

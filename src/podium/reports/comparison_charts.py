@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned, tooltips
 
 if TYPE_CHECKING:
     from podium.estimators import CrossValidation
@@ -33,7 +33,7 @@ def _means(comparison: Comparison, measure: str) -> Chart:
          "high": one.intervals[measure][1]}
         for name, one in comparison.evaluations.items()
     ]  # fmt: skip
-    tooltip = _numbers("mean", "low", "high")
+    tooltip = tooltips("mean", "low", "high")
     return _intervals(rows, "system", "mean", measure, tooltip).properties(
         width=300, height=ROW * len(rows) + 10, title=f"{measure}, mean"
     )
@@ -45,7 +45,7 @@ def _differences(comparison: Comparison, measure: str) -> Chart:
          "p (random)": p.p_random_holm, "wins": p.wins, "ties": p.ties, "losses": p.losses, "label": _p(p.p_t_holm)}
         for p in comparison.pairs if p.measure == measure
     ]  # fmt: skip
-    tooltip = [*_numbers("difference", "low", "high", "p", "p (random)"), "wins:Q", "ties:Q", "losses:Q"]
+    tooltip = [*tooltips("difference", "low", "high", "p", "p (random)"), "wins:Q", "ties:Q", "losses:Q"]
     zero = chart_of([{"difference": 0.0}]).mark_rule(style="zero").encode(x="difference:Q")
     points = _intervals(rows, "pair", "difference", f"difference of {measure}", tooltip)
     words = chart_of(rows).mark_text(style="words", align="left").encode(
@@ -64,10 +64,6 @@ def _intervals(rows: list[dict[str, Any]], name: str, value: str, title: str, to
         x=alt.X("low:Q", title=title, scale=alt.Scale(zero=False)), x2="high:Q", y=y, tooltip=tooltip,
     )  # fmt: skip
     return alt.layer(rules, chart_of(rows).mark_point(size=80).encode(x=x, y=y, tooltip=tooltip))
-
-
-def _numbers(*names: str) -> list[Any]:
-    return [alt.Tooltip(f"{name}:Q", format=".4f") for name in names]
 
 
 def _p(value: float) -> str:
@@ -135,7 +131,7 @@ def path_chart(combination: Combination) -> Chart:
     line = chart_of(rows).mark_line(interpolate="step-after", strokeWidth=1.5).encode(x, y, tooltip=tooltip)
     rule = chart_of([best]).mark_rule(style="quiet").encode(x=x)
     point = chart_of([best]).mark_point(style="mark").encode(
-        x, y, tooltip=[*tooltip, alt.Tooltip("low:Q", format=".6g"), alt.Tooltip("high:Q", format=".6g")]
+        x, y, tooltip=[*tooltip, *tooltips("low", "high", digits=".6g")]
     )  # fmt: skip
     a, b = combination.values
     title = f"{name} {combination.value:.4f} at α = {combination.alpha:.4g} (a {a:.4f}, b {b:.4f})"
@@ -178,6 +174,6 @@ def _fold_panel(result: CrossValidation, measure: str) -> Chart:
     )  # fmt: skip
     means = chart_of(of_all).mark_point(size=90).encode(
         x=alt.X("value:Q", title=measure, scale=scale), y=y, color=colour,
-        tooltip=["system:N", value, alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f")],
+        tooltip=["system:N", value, *tooltips("low", "high")],
     )  # fmt: skip
     return alt.layer(rules, folds, means).properties(height=SYSTEM_ROW * len(of_all))

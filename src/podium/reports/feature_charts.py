@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.reports.charts import Chart, alt, chart_of, names_axis, themed
+from podium.reports.charts import Chart, alt, chart_of, names_axis, themed, tooltips
 
 if TYPE_CHECKING:
     from podium.explain import (
@@ -48,7 +48,7 @@ def importance_chart(
         spread = [{"feature": names[k], "low": intervals[k][0], "high": intervals[k][1]} for k in order]
         rules = chart_of(spread).mark_rule(style="interval").encode(
             x=alt.X("low:Q", title=title), x2="high:Q", y=y,
-            tooltip=["feature:N", *(alt.Tooltip(f"{end}:Q", format=".4f") for end in ("low", "high"))],
+            tooltip=["feature:N", *tooltips("low", "high")],
         )  # fmt: skip
         chart = alt.layer(chart, rules)
     if len(names) > top:
@@ -215,13 +215,10 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
     first = explanation.columns.index("score") + 1
     names, amounts = explanation.columns[first:], np.array([row[first:] for row in explanation.rows])
     amounts = amounts - amounts.mean(axis=0)
-    if len(names) > SERIES + 1:  # more features than colours: merge the rest
-        rest = amounts[:, SERIES:].sum(axis=1)
-        names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
     labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
     text = f"Query {explanation.query}: what determines the order"
     title = alt.TitleParams(text, subtitle="documents by rank; the bars of a document add up to its mark")
-    return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score minus the query's mean", title)
+    return _stacked(labels, names, amounts[:top], "score minus the query's mean", title)
 
 
 def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:
@@ -231,26 +228,27 @@ def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 
     chosen = np.sort(np.argsort(-np.abs(moved), kind="stable")[:top])
     differences = explanation.differences
     largest = np.argsort(-np.abs(differences).mean(axis=0), kind="stable")
-    amounts = {explanation.features[k]: differences[chosen, k] for k in largest[:SERIES]}
-    if len(largest) > SERIES:
-        amounts[OTHERS] = differences[np.ix_(chosen, largest[SERIES:])].sum(axis=1)
+    names, amounts = [explanation.features[k] for k in largest], differences[np.ix_(chosen, largest)]
     labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
     first, second = explanation.names
     text = f"Query {explanation.query}: what moved from {first} to {second}"
     title = alt.TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
-    return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
+    return _stacked(labels, names, amounts, "change of the score, in deviations of the query's scores", title)
 
 
-def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
-    """Return stacked bars on both sides of 0, with a point at their sum."""
+def _stacked(labels: Sequence[str], names: Sequence[str], amounts: Floats, unit: str, title: Any) -> Chart:
+    """Return stacked bars on both sides of 0, with a point at their sum; `amounts` has a row for each label."""
+    if len(names) > SERIES + 1:  # more features than colours: merge the rest
+        names = [*names[:SERIES], OTHERS]
+        amounts = np.column_stack([amounts[:, :SERIES], amounts[:, SERIES:].sum(axis=1)])
     rows = [
-        {"document": label, "feature": name, "amount": float(amounts[name][k])}
-        for k, label in enumerate(labels)
-        for name in amounts
+        {"document": label, "feature": name, "amount": amount}
+        for label, row in zip(labels, amounts.tolist(), strict=True)
+        for name, amount in zip(names, row, strict=True)
     ]
-    sums = [{"document": label, "sum": float(sum(a[k] for a in amounts.values()))} for k, label in enumerate(labels)]
+    sums = [{"document": label, "sum": total} for label, total in zip(labels, amounts.sum(axis=1), strict=True)]
     y = names_axis("document")
-    colour = alt.Color("feature:N", scale=alt.Scale(domain=list(amounts)), legend=alt.Legend(title=None))
+    colour = alt.Color("feature:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title=None))
     x, tooltip = alt.X("amount:Q", title=unit), ["feature:N", alt.Tooltip("amount:Q", format="+.4f")]
     bars = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=x, y=y, color=colour, tooltip=tooltip)
     points = chart_of(sums).mark_tick(style="interval", thickness=2.5).encode(

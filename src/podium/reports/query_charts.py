@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, themed, thinned, tooltips
 
 if TYPE_CHECKING:
     from podium.diagnostics import Calibration, LambdaArrows, TopLabels
@@ -34,14 +34,14 @@ def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> C
     low, high = (0.0, 1.0) if values.min() >= 0 and values.max() <= 1 else (values.min(), values.max())
     counts, edges = np.histogram(values, HISTOGRAM_BINS, (low, high))
     rows = [{"from": edges[k], "to": edges[k + 1], "queries": counts[k]} for k in range(HISTOGRAM_BINS)]
-    tooltip = [alt.Tooltip("from:Q", format=".3f"), alt.Tooltip("to:Q", format=".3f"), "queries:Q"]
+    tooltip = [*tooltips("from", "to", digits=".3f"), "queries:Q"]
     x = alt.X("from:Q", bin="binned", title=name, scale=alt.Scale(domain=[edges[0], edges[-1]], nice=False))
     bars = chart_of(rows).mark_bar(binSpacing=1).encode(
         x=x, x2="to:Q", y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1)), tooltip=tooltip,
     )  # fmt: skip
     value, (below, above) = evaluation.means[name], evaluation.intervals[name]
     mean_row = {"mean": value, "low": below, "high": above}
-    shown = [alt.Tooltip(f"{key}:Q", format=".4f") for key in mean_row]
+    shown = tooltips(*mean_row)
     layers = [bars]
     if np.isfinite([below, above]).all():
         band = chart_of([mean_row]).mark_rect(style="band").encode(x="low:Q", x2="high:Q", tooltip=shown)
@@ -159,8 +159,7 @@ def calibration_chart(calibration: Calibration) -> Chart:
     bins = [dict(zip(names, row, strict=True)) for row in table]
     rows = [row for row in bins if row["pairs"]]
     scale = alt.Scale(domain=[0.5, 1.0], nice=False)
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in names if name != "pairs"]
-    tooltip.append(alt.Tooltip("pairs:Q", format=","))
+    tooltip = [*tooltips("from", "to", "predicted", "observed", digits=".3f"), alt.Tooltip("pairs:Q", format=",")]
     axis = alt.Axis(tickCount=5)
     x = alt.X("predicted:Q", title="predicted P", scale=scale, axis=axis)
     low = min([0.5, *(row["observed"] for row in rows)])

@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned, tooltips
 
 if TYPE_CHECKING:
     from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, Optimality, RankChanges
@@ -151,7 +151,7 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
     x = alt.X("trees:Q", title="number of trees (time to score)", scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(format="~s", labelOverlap=True, tickCount=6))  # fmt: skip
     scale = alt.Scale(zero=False)
-    tooltip = ["trees:Q", *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("mean", "low", "high"))]
+    tooltip = ["trees:Q", *tooltips("mean", "low", "high")]
     line = chart_of(rows).mark_line(point={"size": 40}).encode(
         x=x, y=alt.Y("mean:Q", title=measure, scale=scale), tooltip=tooltip
     )  # fmt: skip
