@@ -65,7 +65,7 @@ def test_the_training_loss_needs_no_validation_data():
     assert model.best_iteration_ is None
     half = 0.5 * np.mean((TRAIN.relevance - model.predict(TRAIN)) ** 2)
     assert model.history_["train/loss"][-1] == pytest.approx(half)
-    assert "train/loss" in model.plot_history().to_dict()["title"]["text"]
+    assert "train/loss" in model.plot_history().to_dict()["title"]
     with pytest.raises(DataError, match="'loss' needs an objective, which this method does not have"):
         AdaRank(metrics=["loss"]).fit(TRAIN, valid=VALID)
 

@@ -55,7 +55,7 @@ def test_logs_of_rows(method, estimator):
     assert len(rows) == len(next(iter(expected.values())))
 
 
-def test_what_cannot_be_logged():
+def test_invalid_loggers():
     with pytest.raises(DataError, match=r"takes a TensorBoard SummaryWriter.*not list"):
         LogMetrics([])
     writer = SimpleNamespace(add_scalar=print)

@@ -41,7 +41,7 @@ def test_explainers_of_functions_take_predict(model):
     assert np.allclose(values, model.explain(rows, background).values, rtol=1e-6, atol=1e-6)
 
 
-def test_what_shap_does_not_know_is_refused():
+def test_models_that_shap_cannot_represent_are_refused():
     by_sets = podium.LambdaMART(categorical=[CATEGORICAL], **SETTINGS).fit(X, Y, qid=QID)
     with pytest.raises(DataError, match="splits at categories"):
         shap_trees(by_sets)

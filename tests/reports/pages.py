@@ -1,62 +1,33 @@
 """The content of a report: its tables and texts, as a browser without scripts reads them."""
 
 import json
-from html.parser import HTMLParser
+
+from bs4 import BeautifulSoup
 
 
-class Page(HTMLParser):
-    """The tables of a page by caption, the sections by key, and the content of its script."""
+def text_of(node):
+    return " ".join(node.get_text().split())
+
+
+class Page:
+    """The tables of a page by caption, its elements, and the content of its script."""
 
     def __init__(self, text):
-        super().__init__()
-        self.tables, self.ids, self.tags, self.texts = {}, [], [], {}
-        self._rows, self._cell, self._caption, self._section, self._json = None, None, None, None, None
-        self.content = None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.tags.append((tag, given))
-        if "id" in given:
-            self.ids.append(given["id"])
-        if tag == "section" and "id" in given:
-            self._section = given["id"]
-        elif tag == "table":
-            self._rows, self._caption = [], ""
-        elif tag == "caption":
-            self._cell = ""
-        elif tag == "tr":
-            self._rows.append([])
-        elif tag in ("td", "th"):
-            self._cell = ""
-        elif tag == "script" and given.get("type") == "application/json":
-            self._json = ""
-
-    def handle_endtag(self, tag):
-        if tag == "caption":
-            self._caption, self._cell = " ".join(self._cell.split()), None
-        elif tag in ("td", "th"):
-            self._rows[-1].append(" ".join(self._cell.split()))
-            self._cell = None
-        elif tag == "table":
-            self.tables.setdefault(self._caption, []).append(self._rows)
-        elif tag == "script" and self._json is not None:
-            self.content, self._json = json.loads(self._json), None
-
-    def handle_data(self, data):
-        if self._json is not None:
-            self._json += data
-        elif self._cell is not None:
-            self._cell += data
-        if self._section:
-            self.texts[self._section] = self.texts.get(self._section, "") + data
+        self._page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
+        self.tags = [(node.name, node.attrs) for node in self._page.find_all(True)]
+        self.ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        self.content = json.loads(self._page.find("script", type="application/json").string)
+        self.tables = {}
+        for table in self._page.find_all("table"):
+            rows = [[text_of(cell) for cell in row.find_all(["td", "th"])] for row in table.find_all("tr")]
+            self.tables.setdefault(text_of(table.caption), []).append(rows)
 
     def table(self, start):
-        """The rows of the one table whose caption begins so, by the name of their columns."""
+        """Return the rows of the only table whose caption begins so, by the name of their columns."""
         (tables,) = [tables for caption, tables in self.tables.items() if caption.startswith(start)]
         head, *rows = tables[0]
         return [dict(zip(head, row, strict=True)) for row in rows]
 
     def words(self, section):
-        """The text of a section on one line."""
-        return " ".join(self.texts[section].split())
+        """Return the text of a section on one line."""
+        return text_of(self._page.find("section", id=section))

@@ -9,6 +9,7 @@ import pytest
 
 from podium.errors import DataError, MissingExtraError
 from podium.reports.charts import DARK, LIGHT, alt, data_of, save_chart, theme, themed
+from tests.colours import contrast, linear
 
 # What people with each kind of colour blindness see, in linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).
 SIGHTS = {
@@ -23,18 +24,6 @@ LAB = [[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 
        [0.0259040371, 0.7827717662, -0.808675766]]  # fmt: skip
 
 
-def linear(colour):
-    """sRGB without its gamma."""
-    values = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
-    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-
-
-def contrast(one, other):
-    """WCAG 2.1."""
-    low, high = sorted(float(linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (one, other))
-    return (high + 0.05) / (low + 0.05)
-
-
 def oklab(colour, sight):
     return np.array(LAB) @ np.cbrt(np.array(LMS) @ np.clip(np.array(sight) @ linear(colour), 0, 1))
 
@@ -46,7 +35,7 @@ def chart():
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_can_be_told_apart(colours):
+def test_colours_are_distinguishable(colours):
     assert min(contrast(one, colours.background) for one in colours.series) >= 3
     assert contrast(colours.text, colours.background) >= 7
     assert contrast(colours.quiet, colours.background) >= 4.5
@@ -91,7 +80,7 @@ def test_png_grows_with_the_scale(chart, tmp_path):
     assert width[1] == pytest.approx(3 * width[0], abs=3)
 
 
-def test_what_a_user_configures_stays(chart):
+def test_the_configuration_of_a_user_is_kept(chart):
     own = themed(chart).configure_axis(grid=False)
     dark = themed(own, dark=True).to_dict()["config"]
     assert dark["axis"] == {"grid": False}
@@ -99,7 +88,7 @@ def test_what_a_user_configures_stays(chart):
     assert themed(themed(chart, dark=True)).to_dict()["config"] == themed(chart).to_dict()["config"]
 
 
-def test_rows_are_plain_and_not_counted():
+def test_rows_are_plain_and_their_number_is_unlimited():
     values = data_of([{"a": np.float64(1.5), "b": np.int64(2), "c": np.nan, "d": "é"}]).values
     assert values == [{"a": 1.5, "b": 2, "c": None, "d": "é"}]
     assert [type(value) for value in values[0].values()] == [float, int, type(None), str]

@@ -55,7 +55,7 @@ def test_every_result_is_drawn_light_and_dark(which, arrows, tmp_path):
     assert all("NaN" not in content for content in contents)
 
 
-def test_rounds_are_counted_from_1_and_what_is_not_known_is_left_out(arrows):
+def test_rounds_are_counted_from_1_and_unknown_values_are_omitted(arrows):
     top, changes, shares, bars, agreement, weights, curves, calibration, _ = results(arrows)
     rows = table_with(top.plot(), "label", "share")
     assert {(row["round"], row["label"]): row["share"] for row in rows} == {
@@ -88,9 +88,9 @@ def test_long_results_are_shown_in_part():
     assert len(long.table().rows) == 100
 
 
-def test_titles_say_what_was_seen(arrows):
+def test_titles(arrows):
     charts = [one.plot().to_dict() for one in results(arrows)]
-    assert [chart["title"]["text"] for chart in charts[:7] if "title" in chart] == [
+    assert [chart["title"] for chart in charts[:7] if "title" in chart] == [
         "Labels of the top 3 documents",
         "Ranks that changed: 40.0% of all and 10.0% of the top 3 in the last round",
         "Documents with label 2: where their λ come from",
@@ -117,12 +117,12 @@ def test_arrows_point_where_lambda_does(arrows):
             assert row["λ"] == pytest.approx(lambdas[row["rank"] - 1])
             assert (row["end"] < row["rank"]) == (row["λ"] > 0)
             assert row["angle"] == (0 if row["λ"] > 0 else 180)
-    assert "first 2 of 6 documents" in arrows.plot(most=2).to_dict()["title"]["text"]
+    assert "first 2 of 6 documents" in arrows.plot(most=2).to_dict()["title"]
     with pytest.raises(DataError, match="most must be"):
         arrows.plot(most=0)
 
 
-def test_the_history_of_a_ranker_leaves_out_what_observers_saw():
+def test_the_history_of_a_ranker_omits_what_observers_recorded():
     from podium.diagnostics import WatchMeasures, WatchTopLabels
 
     data = podium.artificial(10, features=3)

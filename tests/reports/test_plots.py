@@ -58,7 +58,7 @@ class TestHistory:
     def test_every_value_is_there_and_the_best_round_is_marked(self, fitted):
         chart = fitted.plot_history()
         best = fitted.best_iteration_ + 1
-        assert f"after round {best} of 6" in chart.to_dict()["title"]["text"]
+        assert f"after round {best} of 6" in chart.to_dict()["title"]
         panels = chart.to_dict()["vconcat"]
         assert len(panels) == 2
         for panel, measure in zip(panels, ("ndcg@10", "ap"), strict=True):
@@ -72,7 +72,7 @@ class TestHistory:
 
     def test_a_submodel_is_round_0(self):
         chart = history_chart({"valid/ap": [0.2, 0.1]}, -1, {"valid/ap": 0.4})
-        assert chart.to_dict()["title"]["text"] == "valid/ap 0.4000 before the first round"
+        assert chart.to_dict()["title"] == "valid/ap 0.4000 before the first round"
         assert [(row["round"], row["value"]) for row in tables(chart)[1]] == [(0, 0.4), (1, 0.2), (2, 0.1)]
 
     def test_long_histories_are_thinned_and_keep_the_best(self):
@@ -88,7 +88,7 @@ class TestHistory:
         with pytest.raises(DataError, match=r"cannot plot the history.*valid=…"):
             LambdaMART(2).fit(parts[0]).plot_history()
         ascent = LinearRanker("ndcg@5", method="ascent", n_iterations=2).fit(parts[0])
-        assert ascent.plot_history().to_dict()["title"]["text"].startswith("train/ndcg@5")
+        assert ascent.plot_history().to_dict()["title"].startswith("train/ndcg@5")
 
 
 def test_thinned_lines_keep_their_extremes():
@@ -102,7 +102,7 @@ def test_thinned_lines_keep_their_extremes():
 
 def test_trees_that_score():
     chart = speed_chart([(1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8)], "ndcg@10")
-    assert chart.to_dict()["title"]["text"] == "ndcg@10 by number of trees"
+    assert chart.to_dict()["title"] == "ndcg@10 by number of trees"
     assert [(row["trees"], row["mean"], row["low"], row["high"]) for row in tables(chart)[0]] == [
         (1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8),
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def test_queries(parts, fitted):
         assert mean[0]["mean"] == evaluation.means[name]
         low, high = evaluation.intervals[name]
         interval = f"(95% from {low:.4f} to {high:.4f})"
-        assert panel["title"]["text"] == f"{name}: mean {evaluation.means[name]:.4f} {interval}, 20 queries"
+        assert panel["title"] == f"{name}: mean {evaluation.means[name]:.4f} {interval}, 20 queries"
 
 
 def test_queries_without_a_value():
@@ -131,7 +131,7 @@ def test_queries_without_a_value():
     with pytest.raises(DataError, match="every measure skipped every query"):
         evaluation.plot()
     one = podium.RankingData([[1.0], [2.0]], [0, 1], qid=[1, 1])
-    assert podium.evaluate(one, one.feature(0)).plot().to_dict()["title"]["text"] == "ndcg@10: mean 1.0000, 1 query"
+    assert podium.evaluate(one, one.feature(0)).plot().to_dict()["title"] == "ndcg@10: mean 1.0000, 1 query"
 
 
 def test_comparison(parts, fitted, linear):
@@ -139,8 +139,8 @@ def test_comparison(parts, fitted, linear):
     chart = result.plot().to_dict()
     for row, measure in zip(chart["vconcat"], MEASURES, strict=True):
         means, differences = row["hconcat"]
-        assert means["title"]["text"] == f"{measure}, mean"
-        assert differences["title"]["text"] == "difference, query by query"
+        assert means["title"] == f"{measure}, mean"
+        assert differences["title"] == "difference, query by query"
         shown = means["layer"][1]["data"]["values"]
         assert {one["system"]: one["mean"] for one in shown} == {
             name: one.means[measure] for name, one in result.evaluations.items()
@@ -160,7 +160,7 @@ def test_importance(parts, fitted):
     assert {row["feature"]: row["value"] for row in rows} == {f"column {k}": shares[k] for k in range(5)}
     assert [row["value"] for row in rows] == sorted(shares, reverse=True)
     assert len(tables(fitted.plot_importance(top=2))[0]) == 2
-    assert fitted.plot_importance(top=2).to_dict()["title"]["text"] == "the first 2 of 5 features"
+    assert fitted.plot_importance(top=2).to_dict()["title"] == "the first 2 of 5 features"
     with pytest.raises(DataError, match="top must be a whole number from 1"):
         fitted.plot_importance(top=0)
     found = podium.explain.permutation_importance(fitted, parts[1], repeats=2)
@@ -176,7 +176,7 @@ def test_path(parts, fitted, linear):
     rows = tables(result.plot())[1]
     assert [row["alpha"] for row in rows] == result.path.alphas.tolist()
     assert [row["value"] for row in rows[:-1]] == result.path.values.tolist()
-    title = result.plot().to_dict()["title"]["text"]
+    title = result.plot().to_dict()["title"]
     assert title.startswith(f"ndcg@10 {result.value:.4f} at α = {result.alpha:.4g} (a {result.values[0]:.4f}, b ")
     assert best == [
         {"alpha": result.alpha, "value": result.value, "low": result.interval[0], "high": result.interval[1]}
@@ -199,7 +199,7 @@ def test_folds(parts):
     models = {"few": LambdaMART(2), "more": LambdaMART(4)}
     result = podium.cross_validate(models, parts[0], folds=2, measures="ndcg")
     (measure,) = result.evaluations["few"].values
-    assert result.plot().to_dict()["title"]["text"] == "20 queries, 2 folds"
+    assert result.plot().to_dict()["title"] == "20 queries, 2 folds"
     folds = table_with(result.plot(), "fold")
     for name in models:
         values = [row["value"] for row in folds if row["system"] == name]
@@ -235,7 +235,7 @@ def test_contributions(parts, fitted):
     assert bars[-1]["to"] == pytest.approx(pair.gap, abs=1e-12)
     assert [bar["value"] for bar in tables(found.plot(top=2))[0]] == [row[1] for row in found.importance().rows[:2]]
     title = f"What the first 2 of 5 features add to {len(data):,} scores"
-    assert summary_chart(found, top=2).to_dict()["title"]["text"] == title
+    assert summary_chart(found, top=2).to_dict()["title"] == title
     table = found.query(query)
     stacked, _, sums = (tables(table.plot(top=4))[k] for k in range(3))
     assert len(stacked) == 4 * 6

@@ -38,11 +38,14 @@ def linear(parts):
     return podium.LinearRanker(n_iterations=3).fit(parts[0])
 
 
+def written(parts, fitted, linear, path):
+    train, valid, test = parts
+    return podium.report(fitted, test, path, train=train, valid=valid, others={"linear": linear}, measures=MEASURES)
+
+
 @pytest.fixture(scope="module")
 def file(parts, fitted, linear, tmp_path_factory):
-    train, valid, test = parts
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    return podium.report(fitted, test, path, train=train, valid=valid, others={"linear": linear}, measures=MEASURES)
+    return written(parts, fitted, linear, tmp_path_factory.mktemp("report") / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +117,7 @@ class TestNumbers:
         for k in (0, 1):
             assert last["lambdas"][k] == pytest.approx(expected.lambdas[k].tolist(), rel=6e-3, abs=1e-12)
 
-    def test_looking_back_shows_what_observers_saw(self, parts, tmp_path):
+    def test_a_replay_shows_what_observers_record(self, parts, tmp_path):
         train, _, test = parts
         watches = [
             WatchTopLabels(3, every=1),
@@ -139,7 +142,7 @@ class TestPage:
         assert len(page.ids) == len(set(page.ids))
         assert "Not here" not in page.words("queries")
 
-    def test_it_names_nothing_outside(self, file):
+    def test_it_loads_nothing_external(self, file):
         text = file.read_text()
         own = re.sub(r"<script>\(function \(\) \{const.*?</script>", "", text, flags=re.DOTALL)
         assert not re.search(
@@ -148,7 +151,7 @@ class TestPage:
         assert text.count("window.vegaEmbed=") == 1
         assert len(text) < 2_000_000
 
-    def test_it_can_be_read_without_eyes(self, page):
+    def test_it_is_accessible(self, page):
         tags = page.tags
         headings = [int(name[1]) for name, _ in tags if re.fullmatch(r"h\d", name)]
         assert headings[0] == 1
@@ -163,16 +166,7 @@ class TestPage:
         assert all("aria-labelledby" in tag for name, tag in tags if name == "section")
 
     def test_the_same_model_and_data_give_the_same_file(self, file, parts, fitted, linear, tmp_path):
-        train, valid, test = parts
-        again = podium.report(
-            fitted,
-            test,
-            tmp_path / "again.html",
-            train=train,
-            valid=valid,
-            others={"linear": linear},
-            measures=MEASURES,
-        )
+        again = written(parts, fitted, linear, tmp_path / "again.html")
         assert again.read_bytes() == file.read_bytes()
 
     def test_hostile_names_are_text(self, parts, tmp_path):
@@ -191,7 +185,7 @@ class TestPage:
         assert all(name != "img" for name, _ in Page(text).tags)
 
 
-class TestWhatCannotBeTold:
+class TestMissingSections:
     def test_scores_alone(self, parts, tmp_path):
         test = parts[2]
         page = Page(podium.report(test.feature(0), test, tmp_path / "a.html").read_text())
@@ -256,7 +250,7 @@ class TestWhatCannotBeTold:
         subject = subject_of({"net": loaded}, test, "test", {}, AP, n_listed=1)
         assert "report(…, history=" in learning_section(subject).parts[0].text
 
-    def test_warnings_are_told(self, tmp_path):
+    def test_warnings_are_shown(self, tmp_path):
         data = podium.RankingData([[1.0], [1.0], [1.0], [2.0]] * 3, [0, 1, 2, 0] * 3, qid=np.repeat([1, 2, 3], 4))
         page = Page(
             podium.report(data.feature(0), data, tmp_path / "a.html", measures="ndcg(ties=stable)@10").read_text()
@@ -286,7 +280,7 @@ def _other_model(name, train, fitted, linear, folder):
 
 
 class TestMistakes:
-    def test_what_is_refused(self, parts, fitted, tmp_path, monkeypatch):
+    def test_invalid_arguments(self, parts, fitted, tmp_path, monkeypatch):
         test = parts[2]
         with pytest.raises(DataError, match=r"must end in \.html, but got '\.pdf'"):
             podium.report(fitted, test, tmp_path / "a.pdf")
@@ -325,7 +319,7 @@ class TestCharts:
             assert sum(row["win"] > 0 for row in rows) == pair.wins
             assert sum(row["loss"] < 0 for row in rows) == pair.losses
             counts = f"{pair.wins} wins, {pair.ties} ties, {pair.losses} losses"
-            assert panel["title"]["text"] == f"{pair.b} − {pair.a}, query by query: {counts}"
+            assert panel["title"] == f"{pair.b} − {pair.a}, query by query: {counts}"
 
     def test_points_of_contributions(self, parts, fitted):
         found = fitted.explain(parts[2])

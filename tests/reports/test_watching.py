@@ -81,7 +81,7 @@ class TestCurve:
             assert found[0].any()
             assert found[-1].any()
 
-    def test_what_makes_no_sense(self):
+    def test_invalid_arguments(self):
         for wrong in ((0, 2), (2, 0), (1.5, 2)):
             with pytest.raises(DataError, match=r"width|height"):
                 curve([1, 2], *wrong)
@@ -123,7 +123,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_it_draws_on_terminals_alone(monkeypatch):
+def test_it_draws_only_on_terminals(monkeypatch):
     data = podium.artificial(20, features=4)
     for stream, term, draws in (
         (io.StringIO(), "xterm", False),
@@ -143,7 +143,7 @@ def test_it_draws_on_terminals_alone(monkeypatch):
             assert stream.getvalue() == ""
 
 
-def test_nothing_to_watch():
+def test_watch_needs_validation_data():
     with pytest.raises(DataError, match=r"Watch needs validation data: pass valid=…"):
         LambdaMART(2).fit(podium.artificial(20, features=4), observers=[Watch()])
     with pytest.raises(DataError, match="total must be"):
@@ -170,7 +170,7 @@ class TestObservers:
         assert all(one.best_iteration is None for one in seen)
 
     @pytest.mark.parametrize("needs_arrays", [True, False])
-    def test_arrays_are_copied_only_for_those_who_need_them(self, needs_arrays):
+    def test_arrays_are_copied_only_for_observers_that_need_them(self, needs_arrays):
         class Observer:
             def __init__(self):
                 self.needs_arrays, self.seen = needs_arrays, []

@@ -38,7 +38,7 @@ def test_logs_are_json_without_documents(models):
     assert "12345" not in str(lines)
 
 
-def test_whatever_is_written_to_the_log_is_json():
+def test_all_log_output_is_json():
     with json_log() as lines:
         logging.getLogger("py.warnings").warning("%s", "a warning")
         logging.getLogger("uvicorn.error").error("%s is in use", "the port")
@@ -79,7 +79,7 @@ def several(models):
     return Client(Settings({"web": models["web"], "news": models["news"]}, limits=limits, log_requests=False))
 
 
-def test_the_openapi_document_tells_good_bodies_from_bad_ones(several):
+def test_the_openapi_document_distinguishes_valid_and_invalid_bodies(several):
     document = several("GET", "/openapi.json").json()
     body = document["paths"]["/rank"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     validator = jsonschema.Draft202012Validator(body | {"components": document["components"]})

@@ -28,7 +28,7 @@ def test_contributions_are_those_of_the_library(client, models, documents):
     assert "why" not in answer
 
 
-def test_why_one_stands_above_another(client, documents):
+def test_why_one_document_ranks_above_another(client, documents):
     with_hole = [[None, *documents[0][1:]], *documents[1:]]
     why = post(client, {"documents": with_hole, "pair": [0, 3]}).json()["why"]
     assert (why["above"], why["below"]) == (0, 3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import podium
-from podium.serving.models import Registry, Split, watched
+from podium.serving.models import Registry, model_of_query, watched
 from podium.serving.settings import Settings, model_files, read_token, shares
 from tests.serving.conftest import NAMES, Client, json_log
 
@@ -37,14 +37,15 @@ def test_a_request_names_its_model(two, documents):
 
 
 def test_a_split_is_by_query_and_near_its_shares(two, documents):
-    client = Client(Settings(two, split={"web": 3, "news": 1}, **QUIET))
-    split = Split({"web": 3, "news": 1})
+    split = {"web": 3, "news": 1}
+    client = Client(Settings(two, split=split, **QUIET))
     queries = [{"documents": documents[:1], "query": query} for query in range(200)]
     answered = [one["model"] for one in client.rank({"queries": queries}).json()["queries"]]
-    assert answered == [split.model_of(query) for query in range(200)] == [split.model_of(str(q)) for q in range(200)]
+    assert answered == [model_of_query(split, query) for query in range(200)]
+    assert answered == [model_of_query(split, str(query)) for query in range(200)]
     assert 30 <= answered.count("news") <= 70
     assert client.rank({"documents": documents}).json()["model"] == "web"  # no query, no split
-    everything = {Split({"web": 0, "news": 1}).model_of(query) for query in range(100)}
+    everything = {model_of_query({"web": 0, "news": 1}, query) for query in range(100)}
     assert everything == {"news"}
 
 
@@ -61,7 +62,7 @@ def test_shadow_rankings_that_differ_are_counted(two, documents):
     assert client.metric('podium_shadow_rankings_total{differs="no",model="web"}') == 1
 
 
-def test_a_shadow_model_must_read_documents_alike(models, data, tmp_path):
+def test_a_shadow_model_must_encode_documents_alike(models, data, tmp_path):
     kinds = podium.RankingData(
         data.features.round(), data.relevance, qid=data.qid, feature_names=NAMES, categorical=["bm25"]
     )
@@ -72,7 +73,7 @@ def test_a_shadow_model_must_read_documents_alike(models, data, tmp_path):
     Client(Settings(two, split={"web": 1, "kinds": 1}, **QUIET))
 
 
-def test_what_is_served_is_told_without_the_host(two):
+def test_descriptions_hide_the_paths_of_the_host(two):
     client = Client(Settings(two, split={"news": 1.0}, shadow="web", **QUIET))
     answer = client("GET", "/models").json()
     assert (answer["default"], answer["split"], answer["shadow"]) == ("news", {"news": 1.0}, "web")
@@ -101,7 +102,7 @@ def test_a_damaged_model_is_named_and_the_others_answer(two, documents, tmp_path
             Client(Settings({**two, "bad": tmp_path / "bad.podium"}, **options, **QUIET))
 
 
-def test_examples_are_documents_that_a_model_takes(data, tmp_path):
+def test_examples_are_documents_that_a_model_accepts(data, tmp_path):
     rng = np.random.default_rng(0)
     kinds, times = rng.choice(["shoes", "hats"], len(data)), 1.7e9 + rng.integers(0, 9, len(data))
     columns = np.column_stack([data.features[:, 0].astype(object), kinds, times])
@@ -229,7 +230,7 @@ def test_file_names_that_are_not_utf8(models, documents, tmp_path):
     assert [line["event"] for line in lines] == ["model refused", "model refused", "model loaded"]
 
 
-def test_settings_that_cannot_be(models, tmp_path, monkeypatch):
+def test_invalid_settings(models, tmp_path, monkeypatch):
     web = {"web": models["web"]}
     for bad, words in (
         ({"models": {}}, "no model to serve"),

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow  # processes start
 COMMAND = [sys.executable, "-c", "from podium.cli import main; main()", "serve"]
 
 
-def until(condition, seconds=30.0):
+def until(condition, seconds=90.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -33,7 +33,7 @@ def until(condition, seconds=30.0):
         except httpx.TransportError:
             pass
         time.sleep(0.02)
-    raise AssertionError("it did not happen in time")
+    raise AssertionError("the condition did not become true in time")
 
 
 def is_alive(pid):
@@ -65,7 +65,7 @@ class Running:
         return [line for line in lines if line["event"] == name]
 
     def workers(self):
-        """Those that are ready and alive."""
+        """Return the ids of the workers that are ready and alive."""
         return {event["pid"] for event in self.events("ready") if is_alive(event["pid"])}
 
     def end(self, number=signal.SIGTERM):
@@ -201,7 +201,7 @@ def test_a_service_without_a_good_model_ends_with_an_error(tmp_path, workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_model_does_not_keep_others_from_being_served(models, tmp_path, workers):
-    """The service was replaced for ever where a good model came before a damaged one."""
+    """Once, workers were restarted forever if a good model preceded a damaged one."""
     shutil.copy(models["web"], tmp_path / "a.podium")
     (tmp_path / "b.podium").write_bytes(models["web"].read_bytes()[:500])
     service = Running(tmp_path, "--watch", "0.05", "--workers", str(workers))

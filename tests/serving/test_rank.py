@@ -169,7 +169,7 @@ json_values = st.recursive(
     | st.fixed_dictionaries({"documents": st.lists(st.lists(st.none() | st.floats(), min_size=4, max_size=4))})
     | json_values
 )
-def test_no_json_makes_it_fail(client, content):
+def test_any_json_gets_an_answer(client, content):
     response = client.rank(content)
     assert response.status_code in (200, 400, 404, 422)
     assert ("error" in response.json()) == (response.status_code != 200)
@@ -177,7 +177,7 @@ def test_no_json_makes_it_fail(client, content):
 
 @settings(max_examples=30)
 @given(st.binary(max_size=60))
-def test_no_bytes_make_it_fail(client, content):
+def test_any_bytes_get_an_answer(client, content):
     assert client.rank(content).status_code == 400
 
 
@@ -193,13 +193,13 @@ def test_limits(models, documents):
         Client(Settings({"web": models["web"]}, limits=Limits(features=3)))
 
 
-def test_what_is_no_json_by_its_name_is_refused(client):
+def test_other_content_types_are_refused(client):
     response = client("POST", "/rank", content=json.dumps({"documents": []}), headers={"content-type": "text/plain"})
     assert response.status_code == 415
     assert "application/json" in response.json()["error"]
 
 
-def test_an_error_of_the_service_tells_nothing(client, monkeypatch):
+def test_internal_errors_reveal_nothing(client, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("secret in /etc/passwd")
 

@@ -289,7 +289,7 @@ def test_the_openapi_document_describes_search(client):
     jsonschema.validate(answer, schema)
 
 
-def test_the_page_names_nothing_outside(client):
+def test_the_page_loads_nothing_external(client):
     response = client("GET", "/")
     assert "default-src 'none'" in response.headers["content-security-policy"]
     text = response.text

@@ -152,7 +152,7 @@ def test_what_is_shown(tuning, data, valid):
     assert tuning.table().rows[0][0] == tuning.best.number
     if tuning.importance:
         assert sum(tuning.importance.values()) == pytest.approx(1)
-    assert tuning.plot().to_dict()["title"]["text"] == "10 trials"
+    assert tuning.plot().to_dict()["title"] == "10 trials"
 
 
 @pytest.mark.parametrize(

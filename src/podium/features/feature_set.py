@@ -156,8 +156,9 @@ class FeatureSet(Sequence[Feature]):
             queries: the text of each query, in any form that `read_queries` accepts.
             judgements: the grades, in any form that `read_judgements` accepts. Queries without judgements are dropped
                 with a warning. Without `judgements`, the data has no labels.
-            candidates: `"judged"` for the judged documents (the default with judgements), a text such as `"bm25 top
-                100"` for the top documents by a feature that `Index.search` accepts, or the document ids of each query.
+            candidates: `"judged"` for the judged documents (the default with judgements), a text such as
+                `"bm25 top 100"` for the top documents by a feature that `Index.search` accepts, or the document ids
+                of each query.
             unjudged: the label of candidates without a judgement; NaN leaves them unlabelled.
             n_threads: the number of threads; all cores by default. The values do not depend on it.
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from podium.errors import DataError
-
-if TYPE_CHECKING:
-    from podium.reports.watching import Measured
 
 
 def metric_name(name: str) -> str:
@@ -49,7 +46,7 @@ class LogMetrics:
     def __init__(self, to: Any) -> None:
         self._send = _sender(to)
 
-    def __call__(self, round_: Measured) -> None:
+    def __call__(self, round_: Any) -> None:
         """Log the measures of a round; its number is the step."""
         if not round_.means:
             raise DataError("LogMetrics needs validation data: pass valid=… or eval_set=…")

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,22 @@ def _plain(value: Any) -> Any:
 def chart_of(rows: Iterable[Row]) -> Chart:
     """Return a chart of rows without marks and encodings."""
     return alt.Chart(data_of(rows))
+
+
+def in_column(panels: Sequence[Chart]) -> Chart:
+    """Return a single panel as it is, and several one above the other."""
+    return panels[0] if len(panels) == 1 else alt.vconcat(*panels)
+
+
+def names_axis(field: str, **options: Any) -> Any:
+    """Return a vertical axis with a name for each row, in the order of the data."""
+    axis = alt.Axis(tickSize=0, domain=False, **options)
+    return alt.Y(f"{field}:N", sort=None, title=None, axis=axis)
+
+
+def tooltips(*names: str, digits: str = ".4f") -> list[Any]:
+    """Return the tooltips of numeric columns."""
+    return [alt.Tooltip(f"{name}:Q", format=digits) for name in names]
 
 
 def thinned(values: Floats, most: int = 1000) -> Ints:

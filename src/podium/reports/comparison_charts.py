@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned, tooltips
 
 if TYPE_CHECKING:
     from podium.estimators import CrossValidation
@@ -24,7 +24,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
     """
     measures = list(next(iter(comparison.evaluations.values())).means)
     panels = [alt.hconcat(_means(comparison, name), _differences(comparison, name)) for name in measures]
-    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
+    return themed(in_column(panels))
 
 
 def _means(comparison: Comparison, measure: str) -> Chart:
@@ -33,9 +33,9 @@ def _means(comparison: Comparison, measure: str) -> Chart:
          "high": one.intervals[measure][1]}
         for name, one in comparison.evaluations.items()
     ]  # fmt: skip
-    tooltip = _numbers("mean", "low", "high")
+    tooltip = tooltips("mean", "low", "high")
     return _intervals(rows, "system", "mean", measure, tooltip).properties(
-        width=300, height=ROW * len(rows) + 10, title=alt.TitleParams(f"{measure}, mean")
+        width=300, height=ROW * len(rows) + 10, title=f"{measure}, mean"
     )
 
 
@@ -45,29 +45,25 @@ def _differences(comparison: Comparison, measure: str) -> Chart:
          "p (random)": p.p_random_holm, "wins": p.wins, "ties": p.ties, "losses": p.losses, "label": _p(p.p_t_holm)}
         for p in comparison.pairs if p.measure == measure
     ]  # fmt: skip
-    tooltip = [*_numbers("difference", "low", "high", "p", "p (random)"), "wins:Q", "ties:Q", "losses:Q"]
+    tooltip = [*tooltips("difference", "low", "high", "p", "p (random)"), "wins:Q", "ties:Q", "losses:Q"]
     zero = chart_of([{"difference": 0.0}]).mark_rule(style="zero").encode(x="difference:Q")
     points = _intervals(rows, "pair", "difference", f"difference of {measure}", tooltip)
     words = chart_of(rows).mark_text(style="words", align="left").encode(
         y=alt.Y("pair:N", sort=None), x=alt.value(308), text="label:N",
     )  # fmt: skip
     return alt.layer(zero, points, words).properties(
-        width=300, height=ROW * len(rows) + 10, title=alt.TitleParams("difference, query by query")
+        width=300, height=ROW * len(rows) + 10, title="difference, query by query"
     )
 
 
 def _intervals(rows: list[dict[str, Any]], name: str, value: str, title: str, tooltip: list[Any]) -> Chart:
     """Return a point with its interval for each row."""
-    y = alt.Y(f"{name}:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
+    y = names_axis(name, grid=True)
     x = alt.X(f"{value}:Q", title=title, scale=alt.Scale(zero=False))
     rules = chart_of(rows).mark_rule(style="interval").encode(
         x=alt.X("low:Q", title=title, scale=alt.Scale(zero=False)), x2="high:Q", y=y, tooltip=tooltip,
     )  # fmt: skip
     return alt.layer(rules, chart_of(rows).mark_point(size=80).encode(x=x, y=y, tooltip=tooltip))
-
-
-def _numbers(*names: str) -> list[Any]:
-    return [alt.Tooltip(f"{name}:Q", format=".4f") for name in names]
 
 
 def _p(value: float) -> str:
@@ -87,7 +83,7 @@ def wins_and_losses_chart(comparison: Comparison, measure: str | None = None) ->
     """
     name = comparison.pairs[0].measure if measure is None else measure
     panels = [_wins_panel(comparison, pair) for pair in comparison.pairs if pair.measure == name]
-    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
+    return themed(in_column(panels))
 
 
 def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
@@ -114,7 +110,7 @@ def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
     zero = chart_of([{"difference": 0.0}]).mark_rule(style="zero").encode(y=y)
     counts = f"{pair.wins:,} wins, {pair.ties:,} ties, {pair.losses:,} losses"
     text = f"{pair.b} − {pair.a}, query by query: {counts}"
-    return alt.layer(*areas, zero).properties(height=HEIGHT, title=alt.TitleParams(text))
+    return alt.layer(*areas, zero).properties(height=HEIGHT, title=text)
 
 
 def path_chart(combination: Combination) -> Chart:
@@ -135,11 +131,11 @@ def path_chart(combination: Combination) -> Chart:
     line = chart_of(rows).mark_line(interpolate="step-after", strokeWidth=1.5).encode(x, y, tooltip=tooltip)
     rule = chart_of([best]).mark_rule(style="quiet").encode(x=x)
     point = chart_of([best]).mark_point(style="mark").encode(
-        x, y, tooltip=[*tooltip, alt.Tooltip("low:Q", format=".6g"), alt.Tooltip("high:Q", format=".6g")]
+        x, y, tooltip=[*tooltip, *tooltips("low", "high", digits=".6g")]
     )  # fmt: skip
     a, b = combination.values
     title = f"{name} {combination.value:.4f} at α = {combination.alpha:.4g} (a {a:.4f}, b {b:.4f})"
-    return themed(alt.layer(rule, line, point).properties(title=alt.TitleParams(title)))
+    return themed(alt.layer(rule, line, point).properties(title=title))
 
 
 SYSTEM_ROW = 44  # pixels per system
@@ -149,10 +145,9 @@ def folds_chart(result: CrossValidation) -> Chart:
     """Return the mean over all queries with its 95% interval, and the mean of each fold, by measure and system."""
     measures = list(next(iter(result.evaluations.values())).means)
     panels = [_fold_panel(result, measure) for measure in measures]
-    chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels)
     n_folds, n_queries = len(result.fold_names), len(result.fold_of_query)
     title = f"{n_queries:,} queries, {n_folds} fold{'s' * (n_folds > 1)}"
-    return themed(chart.properties(title=alt.TitleParams(title)))
+    return themed(in_column(panels).properties(title=title))
 
 
 def _fold_panel(result: CrossValidation, measure: str) -> Chart:
@@ -166,7 +161,7 @@ def _fold_panel(result: CrossValidation, measure: str) -> Chart:
          "high": one.intervals[measure][1], "what": "all queries"}
         for name, one in result.evaluations.items()
     ]  # fmt: skip
-    y = alt.Y("system:N", sort=None, title=None, axis=alt.Axis(grid=True, tickSize=0, domain=False))
+    y = names_axis("system", grid=True)
     scale = alt.Scale(zero=False)
     colour = alt.Color("what:N", title=None, scale=alt.Scale(domain=["all queries", "a fold"]))
     value = alt.Tooltip("value:Q", format=".4f", title=measure)
@@ -179,6 +174,6 @@ def _fold_panel(result: CrossValidation, measure: str) -> Chart:
     )  # fmt: skip
     means = chart_of(of_all).mark_point(size=90).encode(
         x=alt.X("value:Q", title=measure, scale=scale), y=y, color=colour,
-        tooltip=["system:N", value, alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f")],
+        tooltip=["system:N", value, *tooltips("low", "high")],
     )  # fmt: skip
     return alt.layer(rules, folds, means).properties(height=SYSTEM_ROW * len(of_all))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from podium.core.array_types import Floats
 from podium.core.validation import require_whole
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.reports.charts import Chart, alt, chart_of, themed
+from podium.reports.charts import Chart, alt, chart_of, names_axis, themed, tooltips
 
 if TYPE_CHECKING:
     from podium.explain import (
@@ -41,18 +41,18 @@ def importance_chart(
         raise DataError("cannot plot: there are no features")
     order = np.argsort(-np.asarray(values, float), kind="stable")[:top]
     rows = [{"feature": names[k], "value": values[k]} for k in order]
-    y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
+    y = names_axis("feature")
     tooltip = ["feature:N", alt.Tooltip("value:Q", format=".4f", title=title)]
     chart = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=alt.X("value:Q", title=title), y=y, tooltip=tooltip)
     if intervals is not None:
         spread = [{"feature": names[k], "low": intervals[k][0], "high": intervals[k][1]} for k in order]
         rules = chart_of(spread).mark_rule(style="interval").encode(
             x=alt.X("low:Q", title=title), x2="high:Q", y=y,
-            tooltip=["feature:N", *(alt.Tooltip(f"{end}:Q", format=".4f") for end in ("low", "high"))],
+            tooltip=["feature:N", *tooltips("low", "high")],
         )  # fmt: skip
         chart = alt.layer(chart, rules)
     if len(names) > top:
-        chart = chart.properties(title=alt.TitleParams(f"the first {top} of {len(names)} features"))
+        chart = chart.properties(title=f"the first {top} of {len(names)} features")
     return themed(chart.properties(height=IMPORTANCE_ROW * len(rows)))
 
 
@@ -112,7 +112,7 @@ def _bars(
         bars.append({"feature": label, "from": place, "to": place + amount, "amount": amount, "side": side,
                      "end": max(place, place + amount)})  # fmt: skip
         place += amount
-    y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
+    y = names_axis("feature")
     x = alt.X("from:Q", title=unit, scale=alt.Scale(zero=False))
     colour = alt.Color("side:N", scale=alt.Scale(domain=list(sides)), legend=alt.Legend(title=None, orient="top"))
     tooltip = ["feature:N", alt.Tooltip("amount:Q", format="+.4f", title="adds")]
@@ -145,7 +145,7 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
     rows: list[dict[str, Any]] = []
     for k in order.tolist():
         rows += _points(explanation, k)
-    y = alt.Y("feature:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False, grid=True))
+    y = names_axis("feature", grid=True)
     points = chart_of(rows).mark_circle(size=16, opacity=0.85).encode(
         x=alt.X("contribution:Q", title="added to the score"), y=y,
         yOffset=alt.YOffset("place:Q", scale=alt.Scale(domain=[-1, 1])),
@@ -155,7 +155,7 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
     )  # fmt: skip
     n, n_features = len(explanation.values), explanation.values.shape[1]
     cut = f"the first {len(order)} of {n_features}" if n_features > len(order) else f"{n_features}"
-    title = alt.TitleParams(f"What {cut} features add to {n:,} scores")
+    title = f"What {cut} features add to {n:,} scores"
     return themed(points.properties(height=SUMMARY_ROW * len(order), title=title))
 
 
@@ -215,13 +215,10 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
     first = explanation.columns.index("score") + 1
     names, amounts = explanation.columns[first:], np.array([row[first:] for row in explanation.rows])
     amounts = amounts - amounts.mean(axis=0)
-    if len(names) > SERIES + 1:  # more features than colours: merge the rest
-        rest = amounts[:, SERIES:].sum(axis=1)
-        names, amounts = [*names[:SERIES], OTHERS], np.column_stack([amounts[:, :SERIES], rest])
     labels = [f"{row[0]}. {row[1]}" for row in explanation.rows[:top]]
     text = f"Query {explanation.query}: what determines the order"
     title = alt.TitleParams(text, subtitle="documents by rank; the bars of a document add up to its mark")
-    return _stacked(labels, dict(zip(names, amounts[:top].T, strict=True)), "score minus the query's mean", title)
+    return _stacked(labels, names, amounts[:top], "score minus the query's mean", title)
 
 
 def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:
@@ -231,26 +228,27 @@ def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 
     chosen = np.sort(np.argsort(-np.abs(moved), kind="stable")[:top])
     differences = explanation.differences
     largest = np.argsort(-np.abs(differences).mean(axis=0), kind="stable")
-    amounts = {explanation.features[k]: differences[chosen, k] for k in largest[:SERIES]}
-    if len(largest) > SERIES:
-        amounts[OTHERS] = differences[np.ix_(chosen, largest[SERIES:])].sum(axis=1)
+    names, amounts = [explanation.features[k] for k in largest], differences[np.ix_(chosen, largest)]
     labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
     first, second = explanation.names
     text = f"Query {explanation.query}: what moved from {first} to {second}"
     title = alt.TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")
-    return _stacked(labels, amounts, "change of the score, in deviations of the query's scores", title)
+    return _stacked(labels, names, amounts, "change of the score, in deviations of the query's scores", title)
 
 
-def _stacked(labels: Sequence[str], amounts: Mapping[str, Floats], unit: str, title: Any) -> Chart:
-    """Return stacked bars on both sides of 0, with a point at their sum."""
+def _stacked(labels: Sequence[str], names: Sequence[str], amounts: Floats, unit: str, title: Any) -> Chart:
+    """Return stacked bars on both sides of 0, with a point at their sum; `amounts` has a row for each label."""
+    if len(names) > SERIES + 1:  # more features than colours: merge the rest
+        names = [*names[:SERIES], OTHERS]
+        amounts = np.column_stack([amounts[:, :SERIES], amounts[:, SERIES:].sum(axis=1)])
     rows = [
-        {"document": label, "feature": name, "amount": float(amounts[name][k])}
-        for k, label in enumerate(labels)
-        for name in amounts
+        {"document": label, "feature": name, "amount": amount}
+        for label, row in zip(labels, amounts.tolist(), strict=True)
+        for name, amount in zip(names, row, strict=True)
     ]
-    sums = [{"document": label, "sum": float(sum(a[k] for a in amounts.values()))} for k, label in enumerate(labels)]
-    y = alt.Y("document:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
-    colour = alt.Color("feature:N", scale=alt.Scale(domain=list(amounts)), legend=alt.Legend(title=None))
+    sums = [{"document": label, "sum": total} for label, total in zip(labels, amounts.sum(axis=1), strict=True)]
+    y = names_axis("document")
+    colour = alt.Color("feature:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title=None))
     x, tooltip = alt.X("amount:Q", title=unit), ["feature:N", alt.Tooltip("amount:Q", format="+.4f")]
     bars = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=x, y=y, color=colour, tooltip=tooltip)
     points = chart_of(sums).mark_tick(style="interval", thickness=2.5).encode(
@@ -280,5 +278,4 @@ def partial_dependence_chart(dependence: PartialDependence) -> Chart:
         for value, score in zip(dependence.grid, curve, strict=True)
     ]
     lines = chart_of(curves).mark_line(style="zero", opacity=0.45).encode(x=x, y=y, detail="row:N", tooltip=["row:N"])
-    title = alt.TitleParams(f"The mean, and {len(dependence.curves)} documents")
-    return themed(alt.layer(lines, mean).properties(title=title))
+    return themed(alt.layer(lines, mean).properties(title=f"The mean, and {len(dependence.curves)} documents"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, themed, thinned, tooltips
 
 if TYPE_CHECKING:
     from podium.diagnostics import Calibration, LambdaArrows, TopLabels
@@ -27,21 +27,21 @@ def queries_chart(evaluation: Evaluation) -> Chart:
         raise DataError("cannot plot: every measure skipped every query")
     height = HEIGHT if len(known) == 1 else 160
     panels = [_histogram(evaluation, name, values, height) for name, values in known.items()]
-    return themed(panels[0] if len(panels) == 1 else alt.vconcat(*panels))
+    return themed(in_column(panels))
 
 
 def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> Chart:
     low, high = (0.0, 1.0) if values.min() >= 0 and values.max() <= 1 else (values.min(), values.max())
     counts, edges = np.histogram(values, HISTOGRAM_BINS, (low, high))
     rows = [{"from": edges[k], "to": edges[k + 1], "queries": counts[k]} for k in range(HISTOGRAM_BINS)]
-    tooltip = [alt.Tooltip("from:Q", format=".3f"), alt.Tooltip("to:Q", format=".3f"), "queries:Q"]
+    tooltip = [*tooltips("from", "to", digits=".3f"), "queries:Q"]
     x = alt.X("from:Q", bin="binned", title=name, scale=alt.Scale(domain=[edges[0], edges[-1]], nice=False))
     bars = chart_of(rows).mark_bar(binSpacing=1).encode(
         x=x, x2="to:Q", y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1)), tooltip=tooltip,
     )  # fmt: skip
     value, (below, above) = evaluation.means[name], evaluation.intervals[name]
     mean_row = {"mean": value, "low": below, "high": above}
-    shown = [alt.Tooltip(f"{key}:Q", format=".4f") for key in mean_row]
+    shown = tooltips(*mean_row)
     layers = [bars]
     if np.isfinite([below, above]).all():
         band = chart_of([mean_row]).mark_rect(style="band").encode(x="low:Q", x2="high:Q", tooltip=shown)
@@ -50,7 +50,7 @@ def _histogram(evaluation: Evaluation, name: str, values: Any, height: int) -> C
     interval = f" (95% from {below:.4f} to {above:.4f})" if np.isfinite([below, above]).all() else ""
     n = len(values)
     title = f"{name}: mean {value:.4f}{interval}, {n:,} quer{'y' if n == 1 else 'ies'}"
-    return alt.layer(*layers).properties(height=height, title=alt.TitleParams(title))
+    return alt.layer(*layers).properties(height=height, title=title)
 
 
 MOST_IN_LEGEND = 8
@@ -83,8 +83,7 @@ def top_labels_chart(top: TopLabels) -> Chart:
         order=alt.Order("place:Q"),
         tooltip=["label:Q", "round:Q", alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
-    title = alt.TitleParams(f"Labels of the top {top.k} documents")
-    return themed(chart.properties(height=HEIGHT, title=title))
+    return themed(chart.properties(height=HEIGHT, title=f"Labels of the top {top.k} documents"))
 
 
 ARROW_ROW = 16  # pixels per document
@@ -106,7 +105,7 @@ def lambda_arrows_chart(arrows: LambdaArrows, most: int = 30) -> Chart:
     n = min(most, len(arrows.rows))
     panels = [_arrow_panel(arrows, k, n) for k in range(len(arrows.objectives))]
     left_out = f", the first {n} of {len(arrows.rows)} documents" if n < len(arrows.rows) else ""
-    title = alt.TitleParams(f"λ of query {arrows.query}{left_out}")
+    title = f"λ of query {arrows.query}{left_out}"
     return themed(alt.hconcat(*panels).resolve_scale(color="shared").properties(title=title))
 
 
@@ -160,8 +159,7 @@ def calibration_chart(calibration: Calibration) -> Chart:
     bins = [dict(zip(names, row, strict=True)) for row in table]
     rows = [row for row in bins if row["pairs"]]
     scale = alt.Scale(domain=[0.5, 1.0], nice=False)
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".3f") for name in names if name != "pairs"]
-    tooltip.append(alt.Tooltip("pairs:Q", format=","))
+    tooltip = [*tooltips("from", "to", "predicted", "observed", digits=".3f"), alt.Tooltip("pairs:Q", format=",")]
     axis = alt.Axis(tickCount=5)
     x = alt.X("predicted:Q", title="predicted P", scale=scale, axis=axis)
     low = min([0.5, *(row["observed"] for row in rows)])
@@ -174,7 +172,5 @@ def calibration_chart(calibration: Calibration) -> Chart:
         y=alt.Y("pairs:Q", title="pairs", axis=alt.Axis(tickCount=3, format="~s")), tooltip=tooltip,
     )  # fmt: skip
     title = f"Calibration error {calibration.error:.4f} over {calibration.n_pairs:,} pairs, σ = {calibration.sigma:g}"
-    above = alt.layer(true, line).properties(
-        width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=alt.TitleParams(title)
-    )
+    above = alt.layer(true, line).properties(width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=title)
     return themed(alt.vconcat(above, counts.properties(width=CALIBRATION_SIDE, height=80)))

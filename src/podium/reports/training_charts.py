@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, themed, thinned
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned, tooltips
 
 if TYPE_CHECKING:
     from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, Optimality, RankChanges
@@ -87,7 +87,7 @@ def history_chart(
     chart = panels[0] if len(panels) == 1 else alt.vconcat(*panels).resolve_scale(x="shared", color="shared")
     first = next(iter(lines))
     n_rounds = max(rounds[-1] for rounds, _ in lines.values())
-    return themed(chart.properties(title=alt.TitleParams(_title(first, lines[first], best, n_rounds))))
+    return themed(chart.properties(title=_title(first, lines[first], best, n_rounds)))
 
 
 def _with_first(values: Sequence[float], before: float | None) -> tuple[list[int], list[float]]:
@@ -151,7 +151,7 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
     x = alt.X("trees:Q", title="number of trees (time to score)", scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(format="~s", labelOverlap=True, tickCount=6))  # fmt: skip
     scale = alt.Scale(zero=False)
-    tooltip = ["trees:Q", *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("mean", "low", "high"))]
+    tooltip = ["trees:Q", *tooltips("mean", "low", "high")]
     line = chart_of(rows).mark_line(point={"size": 40}).encode(
         x=x, y=alt.Y("mean:Q", title=measure, scale=scale), tooltip=tooltip
     )  # fmt: skip
@@ -161,8 +161,7 @@ def speed_chart(points: Sequence[tuple[float, float, float, float]], measure: st
             x=x, y=alt.Y("low:Q", title=measure, scale=scale), y2="high:Q", tooltip=tooltip
         )  # fmt: skip
         layers.insert(0, band)
-    title = alt.TitleParams(f"{measure} by number of trees")
-    return themed(alt.layer(*layers).properties(height=HEIGHT, title=title))
+    return themed(alt.layer(*layers).properties(height=HEIGHT, title=f"{measure} by number of trees"))
 
 
 PARAMETER_ROW = 22  # pixels per parameter
@@ -171,11 +170,8 @@ PARAMETER_ROW = 22  # pixels per parameter
 def tuning_chart(tuning: Tuning) -> Chart:
     """Return the first measure of each trial and the best so far, above the importance of each parameter."""
     measure = next(iter(tuning.best.means))
-    title = alt.TitleParams(f"{len(tuning.trials):,} trials")
-    trials = _trials(tuning, measure)
-    if not tuning.importance:
-        return themed(trials.properties(title=title))
-    return themed(alt.vconcat(trials, _parameter_importance(tuning, measure)).properties(title=title))
+    panels = [_trials(tuning, measure), *([_parameter_importance(tuning, measure)] if tuning.importance else [])]
+    return themed(in_column(panels).properties(title=f"{len(tuning.trials):,} trials"))
 
 
 def _trials(tuning: Tuning, measure: str) -> Chart:
@@ -203,9 +199,8 @@ def _trials(tuning: Tuning, measure: str) -> Chart:
 def _parameter_importance(tuning: Tuning, measure: str) -> Chart:
     rows = [{"parameter": name, "share": share} for name, share in tuning.importance.items()]
     x = alt.X("share:Q", title=f"share of the spread of {measure}", axis=alt.Axis(format="%"))
-    y = alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(tickSize=0, domain=False))
     tooltip = ["parameter:N", alt.Tooltip("share:Q", format=".1%")]
-    bars = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=x, y=y, tooltip=tooltip)
+    bars = chart_of(rows).mark_bar(height={"band": 0.7}).encode(x=x, y=names_axis("parameter"), tooltip=tooltip)
     return bars.properties(height=PARAMETER_ROW * len(rows))
 
 
@@ -214,15 +209,14 @@ def agreement_chart(agreement: Agreement) -> Chart:
     known = {name: column for name, column in agreement.columns().items() if not np.isnan(column).all()}
     lines = lines_by_iteration(agreement.iterations, known, "documents")
     lines.encoding.y.scale = alt.Scale(zero=False)
-    return themed(lines.properties(title=alt.TitleParams(f"Agreement with {agreement.other}")))
+    return themed(lines.properties(title=f"Agreement with {agreement.other}"))
 
 
 def rank_changes_chart(changes: RankChanges) -> Chart:
     """Return the share of ranks whose document changed, over all ranks and the top ([S] fig. 4)."""
     lines = lines_by_iteration(changes.iterations, changes.columns(), "ranks with another document")
     shares = f"{changes.everywhere[-1]:.1%} of all and {changes.top[-1]:.1%} of the top {changes.k}"
-    title = alt.TitleParams(f"Ranks that changed: {shares} in the last round")
-    return themed(lines.properties(title=title))
+    return themed(lines.properties(title=f"Ranks that changed: {shares} in the last round"))
 
 
 def line_search_chart(weights: LineSearchWeights) -> Chart:
@@ -230,7 +224,7 @@ def line_search_chart(weights: LineSearchWeights) -> Chart:
     lines = lines_by_iteration(weights.iterations, weights.columns(), "α, weight of the tree", is_share=False)
     one = chart_of([{"value": 1.0}]).mark_rule(style="quiet").encode(y="value:Q")
     n, median = len(weights.weights), float(np.median(weights.weights))
-    title = alt.TitleParams(f"Weights of {n} tree{'s' * (n > 1)}: median {median:.3g}")
+    title = f"Weights of {n} tree{'s' * (n > 1)}: median {median:.3g}"
     return themed(alt.layer(one, lines).properties(title=title))
 
 
@@ -249,8 +243,7 @@ def lambda_shares_chart(shares: LambdaShares, of: str | None = None) -> Chart:
         _shares_panel(shares, values, name) for name, values in (("Σ|λ|", shares.absolute), ("net λ", shares.net))
     ]
     documents = of or f"Documents with label {' or '.join(f'{label:g}' for label in shares.of_labels)}"
-    title = alt.TitleParams(f"{documents}: where their λ come from")
-    return themed(alt.hconcat(*panels).properties(title=title))
+    return themed(alt.hconcat(*panels).properties(title=f"{documents}: where their λ come from"))
 
 
 def _shares_panel(shares: LambdaShares, values: Floats, name: str) -> Chart:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -76,22 +76,6 @@ COST = 100  # wait 100 times as long as the last drawing took, so that drawing t
 WIDEST, HIGHEST = 100, 12  # maximum size of the curve in characters
 
 
-class Measured(Protocol):
-    """The facts about a round, step or epoch that an observer receives."""
-
-    @property
-    def iteration(self) -> int:
-        """The iteration, counted from 0."""
-
-    @property
-    def means(self) -> dict[str, float]:
-        """The means by `set/measure`."""
-
-    @property
-    def best_iteration(self) -> int | None:
-        """The best iteration so far."""
-
-
 class Picture:
     """A renderable of rich that plots the values so far, as wide as the terminal."""
 
@@ -102,7 +86,7 @@ class Picture:
         self.best: int | None = None
         self.seconds = 0.0
 
-    def add(self, round_: Measured) -> None:
+    def add(self, round_: Any) -> None:
         """Add a round; the plot shows its first mean, and text below it the others."""
         (self.name, value), *others = round_.means.items()
         if not self.values:
@@ -166,7 +150,7 @@ class Watch:
         self._started, self._due = time.perf_counter(), 0.0
         self._draws = can_draw()
 
-    def __call__(self, round_: Measured) -> None:
+    def __call__(self, round_: Any) -> None:
         """Add a round, and draw if enough time has passed."""
         if not round_.means:
             raise DataError("Watch needs validation data: pass valid=…")

@@ -38,7 +38,7 @@ from podium.serving.describing import (
 from podium.serving.models import Registry, watched
 from podium.serving.monitoring import Metrics, log
 from podium.serving.ranking import QueryRanker
-from podium.serving.searching import PipelineRegistry, SearchAnswer, SearchRequests
+from podium.serving.searching import PipelineRegistry, SearchAnswer
 from podium.serving.settings import Settings
 
 JSON = "application/json"
@@ -60,21 +60,19 @@ class Service:
     Attributes:
         settings: the settings of the service.
         registry: the models.
-        pipelines: the search pipelines.
+        pipelines: the search pipelines, which answer requests to search.
         metrics: the metrics for Prometheus.
         clicks: the click log, or None.
         ranker: answers requests to rank and explain.
-        searcher: answers requests to search.
 
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.registry = Registry(settings, self._tell)
-        self.pipelines = PipelineRegistry(settings, self._tell)
+        self.pipelines = PipelineRegistry(settings, self._tell, self.metrics)
         self.clicks = None if settings.clicks is None else Clicks(settings, self.registry.models.values())
         self.ranker = QueryRanker(settings, self.registry, self.metrics, self.clicks)
-        self.searcher = SearchRequests(self.pipelines, self.metrics)
         self._token = None if settings.token is None else b"Bearer " + settings.token.encode()
         self._app = Litestar(
             _handlers(self),
@@ -249,7 +247,7 @@ def _handlers(service: Service) -> list[Any]:
 def _search_handlers(service: Service, for_guarded: Any, for_bodies: Any, guarded: dict[str, Any]) -> list[Any]:
     @post("/search", status_code=200, summary="Search documents", responses=for_bodies, **guarded)
     async def search(request: AnyRequest) -> Response[SearchAnswer]:
-        answer = await service.in_time(service.searcher.of_body, await service.body_of(request))
+        answer = await service.in_time(service.pipelines.search_body, await service.body_of(request))
         return Response(answer, headers=NO_SNIFFING)
 
     @get(
@@ -258,7 +256,7 @@ def _search_handlers(service: Service, for_guarded: Any, for_bodies: Any, guarde
     )  # fmt: skip
     async def search_by_parameters(request: AnyRequest) -> Response[SearchAnswer]:
         parameters = list(request.query_params.multi_items())
-        return Response(await service.in_time(service.searcher.of_parameters, parameters), headers=NO_SNIFFING)
+        return Response(await service.in_time(service.pipelines.search_parameters, parameters), headers=NO_SNIFFING)
 
     return [search, search_by_parameters]
 

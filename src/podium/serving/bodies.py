@@ -139,7 +139,7 @@ class Explained(Struct, omit_defaults=True):
     why: Why | None = None
 
 
-OPTIONS = ("ids", "k", "model", "query", "user", "session")
+OPTIONS = _Options.__struct_fields__
 _NUMBERS, _VALUES = msgspec.json.Decoder(RankBody[Number]), msgspec.json.Decoder(RankBody[Value])
 
 
@@ -195,7 +195,6 @@ class Matcher:
     def __init__(self, schema: Schema, absent: str = "null") -> None:
         self.schema, self._absent = schema, absent
         names = schema.names
-        self._places = None if names is None else {name: k for k, name in enumerate(names)}
         self._pick: Callable[[dict[str, Any]], tuple[Any, ...]] | None = None
         if names is not None and len(names) == 1:
             only = names[0]
@@ -223,7 +222,8 @@ class Matcher:
                 raise Refused(422, f"document {number} has {len(document)} values, but the model expects {n_features}")
             return document
         assert isinstance(document, dict)
-        if self._pick is None or self._places is None:
+        names = self.schema.names
+        if self._pick is None or names is None:
             raise Refused(422, f"the model has no feature names: send each document as a list of {n_features} numbers")
         try:
             values = self._pick(document)
@@ -232,9 +232,9 @@ class Matcher:
             raise Refused(
                 422, f"document {number} lacks the feature {name!r}: send {self._absent} if it is missing"
             ) from None
-        if len(document) != len(self._places):
-            unknown = next(name for name in document if name not in self._places)
-            hint = did_you_mean(unknown, self._places)
+        if len(document) != n_features:
+            unknown = next(name for name in document if name not in names)
+            hint = did_you_mean(unknown, names)
             raise Refused(
                 422, f"document {number} has the feature {unknown[:80]!r}, but the model has no such feature{hint}"
             )

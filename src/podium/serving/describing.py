@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from podium.core.pages import base_style
 from podium.data.schema import Schema
-from podium.serving.bodies import OPTIONS, Identifier, Rank
+from podium.serving.bodies import OPTIONS, ExplainBody, Query, Value
 from podium.serving.clicking import EventsBody, click_features
 from podium.serving.models import Registry, ServedModel
 from podium.serving.searching import PARAMETERS, PipelineDescription, PipelineRegistry, SearchBody
@@ -119,17 +119,15 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     queries: Json = {"description": FIELDS["queries"], "type": "array", "items": _ref("Query")}
     nothing: Json = {name: {"type": "null"} for name in OPTIONS}
     several = _object({"queries": queries} | nothing, ["queries"])
-    pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer", "minimum": 0}}
     explained = min(limits.documents, limits.explained)
     document["components"]["schemas"] |= {
-        "Query": _any([_query(model, settings, limits.documents) for model in models]),
-        "ExplainRequest": _any([_query(model, settings, explained, pair=_or_null(pair)) for model in models]),
+        "Query": _any([_query(model, settings, limits.documents, Query[Value]) for model in models]),
+        "ExplainRequest": _any([_query(model, settings, explained, ExplainBody) for model in models]),
         "RankRequest": _any([_ref("Query"), {"title": "Several queries"} | several]),
     }
     served = registry.models.get(settings.default) or next(iter(models))
     for path, body in (("/rank", "RankRequest"), ("/explain", "ExplainRequest")):
-        content = {"application/json": {"schema": _ref(body), "example": _example(served, settings)}}
-        document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
+        _describe_body(document, path, body, _example(served, settings))
     if settings.clicks is not None:
         _describe_events(document)
     if "/search" in document["paths"]:
@@ -137,13 +135,17 @@ def openapi(document: Json, settings: Settings, registry: Registry) -> Json:
     return document
 
 
+def _describe_body(document: Json, path: str, schema: str, example: Json) -> None:
+    content = {"application/json": {"schema": _ref(schema), "example": example}}
+    document["paths"][path]["post"]["requestBody"] = {"required": True, "content": content}
+
+
 def _describe_events(document: Json) -> None:
     """Add the body of /events to the OpenAPI document."""
     _, schemas = msgspec.json.schema_components([EventsBody], ref_template="#/components/schemas/{name}")
     document["components"]["schemas"] |= schemas
     example = {"events": [{"event": "interaction", "type": "click", "ranking": "…", "item": "document 0"}]}
-    content = {"application/json": {"schema": _ref("EventsBody"), "example": example}}
-    document["paths"]["/events"]["post"]["requestBody"] = {"required": True, "content": content}
+    _describe_body(document, "/events", "EventsBody", example)
 
 
 def _describe_search(document: Json) -> None:
@@ -153,8 +155,7 @@ def _describe_search(document: Json) -> None:
     for name, schema in body["properties"].items():
         schema["description"] = SEARCH_FIELDS[name]
     document["components"]["schemas"]["SearchBody"] = body
-    content = {"application/json": {"schema": _ref("SearchBody"), "example": {"query": "red shoes", "k": 10}}}
-    document["paths"]["/search"]["post"]["requestBody"] = {"required": True, "content": content}
+    _describe_body(document, "/search", "SearchBody", {"query": "red shoes", "k": 10})
     document["paths"]["/search"]["get"]["parameters"] = [
         {
             "name": name, "in": "query", "required": name == "q", "description": SEARCH_FIELDS[name],
@@ -179,23 +180,20 @@ def _computed(served: ServedModel, settings: Settings) -> list[str]:
     return [] if settings.clicks is None else click_features(served.model.feature_names)
 
 
-def _query(served: ServedModel, settings: Settings, limit: int, **more: Json) -> Json:
+def _query(served: ServedModel, settings: Settings, limit: int, body: type[Query[Value]]) -> Json:
     """Return the schema of a query for one model; only requests to the default model may omit its name."""
-    (identifier, rank), _ = msgspec.json.schema_components([Identifier, Rank])
+    _, schemas = msgspec.json.schema_components([body])
+    (query,) = schemas.values()
+    items = _document(served.model.schema, _computed(served, settings))
+    documents = {"type": "array", "maxItems": limit, "items": items}
     is_default = served.name == settings.default or served.name in settings.split
-    computed = _computed(served, settings)
-    properties = {
-        "documents": {"type": "array", "maxItems": limit, "items": _document(served.model.schema, computed)},
-        "ids": _or_null({"type": "array", "maxItems": limit, "items": identifier}),
-        "k": _or_null(rank),
-        "model": {"enum": [served.name, None]} if is_default else {"const": served.name},
-        "query": _or_null(identifier),
-        "user": _or_null({"type": "string", "maxLength": 512}),
-        "session": _or_null({"type": "string", "maxLength": 512}),
-    }
-    described = {name: {"description": FIELDS[name]} | schema for name, schema in (properties | more).items()}
-    query = _object(described, ["documents"] if is_default else ["documents", "model"])
-    return {"title": f"A query for the model {served.name!r}"} | query
+    model = {"enum": [served.name, None]} if is_default else {"const": served.name}
+    properties = {"documents": documents} | query["properties"] | {"documents": documents, "model": model}
+    properties["ids"]["anyOf"][0]["maxItems"] = limit
+    for name, field in properties.items():
+        field["description"] = FIELDS[name]
+    required = ["documents"] if is_default else ["documents", "model"]
+    return {"title": f"A query for the model {served.name!r}"} | _object(properties, required)
 
 
 def _document(schema: Schema, computed: list[str]) -> Json:
@@ -227,10 +225,6 @@ def _ref(name: str) -> Json:
 
 def _any(schemas: list[Json]) -> Json:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-
-
-def _or_null(schema: Json) -> Json:
-    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def _page(name: str) -> bytes:

@@ -103,28 +103,18 @@ class ServedModel:
         return data if self._normalize is None else data.normalized(self._normalize)
 
 
-class Split:
-    """An assignment of queries to models: a query gets the same model in every worker and after every restart.
+def model_of_query(shares: Mapping[str, float], query: str | float) -> str:
+    """Return the model of a query in a split, by a hash of the query's id: the same in every worker and after restarts.
 
-    >>> split = Split({"old": 0.9, "new": 0.1})
-    >>> names = [split.model_of(query) for query in range(1000)]
-    >>> names.count("old"), split.model_of("shoes") == split.model_of("shoes")
-    (901, True)
-
+    >>> names = [model_of_query({"old": 0.9, "new": 0.1}, query) for query in range(1000)]
+    >>> names.count("old")
+    901
     """
-
-    def __init__(self, shares: Mapping[str, float]) -> None:
-        total = sum(shares.values())
-        self._borders = [
-            (name, border / total) for name, border in zip(shares, accumulate(shares.values()), strict=True)
-        ]
-
-    def model_of(self, query: str | float) -> str:
-        """Return the model of a query, chosen by a hash of its id as text."""
-        text = str(int(query)) if isinstance(query, float) else str(query)
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        point = int.from_bytes(digest, "big") / 2**64
-        return next((name for name, border in self._borders if point < border), self._borders[-1][0])
+    text = str(int(query)) if isinstance(query, float) else str(query)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    point, total = int.from_bytes(digest, "big") / 2**64, sum(shares.values())
+    ends = zip(shares, accumulate(shares.values()), strict=True)
+    return next((name for name, end in ends if point < end / total), list(shares)[-1])
 
 
 class Registry:
@@ -147,7 +137,6 @@ class Registry:
         self._settings, self._tell = settings, tell
         self._loading = threading.Lock()
         self._seen: dict[Path, Signature | None] = {}
-        self._split = Split(settings.split) if settings.split else None
         self.models: Mapping[str, ServedModel] = {}
         self.refused: frozenset[str] = frozenset()
         for name, path in settings.models.items():
@@ -157,14 +146,16 @@ class Registry:
                 self.models = {**self.models, name: model}
         if not self.models:
             raise DataError("no model could be loaded; see the log for the reasons")
-        self._require_split_and_shadow()
+        for name in settings.required:  # the split would not be the configured one
+            if name not in self.models:
+                raise DataError(f"the model {name!r} of the split or shadow could not be loaded")
         self._require_same_features(self.models)
 
     def choose(self, name: str | None, query: str | float | None) -> ServedModel:
         """Return the model that a request names, else the query's model in the split, else the default."""
         if name is None:
-            split = self._split if query is not None else None
-            name = self._settings.default if split is None or query is None else split.model_of(query)
+            split = self._settings.split
+            name = model_of_query(split, query) if split and query is not None else self._settings.default
         model = self.models.get(name)
         if model is not None:
             return model
@@ -234,19 +225,10 @@ class Registry:
             return None
         return ServedModel(name, load_model(path), self._settings.limits.features)
 
-    def _require_split_and_shadow(self) -> None:
-        """Raise if a model of the split or the shadow did not load: the split would not be the configured one."""
-        settings = self._settings
-        for name in (*settings.split, *([settings.shadow] if settings.shadow is not None else [])):
-            if name not in self.models:
-                raise DataError(f"the model {name!r} of the split or shadow could not be loaded")
-
     def _require_same_features(self, models: Mapping[str, ServedModel]) -> None:
         """Raise if models that answer the same requests expect different features."""
         settings = self._settings
-        names = [*settings.split] or [settings.default]
-        if settings.shadow is not None:
-            names.append(settings.shadow)
+        names = settings.required if settings.split else (settings.default, *settings.required)
         loaded = [models[name] for name in names if name in models]
         for first, other in pairwise(loaded):
             one, two = first.model, other.model

@@ -197,25 +197,19 @@ class PipelineRegistry:
     Args:
         settings: the settings of the service.
         tell: called with the name of an event and facts about it.
+        metrics: counts the searches.
 
     Attributes:
         pipelines: the pipelines by name. Requests read it without a lock, so it is replaced, never changed in place.
 
     """
 
-    def __init__(self, settings: Settings, tell: Callable[..., None]) -> None:
-        self._folders, self._tell = settings.pipelines, tell
+    def __init__(self, settings: Settings, tell: Callable[..., None], metrics: Metrics) -> None:
+        self._folders, self._tell, self._metrics = settings.pipelines, tell, metrics
         self._seen = {folder: signature(folder / FOLDER.manifest) for folder in self._folders.values()}
         self.pipelines: Mapping[str, ServedPipeline] = {
             name: ServedPipeline(name, SearchPipeline.load(folder)) for name, folder in self._folders.items()
         }
-
-    def choose(self, name: str | None) -> ServedPipeline:
-        """Return the pipeline that a request names, else the first one."""
-        pipeline = next(iter(self.pipelines.values())) if name is None else self.pipelines.get(name)
-        if pipeline is None:
-            raise Refused(404, f"there is no pipeline {str(name)[:80]!r}; GET /models lists the pipelines")
-        return pipeline
 
     def reload(self, everything: bool = False) -> None:
         """Load the folders that have changed since the last check, or all; keep the old pipeline if that fails."""
@@ -232,18 +226,11 @@ class PipelineRegistry:
                 self.pipelines = {**self.pipelines, name: pipeline}
                 self._tell("pipeline loaded", pipeline=name)
 
-
-class SearchRequests:
-    """Answers requests to search, and counts them."""
-
-    def __init__(self, registry: PipelineRegistry, metrics: Metrics) -> None:
-        self._registry, self._metrics = registry, metrics
-
-    def of_body(self, body: bytes) -> SearchAnswer:
+    def search_body(self, body: bytes) -> SearchAnswer:
         """Answer POST /search."""
         return self._answered(decode(_DECODER, body))
 
-    def of_parameters(self, parameters: list[tuple[str, str]]) -> SearchAnswer:
+    def search_parameters(self, parameters: list[tuple[str, str]]) -> SearchAnswer:
         """Answer GET /search."""
         names = [name for name, _ in parameters]
         for name in names:
@@ -259,7 +246,11 @@ class SearchRequests:
             raise Refused(400, f"the parameters are invalid: {str(error).replace('`', '')[:300]}") from None
 
     def _answered(self, request: SearchBody) -> SearchAnswer:
-        served = self._registry.choose(request.pipeline)
+        """Answer with the pipeline that the request names, else with the first one."""
+        name = request.pipeline
+        served = next(iter(self.pipelines.values())) if name is None else self.pipelines.get(name)
+        if served is None:
+            raise Refused(404, f"there is no pipeline {str(name)[:80]!r}; GET /models lists the pipelines")
         started = time.perf_counter()
         answer = served.answer(request)
         self._metrics.scoring_seconds.labels(served.name).observe(time.perf_counter() - started)

@@ -85,7 +85,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.models:
             raise DataError("there is no model to serve: pass a model file, or a folder of model files (*.podium)")
-        for name in (*self.split, *([self.shadow] if self.shadow is not None else [])):
+        for name in self.required:
             if name not in self.models:
                 raise ParameterError(f"there is no model {name!r}; choose from {', '.join(map(repr, self.models))}")
         if self.split and not (
@@ -105,6 +105,11 @@ class Settings:
         from podium.features.pipeline import is_pipeline
 
         return {pipeline_name(folder): folder for folder in self.folders if is_pipeline(folder)}
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The models of the split and the shadow, without which the service does not start."""
+        return (*self.split, *(() if self.shadow is None else (self.shadow,)))
 
     @property
     def default(self) -> str:

@@ -159,7 +159,7 @@ def _directions(explanation: Explanation) -> Table:
 def _dependence(subject: Subject, order: list[str]) -> list[Part]:
     """Return the mean score by the value of each of the most important features."""
     part = sample(subject.data, DEPENDENCE_DOCUMENTS)
-    names = subject.names_of_features(part)
+    names = [shown_name(name) for name in part.feature_names or range(part.n_features)]
     figures: list[Figure] = []
     for name in [name for name in order if name in names][:CURVES]:
         try:

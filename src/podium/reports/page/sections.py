@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from podium.core.array_types import Floats
 from podium.core.versions import versions
 from podium.data import RankingData
 from podium.data.canonical import digest_of
@@ -26,6 +25,7 @@ from podium.models import Model
 from podium.models.base import model_of
 from podium.models.rankers import scores_of
 from podium.objectives import Objective
+from podium.reports.charts import Chart
 from podium.reports.comparison_charts import wins_and_losses_chart
 from podium.reports.page.contents import (
     Figure,
@@ -39,7 +39,7 @@ from podium.reports.page.contents import (
     figures_of,
     sentence_of,
 )
-from podium.reports.page.subject import Subject, has_labels, of_some, sample
+from podium.reports.page.subject import Subject, can_score, has_labels, of_some, sample
 from podium.reports.query_charts import queries_chart, top_labels_chart
 from podium.reports.training_charts import history_chart, lambda_shares_chart, rank_changes_chart, speed_chart
 
@@ -143,17 +143,6 @@ def learning_section(subject: Subject) -> Section:
     return Section("learning", "Learning curves", (Words(chosen), Figures(figures_of(chart, caption))))
 
 
-@dataclass(frozen=True)
-class _Replayed:
-    """A round of a trained model, in the form that observers expect."""
-
-    iteration: int
-    data: RankingData
-    objective: Objective | None
-    document_scores: Floats
-    means: dict[str, float] = field(default_factory=dict)
-
-
 def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
     """Return λ shares, labels at the top and rank changes, from observers or by replaying the trees."""
     title = "The ranking during training"
@@ -175,17 +164,14 @@ def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
     if not has_labels(data):
         return Section("ranking", title, (Missing("This section requires labels named 'relevance'."),))
     part = sample(data, RANKED_DOCUMENTS)
-    words = Words(
-        f"Replayed with the model's first trees on the {where} data{of_some(part, data)}{_by_objective(subject)}."
-    )
-    return Section("ranking", title, (words, *_replay(subject, part, advance)))
-
-
-def _by_objective(subject: Subject) -> str:
+    objective, by, missing = None, "", []
     try:
-        return f"; λ are those of {subject.objective[0]}"
-    except PodiumError:
-        return ""
+        name, objective = subject.objective
+        by = f"; λ are those of {name}"
+    except PodiumError as error:
+        missing.append(Missing(sentence_of(error)))
+    words = Words(f"Replayed with the model's first trees on the {where} data{of_some(part, data)}{by}.")
+    return Section("ranking", title, (words, *_replay(subject, part, objective, advance), *missing))
 
 
 def _from_history(subject: Subject) -> dict[str, Any]:
@@ -203,43 +189,31 @@ def _from_history(subject: Subject) -> dict[str, Any]:
     return charts
 
 
-def _replay(subject: Subject, data: RankingData, advance: Callable[..., None]) -> list[Part]:
+def _replay(
+    subject: Subject, data: RankingData, objective: Objective | None, advance: Callable[..., None]
+) -> list[Part]:
     """Return charts of what observers would have recorded in some of the rounds."""
     labels = data.relevance[np.isfinite(data.relevance)]
     good = tuple(float(label) for label in np.unique(labels)[1:][-2:])
-    watches: dict[str, Any] = {}
-    parts: list[Part] = []
-    try:
-        objective: Objective | None = subject.objective[1]
-    except PodiumError as error:
-        objective = None
-        parts.append(Missing(sentence_of(error)))
-    watches["top"] = WatchTopLabels(TOP, every=1)
-    watches["changes"] = WatchRankChanges(TOP, every=1)
-    if objective is not None and good:
-        watches["shares"] = WatchLambdaShares(objective, of_labels=good, every=1)
-    for k in subject.rounds(LOOKS):
-        round_ = _Replayed(k, data, objective, subject.scores_at(data, k))
-        for name, watch in list(watches.items()):
-            try:
-                watch(round_)
-            except PodiumError as error:
-                del watches[name]
-                parts.append(Missing(sentence_of(error)))
-        advance(1, "replaying rounds")
-    charts: dict[str, Callable[[Any], Any]] = {
-        "shares": lambda_shares_chart,
-        "top": top_labels_chart,
-        "changes": rank_changes_chart,
-    }
-    captions = {"changes": "Ranks whose document changed since the previous point"}
-    drawn = [
-        figure
-        for name, chart in charts.items()
-        if name in watches
-        for figure in figures_of(chart(watches[name].result()), captions.get(name, ""))
+    watches: list[tuple[Any, Callable[[Any], Chart], str]] = [
+        (WatchTopLabels(TOP, every=1), top_labels_chart, ""),
+        (WatchRankChanges(TOP, every=1), rank_changes_chart, "Ranks whose document changed since the previous point"),
     ]
-    return [Figures(tuple(drawn)), *parts] if drawn else parts
+    if objective is not None and good:
+        watches.insert(0, (WatchLambdaShares(objective, of_labels=good, every=1), lambda_shares_chart, ""))
+    missing: list[Part] = []
+    for k in subject.rounds(LOOKS):
+        scores = subject.scores_at(data, k)
+        round_ = SimpleNamespace(iteration=k, data=data, objective=objective, document_scores=scores, means={})
+        for watched in list(watches):
+            try:
+                watched[0](round_)
+            except PodiumError as error:
+                watches.remove(watched)
+                missing.append(Missing(sentence_of(error)))
+        advance(1, "replaying rounds")
+    figures = [figure for watch, chart, caption in watches for figure in figures_of(chart(watch.result()), caption)]
+    return [*([Figures(tuple(figures))] if figures else []), *missing]
 
 
 def data_section(subject: Subject) -> Section:
@@ -342,14 +316,14 @@ def _sizes(subject: Subject) -> list[Part]:
     columns, rows = ["system", "what it is", measure], []
     for name, system in subject.systems.items():
         model = model_of(system)
-        what = repr(model) if isinstance(model, Model) else "scores" if not _scores(system) else type(system).__name__
+        what = repr(model) if isinstance(model, Model) else "scores" if not can_score(system) else type(system).__name__
         rows.append([name, what, subject.evaluations[name].means[measure]])
     parts: list[Part] = []
     if subject.timing:
         columns.append("µs per document")
         part = sample(subject.data, 20_000)
         for row, system in zip(rows, subject.systems.values(), strict=True):
-            row.append(_microseconds(system, part) if _scores(system) else None)
+            row.append(_microseconds(system, part) if can_score(system) else None)
         parts.append(
             Words(f"Times are for one thread, the fastest of {REPEATS} runs over {part.n_documents:,} documents.")
         )
@@ -358,11 +332,6 @@ def _sizes(subject: Subject) -> list[Part]:
         why = "Times are not measured, so that the same data give the same report"
         parts.append(Missing(f"{why}: to measure them, use report(…, timing=True) or podium report --timing."))
     return parts
-
-
-def _scores(system: Any) -> bool:
-    """Return whether a system can score documents; otherwise it is an array of scores."""
-    return callable(system) or hasattr(system, "predict")
 
 
 def _microseconds(system: Any, data: RankingData) -> float:

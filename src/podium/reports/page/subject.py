@@ -19,7 +19,7 @@ from podium.estimators.base_ranker import lambda_objective
 from podium.evaluation import Comparison, Evaluation
 from podium.measures import Measure, Ranking, as_measure
 from podium.models import Model
-from podium.models.base import model_of, shown_name
+from podium.models.base import model_of
 from podium.objectives import Lambda, Objective, describe, parse
 from podium.objectives.pair_terms import measure_in_training
 
@@ -64,7 +64,7 @@ class Subject:
     @property
     def can_score(self) -> bool:
         """Whether the ranker can score other data than the test data."""
-        return callable(self.ranker) or hasattr(self.ranker, "predict")
+        return can_score(self.ranker)
 
     @property
     def ranking(self) -> Ranking:
@@ -113,9 +113,10 @@ class Subject:
                 continue
         raise DataError("λ require labels named 'relevance'")
 
-    def names_of_features(self, data: RankingData) -> list[str]:
-        """Return the names of the features of data, for display."""
-        return [shown_name(name) for name in data.feature_names or range(data.n_features)]
+
+def can_score(system: Any) -> bool:
+    """Return whether a system can score documents; otherwise it is an array of scores."""
+    return callable(system) or hasattr(system, "predict")
 
 
 def has_labels(data: RankingData, source: str = "relevance") -> bool:
