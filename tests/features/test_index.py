@@ -328,13 +328,20 @@ def craft(folder, manifest, label, array):
     (folder / MANIFEST).write_text(FOLDER.manifest_text(content, paths))
 
 
-def test_an_array_with_the_identity_of_another_is_written(tmp_path):
-    """After the other is gone, a new array may have the same `id`."""
-    old, new = np.arange(3), np.arange(4)
-    files = write_folder(tmp_path, {}, {"x": old}, {})
-    write_folder(tmp_path, {}, {"x": new}, {id(new): files[id(old)]})
-    _, arrays, _ = read_folder(tmp_path, True)
-    assert arrays["x"].tolist() == [0, 1, 2, 3]
+def test_a_part_of_a_mapped_array_is_not_taken_for_its_file(tmp_path):
+    whole = write_folder(tmp_path, {}, {"x": np.arange(1 << 15)})["x"]
+    assert index_folder.file_of(whole).parent == tmp_path
+    write_folder(tmp_path, {}, {"x": whole[1:]})
+    assert read_folder(tmp_path, True)[1]["x"].tolist() == list(range(1, 1 << 15))
+
+
+def test_saving_mends_a_damaged_folder(tmp_path):
+    index = built(ROWS)
+    index.save(tmp_path / "index")
+    for path in (tmp_path / "index").glob("*.npy"):
+        path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    built(ROWS).save(tmp_path / "index")
+    assert state(Index.load(tmp_path / "index")) == state(index)
 
 
 def test_two_writers_do_not_mix(tmp_path):
