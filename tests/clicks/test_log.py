@@ -182,6 +182,13 @@ def test_bad_columns_are_refused_with_their_row(change, message):
         ClickLog.from_arrays(**COLUMNS | change)
 
 
+def test_empty_names_are_missing():
+    columns = {"query": ["tea"], "document": ["a"], "position": [1], "clicked": [True]}
+    for user in ([""], [None], [float("nan")], np.array([""])):
+        log = ClickLog.from_arrays(**columns, user=user)
+        assert (log.users, log.user.tolist()) == ((), [-1])
+
+
 def test_empty_and_unknown():
     empty = {"query": [], "document": [], "position": [], "clicked": []}
     with pytest.raises(DataError, match="the log is empty"):
