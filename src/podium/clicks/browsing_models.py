@@ -221,7 +221,7 @@ def _swaps(cells: Cells) -> Cells:
     weights = cells.shown[firsts] * cells.shown[seconds] / (cells.shown[firsts] + cells.shown[seconds])
     keys, sets = np.unique(low * n_slots + high, return_inverse=True)
     groups = GroupSums(sets, len(keys))
-    exponent = group_exponent(float(weights.max()), len(weights))
+    exponent = group_exponent(float(weights.max(initial=0.0)), len(weights))  # none if all rows have position 1
 
     def weighted(rates: Floats) -> Floats:
         return np.ldexp(groups.whole(weights * rates, exponent).astype(np.float64), -exponent)

@@ -279,8 +279,9 @@ class ClickLog:
                 raise DataError(f"the mask has {len(numbers)} entries, but there are {self.n_impressions} impressions")
             numbers = np.flatnonzero(numbers)
         numbers = np.unique(numbers.astype(np.int64))
-        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self.n_impressions:
-            raise DataError(f"impressions are numbered 0 to {self.n_impressions - 1}, but got {numbers[-1]}")
+        wrong = numbers[(numbers < 0) | (numbers >= self.n_impressions)]
+        if len(wrong):
+            raise DataError(f"impressions are numbered 0 to {self.n_impressions - 1}, but got {wrong[0]}")
         keep = np.zeros(self.n_impressions, np.bool_)
         keep[numbers] = True
         rows = keep[self.impression]

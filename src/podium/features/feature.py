@@ -183,7 +183,7 @@ _FEATURES: dict[str, type[Feature]] = {}
 def register(definition: Definition) -> Definition: ...
 @overload
 def register(
-    *, formula: str, source: str = "", undefined: str = "never", base: type[Feature] = Feature
+    *, formula: str, source: str = "", undefined: str = "never", base: Any = Feature
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def register(definition: Any = None, **facts: Any) -> Any:
     """Register a feature by its name; use it to decorate a subclass of `Feature` or a function.

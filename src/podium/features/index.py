@@ -161,7 +161,7 @@ class Index:
                 name: with_postings(field, workspace, f"field{k}")
                 for k, (name, field) in enumerate(self.fields.items())
             }
-            content = replace(self._content, fields=fields)
+            content = replace(self.content, fields=fields)
             description = content.description() | {"snowballstemmer": stemmer_version()}
             arrays = write_folder(path, description, content.arrays())
         self._folder = path
@@ -187,10 +187,10 @@ class Index:
                 )
             if name in self.fields:
                 raise DataError(f"attribute {name!r}: the index already has a text field of this name")
-        wanted = self._content.attribute_names
+        wanted = self.content.attribute_names
         names = None if wanted is None else tuple(dict.fromkeys([*wanted, *arrays]))
-        attributes = dict(sorted((self._content.attributes | arrays).items()))
-        self._become(replace(self._content, attributes=attributes, attribute_names=names))
+        attributes = dict(sorted((self.content.attributes | arrays).items()))
+        self._become(replace(self.content, attributes=attributes, attribute_names=names))
 
     @property
     def has_positions(self) -> bool:
@@ -200,7 +200,7 @@ class Index:
     @property
     def has_texts(self) -> bool:
         """Whether the text of fields is stored."""
-        return self._content.texts is not None
+        return self.content.texts is not None
 
     @property
     def n_rows(self) -> int:
@@ -218,20 +218,20 @@ class Index:
         """Add documents in any form that `build` accepts; an error leaves the index unchanged."""
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
-            builder.copy(self._content)
+            builder.copy(self.content)
             _read_into(builder, documents)
             self._become(builder.finish())
 
     def merge(self, other: Index) -> None:
         """Add the documents of another index with the same fields; an error leaves the index unchanged."""
-        for what in ("analyzers", "has_positions", "has_texts"):
-            here, there = getattr(self, what), getattr(other, what)
+        for argument, name in (("fields", "analyzers"), ("positions", "has_positions"), ("store_text", "has_texts")):
+            here, there = getattr(self, name), getattr(other, name)
             if here != there:
-                raise DataError(f"indexes cannot be merged if their {what} differ: {here} and {there}")
+                raise DataError(f"only indexes with the same {argument} can be merged, but got {here} and {there}")
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
-            builder.copy(self._content)
-            builder.copy(other._content)
+            builder.copy(self.content)
+            builder.copy(other.content)
             self._become(builder.finish())
 
     def remove(self, ids: Iterable[Any]) -> None:
@@ -245,7 +245,7 @@ class Index:
         is_live = self.is_live.copy()
         is_live[rows] = False
         fields = {name: without_rows(field, np.sort(rows)) for name, field in self.fields.items()}
-        self._become(replace(self._content, fields=fields, is_live=is_live))
+        self._become(replace(self.content, fields=fields, is_live=is_live))
 
     @property
     def analyzers(self) -> dict[str, str]:
@@ -255,7 +255,7 @@ class Index:
     def _builder(self, workspace: Path | None) -> IndexBuilder:
         """Return a builder of an index like this one."""
         analyzers = {name: field.analyzer for name, field in self.fields.items()}
-        names = self._content.attribute_names
+        names = self.content.attribute_names
         return IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
@@ -265,13 +265,13 @@ class Index:
         return self._computed[key]
 
     def __reduce__(self) -> Any:
-        return Index, (self._content, self._folder)
+        return Index, (self.content, self._folder)
 
     def _become(self, content: IndexContent) -> None:
         """Replace the content, and drop everything computed from the old one."""
         folder = self._folder
         vars(self).clear()
-        self._content, self._folder = content, folder
+        self.content, self._folder = content, folder
         self.fields: Mapping[str, Field] = content.fields
         self.attributes: Mapping[str, Floats] = content.attributes
         self.ids, self.is_live, self.id_column = content.ids, content.is_live, content.id_column
@@ -289,9 +289,9 @@ class Index:
 
     def text(self, row: int) -> dict[str, str]:
         """Return the stored text of a document's fields."""
-        if self._content.texts is None:
+        if self.content.texts is None:
             raise DataError("the index does not store text: build it with store_text=True")
-        return {name: strings[row] for name, strings in self._content.texts.items()}
+        return {name: strings[row] for name, strings in self.content.texts.items()}
 
     def digest(self) -> str:
         """Return a digest of the collection statistics, which does not depend on the order of documents."""
