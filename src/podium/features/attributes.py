@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from podium.core.array_types import Floats
-from podium.core.validation import did_you_mean
-from podium.errors import DataError
 from podium.features.feature import Feature, register
 from podium.features.matches import PairBlock
-
-if TYPE_CHECKING:
-    from podium.features.index import Index
 
 
 @register
@@ -35,13 +30,6 @@ class Attribute(Feature):
     formula: ClassVar[str] = "the value of the attribute"
     undefined: ClassVar[str] = "the document does not have the attribute"
     takes: ClassVar[str] = "attribute"
-
-    def check(self, index: Index) -> None:
-        (name,) = self.fields
-        if name not in index.attributes:
-            near = did_you_mean(name, index.attributes)
-            known = ", ".join(index.attributes) or "none"
-            raise DataError(f"{self}: the index has no numeric attribute {name!r}{near}; it has {known}")
 
     def values(self, pairs: PairBlock) -> Floats:
         return np.asarray(pairs.index.attributes[self.fields[0]], np.float64)[pairs.rows]

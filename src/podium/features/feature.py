@@ -109,12 +109,12 @@ class Feature(ABC):
 
     def check(self, index: Index) -> None:
         """Raise a `DataError` if the index lacks something that the feature requires."""
+        is_attribute = self.takes == "attribute"
+        known: Mapping[str, Any] = index.attributes if is_attribute else index.fields
         for name in self.fields:
-            if name not in index.fields:
-                raise DataError(
-                    f"{self}: the index has no text field {name!r}{did_you_mean(name, index.fields)}; "
-                    f"it has {', '.join(index.fields) or 'none'}"
-                )
+            if name not in known:
+                kind, near = "numeric attribute" if is_attribute else "text field", did_you_mean(name, known)
+                raise DataError(f"{self}: the index has no {kind} {name!r}{near}; it has {', '.join(known) or 'none'}")
 
     @abstractmethod
     def values(self, pairs: PairBlock) -> Floats:

@@ -181,8 +181,7 @@ class LanguageModel(TermSum):
         matches = pairs.matches(self.fields)
         discount, by_tf, by_p = self.mixture(pairs)
         p = matches.probabilities[matches.term]
-        seen = np.maximum(matches.tf - discount, 0.0) if discount else matches.tf
-        probabilities = seen * by_tf[matches.pair] + by_p[matches.pair] * p
+        probabilities = np.maximum(matches.tf - discount, 0.0) * by_tf[matches.pair] + by_p[matches.pair] * p
         return logarithm(np.where(p > 0, probabilities, 1.0))
 
     def values(self, pairs: PairBlock) -> Floats:

@@ -80,16 +80,13 @@ class StreamStatistics:
             begins[numbers < 0] = ends[numbers < 0] = 0
             return rows, counts, begins, ends, self.document_frequency(ids).astype(np.int64)
         keys = list(zip(*(one.tolist() for one in ids), strict=True))
-        merged = {key: self._merged_list(key) for key in dict.fromkeys(keys)}
-        ends_of, end = {}, 0
-        for key, (rows, _) in merged.items():
-            end += len(rows)
-            ends_of[key] = end
-        sizes = np.array([len(merged[key][0]) for key in keys], np.int64)
-        ends = np.array([ends_of[key] for key in keys], np.int64)
-        nothing = np.empty(0, np.int32)
-        rows = np.concatenate([nothing, *(rows for rows, _ in merged.values())])
-        return rows, np.concatenate([nothing, *(counts for _, counts in merged.values())]), ends - sizes, ends, sizes
+        places = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+        merged = [self._merged_list(key) for key in places]
+        rows, counts = (np.concatenate([np.empty(0, np.int32), *(one[k] for one in merged)]) for k in (0, 1))
+        chosen = [places[key] for key in keys]
+        sizes = np.array([len(one[0]) for one in merged], np.int64)
+        ends = np.cumsum(sizes)[chosen]
+        return rows, counts, ends - sizes[chosen], ends, sizes[chosen]
 
     def _merged_list(self, key: tuple[int, ...]) -> tuple[Int32s, Int32s]:
         """Return the live rows that contain a term in any field, and its count over all fields."""
