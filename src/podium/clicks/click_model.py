@@ -453,11 +453,13 @@ def summed(work: Callable[[int, int], tuple[Ints, ...]], n: int) -> tuple[Ints, 
     There is one range per thread, because each range needs arrays for all parameters.
     """
     parts = n_threads_for(n)
-    first, *others = map_threads(lambda bounds: work(*bounds), list(pairwise(n * k // parts for k in range(parts + 1))))
-    for sums in others:
-        for total_, part in zip(first, sums, strict=True):
-            np.add(total_, part, out=total_)
-    return first
+    bounds = list(pairwise(n * k // parts for k in range(parts + 1)))
+    results = map_threads(lambda one: work(*one), bounds)
+    sums = next(results)
+    for arrays in results:
+        for whole, part in zip(sums, arrays, strict=True):
+            np.add(whole, part, out=whole)
+    return sums
 
 
 def for_impressions(log: ClickLog, work: Callable[[int, int], None]) -> None:
