@@ -176,6 +176,13 @@ def test_two_swapped_positions_have_the_ratio_of_weighted_rates():
     assert model.parameters["examination"][1] == pytest.approx(best, abs=2e-3)
 
 
+def test_a_single_position_is_always_examined():
+    log = log_of([Session("q", ("a",), (True,)), Session("q", ("b",), (False,))])
+    models = [PositionBased(by=by).fit(log) for by in ("em", "intervention")]
+    assert [model.parameters["examination"].tolist() for model in models] == [[1.0], [1.0]]
+    assert models[0].labels(log).tolist() == models[1].labels(log).tolist()
+
+
 def test_positions_without_swaps_are_refused():
     with pytest.raises(DataError, match=r"position 2 .*use by='em'"):
         PositionBased(by="intervention").fit(log_of([Session("q", ("a", "b"), (True, False))]))

@@ -152,8 +152,9 @@ def test_parts_keep_their_codes():
     assert part.documents == log.documents
     assert part.starts.tolist() == [0, 2, 3]
     assert as_columns(log.select([0, 1, 2])) == as_columns(log)
-    with pytest.raises(DataError, match="numbered 0 to 2, but got 3"):
-        log.select([3])
+    for wrong in (3, -1):
+        with pytest.raises(DataError, match=f"numbered 0 to 2, but got {wrong}"):
+            log.select([0, wrong])
     with pytest.raises(DataError, match="the mask has 1 entries"):
         log.select([True])
 
@@ -180,6 +181,13 @@ def test_parts_keep_their_codes():
 def test_bad_columns_are_refused_with_their_row(change, message):
     with pytest.raises(DataError, match=message):
         ClickLog.from_arrays(**COLUMNS | change)
+
+
+def test_empty_names_are_missing():
+    columns = {"query": ["tea"], "document": ["a"], "position": [1], "clicked": [True]}
+    for user in ([""], [None], [float("nan")], np.array([""])):
+        log = ClickLog.from_arrays(**columns, user=user)
+        assert (log.users, log.user.tolist()) == ((), [-1])
 
 
 def test_empty_and_unknown():

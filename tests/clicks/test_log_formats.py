@@ -72,9 +72,10 @@ def test_ubi():
     assert log.times.tolist() == [1_733_788_800_000_000, 1_733_788_860_000_000]
     kinds = [finding.kind for finding in log.check()]
     assert kinds[:2] == ["time units", "positions"]
-    only_clicks = ClickLog.read(UBI, format="ubi", clicks=["click"])
-    assert only_clicks.clicked.sum() == 1
-    assert "item_click" in only_clicks.events.kinds
+    for clicks in (["click"], "click"):
+        only_clicks = ClickLog.read(UBI, format="ubi", clicks=clicks)
+        assert only_clicks.clicked.sum() == 1
+        assert "item_click" in only_clicks.events.kinds
 
 
 RANKING = {"event": "ranking", "id": "r", "timestamp": 1}

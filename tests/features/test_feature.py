@@ -13,7 +13,7 @@ from podium.errors import DataError
 from podium.features import Feature, FeatureSet, Index, parse, register
 from podium.features.feature import definitions, registered, table, unregister
 from podium.features.ranking_functions import BM25, BM25F
-from podium.features.term_features import TF
+from podium.features.term_features import tf
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_what_is_not_a_feature_is_refused(index):
     with pytest.raises(DataError, match="the feature 'tf' already exists"):
 
         @register
-        class Other(TF):
+        class Other(tf):
             pass
 
     with pytest.raises(DataError, match="must be a number or a boolean"):

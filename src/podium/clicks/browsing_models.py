@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from podium.clicks.click_model import ClickModel, Fitted, Pairs, check_em, count_clicks, range_per_thread, run_em
+from podium.clicks.click_model import (
+    ClickModel,
+    Fitted,
+    Pairs,
+    check_em,
+    count_clicks,
+    for_impressions,
+    run_em,
+    summed,
+)
 from podium.core.array_types import Bools, Floats, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.sums import GroupSums, group_exponent
-from podium.core.threads import map_threads, ranges
 from podium.errors import DataError
 
 if TYPE_CHECKING:
@@ -70,17 +78,15 @@ class _CellSteps:
         """Return α and γ after one step."""
         new = np.empty(len(attraction))
 
-        def work(bounds: tuple[int, int]) -> Ints:
+        def work(first: int, last: int) -> tuple[Ints]:
             examined = np.zeros(self.cells.n_slots, np.int64)
             add_examinations(
-                *bounds, self.cells.starts, self.cells.slots, self.cells.shown, self.cells.clicks, attraction,
+                first, last, self.cells.starts, self.cells.slots, self.cells.shown, self.cells.clicks, attraction,
                 examination, self.smoothing, self.mean, 2.0**self.exponent, new, examined,
             )  # fmt: skip
-            return examined
+            return (examined,)
 
-        total = np.zeros(self.cells.n_slots, np.int64)
-        for examined in map_threads(work, range_per_thread(len(attraction))):
-            total += examined
+        (total,) = summed(work, len(attraction))
         new_examination = (1.0 + np.ldexp(total.astype(np.float64), -self.exponent)) / (2.0 + self.shown)
         new_examination[0] = 1.0
         return new, np.minimum(new_examination, 1.0)
@@ -125,7 +131,7 @@ class _BrowsingModel(ClickModel):
                 "count positions from 1"
             )
         counts = count_clicks(log, rows, n_pairs)
-        return (self.smoothing * counts.mean + counts.clicks) / (self.smoothing + counts.seen), counts.mean
+        return counts.attraction(self.smoothing), counts.mean
 
     def _by_em(self, cells: Cells, start: Floats, mean: float) -> Fitted:
         examination = np.full(cells.n_slots, 0.5)
@@ -215,7 +221,7 @@ def _swaps(cells: Cells) -> Cells:
     weights = cells.shown[firsts] * cells.shown[seconds] / (cells.shown[firsts] + cells.shown[seconds])
     keys, sets = np.unique(low * n_slots + high, return_inverse=True)
     groups = GroupSums(sets, len(keys))
-    exponent = group_exponent(float(weights.max()), len(weights))
+    exponent = group_exponent(float(weights.max(initial=0.0)), len(weights))  # none if all rows have position 1
 
     def weighted(rates: Floats) -> Floats:
         return np.ldexp(groups.whole(weights * rates, exponent).astype(np.float64), -exponent)
@@ -290,12 +296,11 @@ class UserBrowsing(_BrowsingModel):
         result, attraction = np.empty(len(rows)), self._extended("attraction")
         longest = int(np.diff(log.starts).max())
 
-        def work(bounds: tuple[int, int]) -> None:
+        def work(first: int, last: int) -> None:
             room = np.empty(longest + 1)
-            fill_marginals(*bounds, log.starts, log.position, rows, attraction, gamma, n_positions, room, result)
+            fill_marginals(first, last, log.starts, log.position, rows, attraction, gamma, n_positions, room, result)
 
-        for _ in map_threads(work, ranges(len(log.starts) - 1)):
-            pass
+        for_impressions(log, work)
         return result
 
     @property

@@ -26,13 +26,13 @@ from podium.clicks.click_model import (
     Parameters,
     check_em,
     count_clicks,
-    range_per_thread,
+    for_impressions,
     run_em,
+    summed,
 )
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.sums import group_exponent
-from podium.core.threads import map_threads, ranges
 from podium.core.validation import require_number
 from podium.errors import DataError
 
@@ -48,13 +48,13 @@ class _ChainModel(ClickModel):
         result = np.empty(len(rows))
         attraction, continuation = self._extended("attraction"), self._continuation()
 
-        def work(bounds: tuple[int, int]) -> None:
+        def work(first: int, last: int) -> None:
             fill_examination(
-                *bounds, log.starts, log.clicked, rows, places, attraction, stopping, continuation, given_clicks, result
-            )
+                first, last, log.starts, log.clicked, rows, places, attraction, stopping, continuation, given_clicks,
+                result,
+            )  # fmt: skip
 
-        for _ in map_threads(work, ranges(len(log.starts) - 1)):
-            pass
+        for_impressions(log, work)
         return result
 
     def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
@@ -63,9 +63,6 @@ class _ChainModel(ClickModel):
 
     def _continuation(self) -> float:
         return 1.0
-
-    def _attraction(self, counts: ClickCounts) -> Floats:
-        return np.asarray((self.smoothing * counts.mean + counts.clicks) / (self.smoothing + counts.seen))
 
 
 @kernel
@@ -113,7 +110,7 @@ class Cascade(_ChainModel):
 
     def _fitted(self, log: ClickLog, rows: Ints, n_pairs: int) -> Fitted:
         counts = count_clicks(log, rows, n_pairs, first_only=True)
-        return Fitted({"attraction": self._attraction(counts)}, {"attraction": counts.mean})
+        return Fitted({"attraction": counts.attraction(self.smoothing)}, {"attraction": counts.mean})
 
     def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
         return np.ones(1), np.zeros(len(rows), np.int64)
@@ -151,7 +148,10 @@ class DependentClicks(_ChainModel):
         clicks = np.bincount(log.position[log.clicked] - 1, minlength=n_positions)
         last_clicks = np.bincount(log.position[ends] - 1, minlength=n_positions)
         return Fitted(
-            {"attraction": self._attraction(counts), "continuation": 1.0 - (1.0 + last_clicks) / (2.0 + clicks)},
+            {
+                "attraction": counts.attraction(self.smoothing),
+                "continuation": 1.0 - (1.0 + last_clicks) / (2.0 + clicks),
+            },
             {"attraction": counts.mean},
         )
 
@@ -212,7 +212,7 @@ class DBN(_ChainModel):
         ends = counts.last_rows[counts.last_rows >= log.starts[:-1]]
         last_clicks = np.bincount(rows[ends], minlength=n_pairs)
         mean = (1.0 + len(ends)) / (2.0 + int(counts.clicks.sum()))
-        attraction = self._attraction(counts)
+        attraction = counts.attraction(self.smoothing)
         satisfaction = (self.smoothing * mean + last_clicks) / (self.smoothing + counts.clicks)
         unknown, n_steps, continuation = {"attraction": counts.mean, "satisfaction": mean}, 0, 1.0
         if not self.simplified:
@@ -262,20 +262,16 @@ class _DBNSteps:
 
     def step(self, attraction: Floats, satisfaction: Floats, continuation: Floats) -> Parameters:
         """Return the parameters after one step."""
-        n_pairs, n_impressions = len(attraction), len(self.log.starts) - 1
 
-        def work(bounds: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
-            sums = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64), np.zeros(2, np.int64)
+        def work(first: int, last: int) -> tuple[Ints, ...]:
+            sums = tuple(np.zeros(size, np.int64) for size in (len(attraction), len(attraction), 2))
             add_expectations(
-                *bounds, self.log.starts, self.rows, self.counts.last_rows, attraction, satisfaction,
+                first, last, self.log.starts, self.rows, self.counts.last_rows, attraction, satisfaction,
                 float(continuation[0]), 2.0**self.exponent, np.empty(self.longest + 1), *sums,
             )  # fmt: skip
             return sums
 
-        totals = np.zeros(n_pairs, np.int64), np.zeros(n_pairs, np.int64), np.zeros(2, np.int64)
-        for sums in map_threads(work, range_per_thread(n_impressions)):
-            for sum_, part in zip(totals, sums, strict=True):
-                np.add(sum_, part, out=sum_)
+        totals = summed(work, len(self.log.starts) - 1)
         examined, satisfied, went_on = (np.ldexp(whole.astype(np.float64), -self.exponent) for whole in totals)
         strength = self.smoothing
         return (

@@ -199,21 +199,17 @@ def _statistics(log: ClickLog, key: Ints) -> Iterator[tuple[str, tuple[Floats, F
     Clicks count at the time of their impression here, because a leak need not know their exact time.
     """
     times = log.times[log.impression]
-    order = np.lexsort((times, key))
-    sorted_key, sorted_time = key[order], times[order]
-    is_new_key = np.append(True, sorted_key[1:] != sorted_key[:-1])
-    is_new = is_new_key | np.append(True, sorted_time[1:] != sorted_time[:-1])
+    moment = number_rows(key, times)
+    order = np.argsort(moment, kind="stable")
+    keys, moments = key[order], moment[order]
     clicks = np.append(0, np.cumsum(log.clicked[order]))
-    first_of_key = np.maximum.accumulate(np.where(is_new_key, np.arange(len(order)), 0))
-    first_of_moment = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
-    ends = np.append(np.flatnonzero(is_new)[1:], len(order))
-    end_of_moment = ends[np.cumsum(is_new) - 1]
-    key_ends = np.append(np.flatnonzero(is_new_key)[1:], len(order))
-    end_of_key = key_ends[np.cumsum(is_new_key) - 1]
+    first = np.searchsorted(keys, key)
     counts, rates = [], []
-    for end in (first_of_moment, end_of_moment, end_of_key):
-        clicked, shown = np.empty(len(order)), np.empty(len(order))
-        clicked[order], shown[order] = clicks[end] - clicks[first_of_key], end - first_of_key
+    for end in (
+        np.searchsorted(moments, moment), np.searchsorted(moments, moment, "right"),
+        np.searchsorted(keys, key, "right"),
+    ):  # fmt: skip
+        clicked, shown = (clicks[end] - clicks[first]).astype(np.float64), end - first
         counts.append(clicked)
         rates.append(np.where(shown > 0, clicked / np.maximum(shown, 1), np.nan))
     yield "click rate", (rates[0], rates[1], rates[2])

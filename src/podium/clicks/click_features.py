@@ -16,9 +16,8 @@ import numpy as np
 from podium.clicks.times import PER_SECOND
 from podium.core.array_types import Floats
 from podium.core.parameters import Parameter, check_parameters, number, parameters
-from podium.core.validation import did_you_mean
 from podium.errors import DataError
-from podium.features.feature import CALL, entries_of, shown_value
+from podium.features.feature import parse_call, shown_value
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST = 100 * 366 * SECONDS["d"]
@@ -104,11 +103,6 @@ class ClickFeature(ABC):
             raise DataError(f"by={self.by} must not repeat a name or combine 'all' with others")
         if self.span("window") and self.span("half_life"):
             raise DataError("pass either window or half_life, not both")
-
-    @classmethod
-    def word(cls) -> str:
-        """Return the name that texts use."""
-        return cls.name
 
     def __str__(self) -> str:
         entries = [self.event] * self.takes_event
@@ -241,18 +235,12 @@ def parse(text: str) -> ClickFeature:
         'rate(click, by=query+document, half_life=7d)'
 
     """
-    match = CALL.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise DataError(f"{text!r} is not a click feature; expected text such as rate(click, by=document)")
-    cls = FEATURES.get(match["name"].lower())
-    if cls is None:
-        near = did_you_mean(match["name"], FEATURES)
-        raise DataError(f"there is no click feature {match['name']!r}{near}; choose from {', '.join(FEATURES)}")
-    names, weights, settings = entries_of(text, match, cls)
+    example = "text such as rate(click, by=document)"
+    cls, names, weights, settings = parse_call(text, FEATURES, "click feature", example)
     if len(names) > 1 or any(weight != 1.0 for weight in weights):
         raise DataError(f"{text!r}: {cls.name} accepts one event and parameters such as by=document")
     try:
-        return cls(*names, **settings)
+        return cls(*names, **settings)  # type: ignore[no-any-return]
     except DataError as error:
         raise DataError(f"{text!r}: {error}") from None
 

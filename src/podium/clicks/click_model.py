@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.core.sums import GroupSums, group_exponent, total
-from podium.core.threads import n_threads_for
+from podium.core.threads import map_threads, n_threads_for, ranges
 from podium.core.validation import require_number, require_whole
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.features.strings import Strings
@@ -392,6 +392,10 @@ class ClickCounts(NamedTuple):
         """Clicks per seen row of the whole log, with one more click in two more rows so that it is never 0 or 1."""
         return (1.0 + float(self.clicks.sum())) / (2.0 + float(self.seen.sum()))
 
+    def attraction(self, smoothing: float) -> Floats:
+        """Return the attractiveness of each pair if exactly the seen rows are examined, with the prior."""
+        return np.asarray((smoothing * self.mean + self.clicks) / (smoothing + self.seen))
+
 
 def count_clicks(log: ClickLog, rows: Ints, n_pairs: int, first_only: bool = False) -> ClickCounts:
     """Count clicks and seen rows of each pair; `first_only` ignores everything after the first click."""
@@ -443,7 +447,22 @@ def run_em(
     return parameters, max_steps
 
 
-def range_per_thread(n: int) -> list[tuple[int, int]]:
-    """Cut 0 … n into one range per thread, because each range needs sums of all parameters."""
+def summed(work: Callable[[int, int], tuple[Ints, ...]], n: int) -> tuple[Ints, ...]:
+    """Return the sums of the integer arrays that `work` returns for ranges of 0 … n.
+
+    There is one range per thread, because each range needs arrays for all parameters.
+    """
     parts = n_threads_for(n)
-    return list(pairwise(n * k // parts for k in range(parts + 1)))
+    bounds = list(pairwise(n * k // parts for k in range(parts + 1)))
+    results = map_threads(lambda one: work(*one), bounds)
+    sums = next(results)
+    for arrays in results:
+        for whole, part in zip(sums, arrays, strict=True):
+            np.add(whole, part, out=whole)
+    return sums
+
+
+def for_impressions(log: ClickLog, work: Callable[[int, int], None]) -> None:
+    """Call `work` for ranges of a log's impressions on threads."""
+    for _ in map_threads(lambda bounds: work(*bounds), ranges(len(log.starts) - 1)):
+        pass

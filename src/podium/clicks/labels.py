@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,12 +15,12 @@ from numpy.typing import NDArray
 
 from podium.clicks.assembling import number_rows
 from podium.clicks.log import ClickLog
-from podium.core.array_types import Bools, Floats, Int, Ints
-from podium.core.compiling import kernel
+from podium.core.array_types import Bools, Floats, Ints
 from podium.core.files import write_text
 from podium.core.validation import did_you_mean, numbers_of, require_number, require_whole
 from podium.data.columns import PreferencePairs
 from podium.errors import DataError
+from podium.features.field import ragged
 
 KINDS = ("ctr", "last_click", "coec", "dwell", "skip_above")
 
@@ -84,15 +82,14 @@ class ClickLabels:
 
     def as_csv(self) -> str:
         """Return the table as CSV."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["query", "document", "value", "impressions", "low", "high"])
-        columns = (self.value, self.low, self.high)
-        value, low, high = (["" if x != x else repr(x) for x in column.tolist()] for column in columns)
-        writer.writerows(
-            zip(self.query.tolist(), self.document.tolist(), value, self.impressions.tolist(), low, high, strict=True)
-        )
-        return text.getvalue()
+        from podium.evaluation.tables import Table  # slow to import, because the package imports all measures
+
+        columns = {
+            "query": self.query, "document": self.document, "value": self.value, "impressions": self.impressions,
+            "low": self.low, "high": self.high,
+        }  # fmt: skip
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return Table(list(columns), list(map(list, rows))).render("csv") + "\n"
 
 
 def terms_of(query: str) -> tuple[str, ...]:
@@ -200,35 +197,9 @@ def wilson(rate: Floats, n: Ints, confidence: float) -> tuple[Floats, Floats]:
 
 def preferences(log: ClickLog) -> PreferencePairs:
     """Return the preferences of clicked documents over skipped documents above them (Joachims 2002)."""
-    n = count_skips(log.starts, log.clicked)
-    i, j = np.empty(n, np.int64), np.empty(n, np.int64)
-    list_skips(log.starts, log.clicked, i, j)
-    return PreferencePairs(i, j, np.ones(n, np.float32))
-
-
-@kernel
-def count_skips(starts: Ints, clicked: Bools) -> Int:
-    """Count pairs of a clicked row and a row above it in the same impression that was not clicked."""
-    n = 0
-    for k in range(len(starts) - 1):
-        skipped = 0
-        for row in range(starts[k], starts[k + 1]):
-            if clicked[row]:
-                n += skipped
-            else:
-                skipped += 1
-    return n
-
-
-@kernel
-def list_skips(starts: Ints, clicked: Bools, i: Ints, j: Ints) -> None:
-    """Write the pairs that `count_skips` counts."""
-    n = 0
-    for k in range(len(starts) - 1):
-        for row in range(starts[k], starts[k + 1]):
-            if clicked[row]:
-                for above in range(starts[k], row):
-                    if not clicked[above]:
-                        i[n] = row
-                        j[n] = above
-                        n += 1
+    skipped = np.append(0, np.cumsum(~log.clicked))  # before each row
+    i = np.flatnonzero(log.clicked)
+    first, last = skipped[log.starts[:-1]][log.impression[i]], skipped[i]
+    places = ragged(np.stack((first, last), axis=1).ravel(), 2 * np.arange(len(i)))
+    j = np.flatnonzero(~log.clicked)[places]
+    return PreferencePairs(np.repeat(i, last - first), j, np.ones(len(j), np.float32))

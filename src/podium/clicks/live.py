@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -140,10 +140,10 @@ class LiveLog:
 
         """
         with self.moment() as now:
-            seen = set(self._rankings)
+            added: set[str] = set()
             for number, event in enumerate(events):
                 try:
-                    _check(event, seen)
+                    _check(event, self._rankings, added)
                 except DataError as error:
                     raise DataError(f"event {number}: {error}") from None
             ignored = self._write(events, now)
@@ -175,8 +175,7 @@ class LiveLog:
         """Apply an event of the file to the state; return whether it is a click that does not count."""
         now = _iso(microseconds(event["timestamp"]))
         if event["event"] == "ranking":
-            query = next((f["value"] for f in event.get("fields") or () if f["name"] == "query"), None)
-            names = {"query": query, "user": event.get("user"), "session": event.get("session")}
+            names = {"query": _field(event, "query"), "user": event.get("user"), "session": event.get("session")}
             documents = [item["id"] for item in event["items"]]
             self._rankings[event["id"]] = [names, dict.fromkeys(documents, False)]
             if len(self._rankings) > RANKINGS:
@@ -202,7 +201,7 @@ class LiveLog:
                 return True
             shown[document] = True
             update |= names  # those of the ranking, as in the rows of a log
-            update["dwell"] = next((f["value"] for f in event.get("fields") or () if f["name"] == "dwell"), None)
+            update["dwell"] = _field(event, "dwell")
         self.replay.update(update)
         return False
 
@@ -232,15 +231,19 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
 
 
-def _check(event: Mapping[str, Any], rankings: set[str]) -> None:
-    """Raise if an event could not be read back from the file unchanged."""
+def _field(event: Mapping[str, Any], name: str) -> Any:
+    return next((field["value"] for field in event.get("fields") or () if field["name"] == name), None)
+
+
+def _check(event: Mapping[str, Any], rankings: Container[str], added: set[str]) -> None:
+    """Raise if an event could not be read back from the file unchanged; `added` are rankings of the same request."""
     if event["event"] == "ranking":
         documents = [item["id"] for item in event["items"]]
-        if event["id"] in rankings:
+        if event["id"] in rankings or event["id"] in added:
             raise DataError(f"the ranking {event['id']!r:.80} already exists")
         if len(set(documents)) < len(documents):
             raise DataError("the documents of a ranking must be distinct")
-        rankings.add(event["id"])
+        added.add(event["id"])
     elif event["event"] == "interaction":
         if event["type"] in RESERVED:
             raise DataError(

@@ -228,16 +228,10 @@ class ClickLog:
 
         """
         from podium.clicks.log_formats import is_stream, read_log
-        from podium.data.frames import columns_by_name
 
-        if is_stream(frame):
-            return read_log(frame, "flat", {**columns, "time_unit": time_unit, "positions_from": positions_from})
-        if not is_frame(frame):
+        if not is_frame(frame) and not is_stream(frame):
             raise DataError(f"frame must be a data frame, but got {type(frame).__name__}; use from_arrays for columns")
-        _, series = columns_by_name(frame)
-        chosen = chosen_columns(series, columns)
-        arrays: dict[str, Any] = {role: np.asarray(series[name].to_numpy()) for role, name in chosen.items()}
-        return cls.from_arrays(**arrays, time_unit=time_unit, positions_from=positions_from)
+        return read_log(frame, "flat", {**columns, "time_unit": time_unit, "positions_from": positions_from})
 
     @classmethod
     def from_arrays(
@@ -285,8 +279,9 @@ class ClickLog:
                 raise DataError(f"the mask has {len(numbers)} entries, but there are {self.n_impressions} impressions")
             numbers = np.flatnonzero(numbers)
         numbers = np.unique(numbers.astype(np.int64))
-        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self.n_impressions:
-            raise DataError(f"impressions are numbered 0 to {self.n_impressions - 1}, but got {numbers[-1]}")
+        wrong = numbers[(numbers < 0) | (numbers >= self.n_impressions)]
+        if len(wrong):
+            raise DataError(f"impressions are numbered 0 to {self.n_impressions - 1}, but got {wrong[0]}")
         keep = np.zeros(self.n_impressions, np.bool_)
         keep[numbers] = True
         rows = keep[self.impression]
@@ -431,8 +426,6 @@ class ClickLog:
 def chosen_columns(names: Any, columns: Mapping[str, str]) -> dict[str, str]:
     """Return the column of a table for each role; raise if one is missing."""
     for role, name in columns.items():
-        if role not in COLUMNS:
-            raise DataError(f"a log has no column {role!r}; choose from {', '.join(COLUMNS)}")
         if name not in names:
             raise DataError(f"{role}: there is no column {name!r}; the columns are {', '.join(map(repr, names))}")
     chosen = {role: role for role in COLUMNS if role in names} | dict(columns)

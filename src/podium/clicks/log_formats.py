@@ -12,25 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podium.clicks.assembling import (
-    Coded,
-    Impressions,
-    NameCoder,
-    Place,
-    ShownRows,
-    assemble,
-    code,
-    from_one,
-    log_of_columns,
-)  # fmt: skip
+from podium.clicks.assembling import Place, ShownRows, assemble, from_one, log_of_columns, with_empty_query
 from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNotes, chosen_columns
 from podium.clicks.times import UNITS, microseconds
 from podium.core.array_types import Int32s, Ints
 from podium.core.validation import did_you_mean
-from podium.data.frames import is_frame
+from podium.data.frames import columns_by_name, is_frame
 from podium.data.io.parquet import import_pyarrow
 from podium.errors import DataError, FileFormatError
 from podium.features.documents import Record, kind_of, read_records
+from podium.features.names import Coded, NameCoder, code
 
 NAMES = ("query", "document", "impression", "user", "session")
 UBI_CLICKS = ("click", "item_click")
@@ -64,7 +55,8 @@ def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
     builder = LogBuilder(unit)
     add = _metarank(builder, options.get("query_field", "query"))
     if form == "ubi":
-        add = _ubi(builder, frozenset(options.get("clicks", UBI_CLICKS)))
+        clicks = options.get("clicks", UBI_CLICKS)
+        add = _ubi(builder, frozenset([clicks] if isinstance(clicks, str) else clicks))
     for record in read_records(source):
         try:
             add(record)
@@ -77,9 +69,12 @@ def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
 
 def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
     """Read a table with a row for each shown document."""
-    if is_frame(source) and not is_stream(source):
-        return ClickLog.from_frame(source, **options)
     columns = {role: options.pop(role) for role in COLUMNS if role in options}
+    if is_frame(source) and not is_stream(source):
+        series = columns_by_name(source)[1]
+        chosen = chosen_columns(series, columns)
+        arrays: dict[str, Any] = {role: np.asarray(series[name].to_numpy()) for role, name in chosen.items()}
+        return ClickLog.from_arrays(**arrays, **options)
     if is_stream(source):
         pyarrow = import_pyarrow("a stream of Arrow data")
         return read_stream(pyarrow.RecordBatchReader.from_stream(source), columns, **options)
@@ -89,7 +84,7 @@ def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
     values: dict[str, list[Any]] = defaultdict(list)
     lines: list[int] = []
     files: list[tuple[int, str | None]] = []  # the first row of each file
-    chosen: dict[str, str] = {}
+    chosen = {}
     for record in read_records(source, texts | {columns.get("time", "time"), columns.get("click_time", "click_time")}):
         if not files or files[-1][1] != record.file:
             files.append((len(lines), record.file))
@@ -249,19 +244,17 @@ class LogBuilder:
             code([*(one[name] for one in kept), *(self._fact_of(event, name) for event in others)])
             for name in ("query", "user", "session")
         )
-        if (queries.codes[:m] < 0).any():  # a missing query is the empty text, which sorts first
-            queries = Coded((queries.codes + 1).astype(np.int32), ("", *queries.names))
-        columns = queries, users, sessions
+        named = with_empty_query(queries, m), users, sessions
+        query, user, session = (Coded(one.codes[:m][impression], one.names) for one in named)
         rows = ShownRows(
-            impression=impression, document=Coded(of_rows, documents.names), position=self._positions(positions_from),
+            impression=impression, time=np.array([one["time"] for one in kept], np.int64)[impression],
+            query=query, user=user, session=session, document=Coded(of_rows, documents.names),
+            position=self._positions(positions_from),
             **self._click_columns(), shown={name: _dense(values, n) for name, values in sorted(self.shown.items())},
         )  # fmt: skip
-        impressions = Impressions(
-            np.array([one["time"] for one in kept], np.int64), *(Coded(one.codes[:m], one.names) for one in columns)
-        )
         return assemble(
-            rows, impressions, self.notes, lambda row: self.rows[row].place,
-            events=_events(others, of_events, *(one.codes[m:] for one in columns)),
+            rows, self.notes, lambda row: self.rows[row].place,
+            events=_events(others, of_events, *(one.codes[m:] for one in named)),
             fields=self._field_values(of_fields),
         )  # fmt: skip
 

@@ -207,10 +207,7 @@ class Replay:
 
     def _flush(self, before: int) -> None:
         """Apply the pending events of all moments before a time."""
-        times: list[int] = []
-        kinds: list[int] = []
-        amounts: list[int] = []
-        names: list[list[int]] = []
+        updates: list[list[int]] = []  # time, kind, amount and hashes of names
         ready = []
         while self._pending and self._pending[0][0] < before:
             ready.append(heapq.heappop(self._pending))
@@ -221,19 +218,17 @@ class Replay:
                     items.append([amount, *values])
                 elif kind in self._kinds:
                     hashes = list(map(_hash, values))
-                    times.append(time)
-                    kinds.append(self._kinds.index(kind))
-                    amounts.append(amount)
-                    names.append([*hashes, *(self._fields[name].get(hashes[0], 0) for name in self._field_names)])
+                    fields = (self._fields[name].get(hashes[0], 0) for name in self._field_names)
+                    updates.append([time, self._kinds.index(kind), amount, *hashes, *fields])
             self._set_fields(items)
-        if times:
-            columns = np.array(names, np.uint64).T
-            self._run(
-                Timeline(
-                    np.array(times, np.int64), np.array(kinds, np.int32), np.array(amounts, np.int64),
-                    np.full(len(times), -1), dict(zip((*NAMES, *self._field_names), columns, strict=True)),
-                ), 0,
+        if updates:
+            times, kinds, amounts, *columns = zip(*updates, strict=True)
+            names = zip((*NAMES, *self._field_names), columns, strict=True)
+            line = Timeline(
+                np.array(times, np.int64), np.array(kinds, np.int32), np.array(amounts, np.int64),
+                np.full(len(times), -1), {name: np.array(hashes, np.uint64) for name, hashes in names},
             )  # fmt: skip
+            self._run(line, 0)
 
     def _set_fields(self, items: list[list[Any]]) -> None:
         """Set fields of one moment; if a field has two values, the one that sorts last wins."""
@@ -354,9 +349,10 @@ class Replay:
         """
         arrays: dict[str, Any] = {}
         for k, table in enumerate(self._tables.values()):
-            order = np.argsort(table.keys)
-            arrays |= {f"keys{k}": table.keys[order], f"latest{k}": table.latest[order]}
-            arrays |= {f"counts{k}": table.counts[order], f"now{k}": np.array(table.now)}
+            keys, latest, counts, now = table.content()
+            order = np.argsort(keys)
+            arrays |= {f"keys{k}": keys[order], f"latest{k}": latest[order]}
+            arrays |= {f"counts{k}": counts[order], f"now{k}": np.array(now)}
         for name, known in self._fields.items():
             pairs = np.array(sorted(known.items()), np.uint64).reshape(-1, 2)
             arrays[f"field {name}"] = pairs

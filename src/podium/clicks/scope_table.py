@@ -27,11 +27,6 @@ class ScopeTable:
         kinds: the kinds of events by code.
         limit: the maximum number of keys.
 
-    Attributes:
-        keys, latest: the key of each slot in use, and the time of its last update.
-        counts: the integers of each slot's counters.
-        now: the time of the last update.
-
     """
 
     def __init__(self, counters: tuple[Counter, ...], kinds: tuple[str, ...], limit: int) -> None:
@@ -65,25 +60,10 @@ class ScopeTable:
     def __len__(self) -> int:
         return int(self._state[0])
 
-    @property
-    def keys(self) -> UInt64s:
-        """The keys, in the order of slots."""
-        return self._keys[: len(self)]
-
-    @property
-    def latest(self) -> Ints:
-        """The time of the last update of each key."""
-        return self._latest[: len(self)]
-
-    @property
-    def counts(self) -> Ints:
-        """The integers of each key."""
-        return self._counts[: len(self)]
-
-    @property
-    def now(self) -> int:
-        """The time of the last update."""
-        return int(self._state[1])
+    def content(self) -> tuple[UInt64s, Ints, Ints, int]:
+        """Return the keys, the time of the last update and the integers of each, and the time of the last update."""
+        n, now = self._state.tolist()
+        return self._keys[:n], self._latest[:n], self._counts[:n], now
 
     def run(self, times: Ints, keys: UInt64s, kinds: Int32s, amounts: Ints, rows: Ints, out: Floats) -> None:
         """Run reads and updates in the order of time, reads of a moment before its updates.
@@ -106,12 +86,13 @@ class ScopeTable:
             if reason == CROWDED:
                 self._drop_oldest()
             elif reason == FULL:
-                self.set(self.keys, self.latest, self.counts, self.now)
+                self.set(*self.content())
 
     def _drop_oldest(self) -> None:
         """Keep the keys that were updated last, and of ties the larger keys."""
-        newest = np.lexsort((self.keys, self.latest))[len(self) - (self.limit - self.limit // 4) :]
-        self.set(self.keys[newest], self.latest[newest], self.counts[newest], self.now)
+        keys, latest, counts, now = self.content()
+        newest = np.lexsort((keys, latest))[len(self) - (self.limit - self.limit // 4) :]
+        self.set(keys[newest], latest[newest], counts[newest], now)
 
 
 @helper

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Ints
 from podium.errors import DataError
+from podium.features.names import with_row
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PER_SECOND = 1_000_000
@@ -103,9 +104,3 @@ def microseconds_of(values: Sequence[Any] | NDArray[Any], unit: str | None, unit
         except DataError as error:
             raise with_row(error, row) from None
     return result
-
-
-def with_row(error: DataError, row: int) -> DataError:
-    """Return an error with the row, from 0, as an attribute, so that a reader can name the line."""
-    error.row = row  # type: ignore[attr-defined]
-    return error

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from podium.core.array_types import Floats
-from podium.core.validation import did_you_mean
-from podium.errors import DataError
 from podium.features.feature import Feature, register
 from podium.features.matches import PairBlock
-
-if TYPE_CHECKING:
-    from podium.features.index import Index
 
 
 @register
@@ -36,13 +31,6 @@ class Attribute(Feature):
     undefined: ClassVar[str] = "the document does not have the attribute"
     takes: ClassVar[str] = "attribute"
 
-    def check(self, index: Index) -> None:
-        (name,) = self.fields
-        if name not in index.attributes:
-            near = did_you_mean(name, index.attributes)
-            known = ", ".join(index.attributes) or "none"
-            raise DataError(f"{self}: the index has no numeric attribute {name!r}{near}; it has {known}")
-
     def values(self, pairs: PairBlock) -> Floats:
         return np.asarray(pairs.index.attributes[self.fields[0]], np.float64)[pairs.rows]
 
@@ -53,16 +41,13 @@ class TextForm(Feature):
 
     undefined: ClassVar[str] = "the field is empty"
     takes: ClassVar[str] = "field"
-
-    @abstractmethod
-    def number(self, text: str) -> float:
-        """Return the number of a text."""
+    number: ClassVar[Callable[[str], int]]
 
     def values(self, pairs: PairBlock) -> Floats:
         (name,) = self.fields
         rows, place = np.unique(pairs.rows, return_inverse=True)
         texts = (pairs.index.text(int(row))[name] for row in rows)
-        return np.array([self.number(text) if text else np.nan for text in texts], np.float64)[place]
+        return np.array([type(self).number(text) if text else np.nan for text in texts], np.float64)[place]
 
 
 @register
@@ -73,9 +58,7 @@ class Slashes(TextForm):
     name: ClassVar[str] = "slashes"
     formula: ClassVar[str] = "occurrences of /"
     source: ClassVar[str] = "MSLR-WEB, feature 126"
-
-    def number(self, text: str) -> float:
-        return float(text.count("/"))
+    number: ClassVar[Callable[[str], int]] = staticmethod(lambda text: text.count("/"))
 
 
 @register
@@ -86,6 +69,4 @@ class CharacterLength(TextForm):
     name: ClassVar[str] = "character_length"
     formula: ClassVar[str] = "characters of the field"
     source: ClassVar[str] = "MSLR-WEB, feature 127"
-
-    def number(self, text: str) -> float:
-        return float(len(text))
+    number: ClassVar[Callable[[str], int]] = len

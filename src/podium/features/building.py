@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from podium.core.validation import did_you_mean
 from podium.errors import DataError
 from podium.features.analyzer import Analyzer
 from podium.features.documents import Record, encoded, id_of, number_of, text_of
-from podium.features.field import POSITION_ARRAYS, ROW_ARRAYS, Field, ragged
+from podium.features.field import POSITION_ARRAYS, ROW_ARRAYS, Field, count_terms, ragged
 from podium.features.index_content import IndexContent
-from podium.features.index_folder import Spool, stored_files
+from podium.features.index_folder import Spool
 from podium.features.strings import Strings
 from podium.features.word_table import SEPARATOR, WordTable
 
@@ -40,8 +39,6 @@ class FieldBuilder:
             self.arrays[start].append(np.zeros(1, np.int64))
         self.numbers: dict[str, int] = {}  # the number of each term
         self.words, self.numbers_of_words = WordTable(), np.empty(0, np.int64)  # −1 for stop words
-        self.document_frequency, self.occurrences = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
-        self.n_words = 0
         self.block, self.is_split, self.n_bytes = list[bytes](), list[bool](), 0
 
     def add(self, text: str) -> None:
@@ -96,8 +93,10 @@ class FieldBuilder:
         terms, rows = pairs[firsts] & ((1 << more) - 1), pairs[firsts] >> more
         self._append(terms, counts, np.bincount(rows, minlength=len(lengths)), lengths, keys & ((1 << bits) - 1))
 
-    def _append(self, terms: Ints, counts: Ints, sizes: Ints, lengths: Ints, positions: NDArray[Any]) -> None:
-        """Append the entries of documents, in order, and count them."""
+    def _append(
+        self, terms: Ints, counts: NDArray[Any], sizes: Ints, lengths: NDArray[Any], positions: NDArray[Any]
+    ) -> None:
+        """Append the entries of documents, in order."""
         arrays = self.arrays
         arrays["starts"].append(arrays["terms"].size + np.cumsum(sizes))
         arrays["terms"].append(terms)
@@ -106,33 +105,21 @@ class FieldBuilder:
         if "positions" in arrays:
             arrays["position_starts"].append(arrays["positions"].size + np.cumsum(counts))
             arrays["positions"].append(positions)
-        n_terms = len(self.numbers)
-        self.document_frequency = _grown(self.document_frequency, n_terms)
-        self.occurrences = _grown(self.occurrences, n_terms)
-        np.add.at(self.document_frequency, terms, 1)
-        np.add.at(self.occurrences, terms, counts)
-        self.n_words += int(lengths.sum())
 
     def copy(self, field: Field, rows: Ints) -> None:
         """Append ascending rows of another field with the same analyzer."""
         self.flush()
         is_empty = not self.arrays["lengths"].size
         numbers = np.array(list(map(self._number, field.vocabulary)), np.int64)
-        if is_empty and len(rows) == len(field.lengths):
-            self._copy_all(field)
+        if is_empty and len(rows) == len(field.lengths):  # terms keep their numbers
+            for name, spool in self.arrays.items():
+                values = getattr(field, name)
+                spool.append(values[1:] if name in STARTS else values)
             return
         sizes = np.diff(field.starts)[rows]
         cuts = np.searchsorted(np.cumsum(sizes), np.arange(ENTRIES_AT_ONCE, sizes.sum(), ENTRIES_AT_ONCE)) + 1
         for block in np.split(rows, np.unique(cuts)):
             self._copy_block(field, block, numbers)
-
-    def _copy_all(self, field: Field) -> None:
-        """Copy the arrays of another field into this empty one, which then has the same term numbers."""
-        for name, spool in self.arrays.items():
-            values = getattr(field, name)
-            spool.append(values[1:] if name in STARTS else values)
-        self.document_frequency, self.occurrences = field.document_frequency.astype(np.int64), field.occurrences.copy()
-        self.n_words = field.n_words
 
     def _copy_block(self, field: Field, rows: Ints, numbers: Ints) -> None:
         sizes = field.starts[rows + 1] - field.starts[rows]
@@ -144,33 +131,24 @@ class FieldBuilder:
         positions: NDArray[Any] = np.empty(0, np.int32)
         if field.positions is not None and field.position_starts is not None:
             positions = field.positions[ragged(field.position_starts, entries)]
-        counts, lengths = field.counts[entries].astype(np.int64), field.lengths[rows].astype(np.int64)
-        self._append(terms, counts, sizes, lengths, positions)
+        self._append(terms, field.counts[entries], sizes, field.lengths[rows], positions)
 
     def finish(self, n_documents: int) -> Field:
         """Return the field."""
         self.flush()
-        n_terms = len(self.numbers)
         arrays: dict[str, Any] = {name: spool.finish() for name, spool in self.arrays.items()}
+        document_frequency, occurrences = np.zeros((2, len(self.numbers)), np.int64)
+        count_terms(arrays["terms"], arrays["counts"], document_frequency, occurrences)
         return Field(
             name=self.name,
             analyzer=self.analyzer,
             vocabulary=Strings.of(self.numbers),
-            document_frequency=_grown(self.document_frequency, n_terms)[:n_terms].astype(np.int32),
-            occurrences=_grown(self.occurrences, n_terms)[:n_terms].copy(),
+            document_frequency=document_frequency.astype(np.int32),
+            occurrences=occurrences,
             n_documents=n_documents,
-            n_words=self.n_words,
+            n_words=int(arrays["lengths"].sum(dtype=np.int64)),
             **arrays,
         )
-
-
-def _grown(values: Ints, size: int) -> Ints:
-    """Return an array with room for `size` numbers, zeros at its end."""
-    if size <= len(values):
-        return values
-    grown = np.zeros(max(size, 2 * len(values)), np.int64)
-    grown[: len(values)] = values
-    return grown
 
 
 class TextBuilder:
@@ -276,10 +254,8 @@ class IndexBuilder:
         has_texts: bool, folder: Path | None = None,
     ) -> None:  # fmt: skip
         def new_spool(name: str, dtype: Any) -> Spool:
-            self.spools.append(Spool(dtype, None if folder is None else folder / f"{name}.npy"))
-            return self.spools[-1]
+            return Spool(dtype, None if folder is None else folder / f"{name}.npy")
 
-        self.spools: list[Spool] = []
         self.id_column, self.has_positions = id_column, has_positions
         self.fields = {name: FieldBuilder(name, one, has_positions, new_spool) for name, one in fields.items()}
         self.texts = {name: TextBuilder(name, new_spool) for name in fields} if has_texts else None
@@ -325,7 +301,7 @@ class IndexBuilder:
     def finish(self) -> IndexContent:
         """Return the content of the index."""
         n_rows = len(self.rows)
-        content = IndexContent(
+        return IndexContent(
             fields={name: field.finish(n_rows) for name, field in self.fields.items()},
             ids=Strings.of(self.rows),
             is_live=np.ones(n_rows, bool),
@@ -334,7 +310,6 @@ class IndexBuilder:
             id_column=self.id_column,
             attribute_names=self.attributes.names,
         )
-        return replace(content, files=stored_files(self.spools))
 
     def require_fields(self) -> None:
         """Raise if no document has a field, which is usually a misspelt name."""

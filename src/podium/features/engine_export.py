@@ -9,17 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podium.core.validation import did_you_mean
 from podium.errors import DataError
-from podium.features.attributes import Attribute
 from podium.features.feature import Feature
 from podium.features.feature_set import FeatureSet
-from podium.features.ranking_functions import BM25
-from podium.features.term_features import TF, Boolean, Covered, CoveredRatio, StreamLength
 
 
 class _UnknownError(Exception):
@@ -49,57 +46,26 @@ class EngineFeatures:
     notes: tuple[str, ...]
 
 
-class _FeatureEngine:
-    """A search engine: its form of each feature that it can compute, and of the whole set.
+class _Engine:
+    """A search engine.
 
-    A method named after a feature returns its form, or raises `_UnknownError` with the reason why the engine cannot
-    compute it.
+    A method `as_NAME` returns the engine's form of the feature with this name, or raises `_UnknownError` with the
+    reason why the engine cannot compute it.
     """
 
-    name: ClassVar[str]
     notes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         self.remarks: list[str] = []
 
-    def written(self, feature: Feature) -> Any:
+    def form_of(self, feature: Feature) -> Any:
         """Return the engine's form of a feature, or raise `_UnknownError`."""
-        ways: dict[type, Callable[[Any], Any]] = {
-            BM25: self.bm25, Attribute: self.attribute, TF: self.tf, StreamLength: self.stream_length,
-            Boolean: self.boolean, Covered: self.covered, CoveredRatio: self.covered_ratio,
-        }  # fmt: skip
-        if type(feature) not in ways:
+        form = getattr(self, f"as_{feature.word()}", None)
+        if form is None:
             raise _UnknownError("the engine has no such formula")
         if len(feature.fields) != 1:
             raise _UnknownError("it combines several fields: copy them into one field of the engine, and use that")
-        return ways[type(feature)](feature)
-
-    def unknown(self, feature: Feature) -> Any:
-        """Raise `_UnknownError`; most engines lack most features."""
-        raise _UnknownError("the engine has no such formula")
-
-    bm25 = attribute = tf = stream_length = boolean = covered = covered_ratio = unknown
-
-    def lucene_bm25(self, feature: BM25) -> tuple[str, float]:
-        """Return the field and the factor of a BM25 that Lucene computes."""
-        self.require_lucene_idf(feature)
-        if (feature.k1, feature.b) != (1.2, 0.75):
-            self.remarks.append(
-                f"{feature}: set the similarity of the field {feature.fields[0]!r} to BM25 with k1={feature.k1:g} and "
-                f"b={feature.b:g}"
-            )
-        return feature.fields[0], feature.k1 + 1.0 if feature.scaled else 1.0
-
-    def require_lucene_idf(self, feature: BM25) -> None:
-        """Raise `_UnknownError` if BM25 has another idf than Lucene and Vespa."""
-        if feature.idf != "lucene":
-            raise _UnknownError(f"its BM25 has Lucene's idf, not idf={feature.idf}")
-
-    def number_if_missing(self, feature: Feature) -> float:
-        """Return the value of documents without an attribute, NaN if it is undefined."""
-        if feature.missing == "minimum":
-            raise _UnknownError("the engine does not know the minimum of the candidates")
-        return float(feature.missing)
+        return form(feature)
 
     def name_of(self, feature: Feature) -> str:
         """Return the engine's name of a feature, by default the name that models are trained with."""
@@ -110,34 +76,54 @@ class _FeatureEngine:
         raise NotImplementedError
 
 
-LUCENE = (
-    "Lucene stores the length of a field in one byte, so scores of long fields differ from about the third digit.",
-    "Lucene counts every repetition of a query word; Podium counts each word once.",
-    "Document frequencies are those of one shard, unless the search has search_type=dfs_query_then_fetch "
-    "(Solr: ExactStatsCache).",
-    "The engine must analyze fields as Podium's index does.",
-)
+def _require_lucene_idf(bm25: Any) -> None:
+    if bm25.idf != "lucene":  # Vespa has the same
+        raise _UnknownError(f"its BM25 has Lucene's idf, not idf={bm25.idf}")
 
 
-class _PluginFeatures(_FeatureEngine):
-    """A feature set of Elasticsearch's learning-to-rank plugin, for POST _ltr/_featureset/NAME."""
+def _number_if_missing(attribute: Feature) -> float:
+    """Return the value of documents without an attribute, NaN if it is undefined."""
+    if attribute.missing == "minimum":
+        raise _UnknownError("the engine does not know the minimum of the candidates")
+    return float(attribute.missing)
 
-    name = "elasticsearch-plugin"
-    notes = LUCENE
-    parameter = "{{keywords}}"
 
-    def bm25(self, feature: Feature) -> Any:
-        assert isinstance(feature, BM25)
-        field, boost = self.lucene_bm25(feature)
-        return _or_zero({"match": {field: {"query": self.parameter, "boost": boost}}})
+class _LuceneEngine(_Engine):
+    notes = (
+        "Lucene stores the length of a field in one byte, so scores of long fields differ from about the third digit.",
+        "Lucene counts every repetition of a query word; Podium counts each word once.",
+        "Document frequencies are those of one shard, unless the search has search_type=dfs_query_then_fetch "
+        "(Solr: ExactStatsCache).",
+        "The engine must analyze fields as Podium's index does.",
+    )
 
-    def boolean(self, feature: Feature) -> Any:
+    def boost(self, bm25: Any) -> float:
+        """Return the factor of a BM25 that Lucene computes."""
+        _require_lucene_idf(bm25)
+        if (bm25.k1, bm25.b) != (1.2, 0.75):
+            self.remarks.append(
+                f"{bm25}: set the similarity of the field {bm25.fields[0]!r} to BM25 with k1={bm25.k1:g} and "
+                f"b={bm25.b:g}"
+            )
+        return bm25.k1 + 1.0 if bm25.scaled else 1.0
+
+
+class _Elasticsearch(_LuceneEngine):
+    """Feature extractors of Elasticsearch's own learning to rank."""
+
+    parameter = "{{query}}"
+
+    def as_bm25(self, feature: Feature) -> Any:
+        query = {"query": self.parameter, "boost": self.boost(feature)}
+        return _or_zero({"match": {feature.fields[0]: query}})
+
+    def as_boolean(self, feature: Feature) -> Any:
         match = {"match": {feature.fields[0]: {"query": self.parameter, "operator": "and"}}}
         return _or_zero({"constant_score": {"filter": match, "boost": 1.0}})
 
-    def attribute(self, feature: Feature) -> Any:
+    def as_attribute(self, feature: Feature) -> Any:
         (field,) = feature.fields
-        missing = self.number_if_missing(feature)
+        missing = _number_if_missing(feature)
         self.remarks.append(f"{feature}: Elasticsearch and OpenSearch refuse scores below 0")
         value: dict[str, Any] = {"field": field}
         query: Any = {"exists": {"field": field}}
@@ -145,8 +131,17 @@ class _PluginFeatures(_FeatureEngine):
             value["missing"], query = missing, {"match_all": {}}
         return {"function_score": {"query": query, "field_value_factor": value, "boost_mode": "replace"}}
 
-    def tf(self, feature: Feature) -> Any:
-        assert isinstance(feature, TF)
+    def document(self, features: dict[str, Any], name: str) -> str:
+        """Return the extractors: `model.export(…, format="elasticsearch", extractors=json.load(…))`."""
+        return _json([{"query_extractor": {"feature_name": key, "query": query}} for key, query in features.items()])
+
+
+class _Plugin(_Elasticsearch):
+    """A feature set of the learning-to-rank plugin of Elasticsearch or OpenSearch, for POST _ltr/_featureset/NAME."""
+
+    parameter = "{{keywords}}"
+
+    def as_tf(self, feature: Any) -> Any:
         if feature.statistic not in ("sum", "min", "max"):
             raise _UnknownError(f"match_explorer cannot compute the {feature.statistic} over terms that do not occur")
         query = {"match": {feature.fields[0]: self.parameter}}
@@ -160,55 +155,30 @@ class _PluginFeatures(_FeatureEngine):
         return _json({"featureset": {"name": name, "features": entries}})
 
 
-class _OpenSearchFeatures(_PluginFeatures):
-    """A feature set of OpenSearch's learning-to-rank plugin, in the same form."""
-
-    name = "opensearch"
-
-
-class _ElasticsearchFeatures(_PluginFeatures):
-    """Feature extractors of Elasticsearch's own learning to rank."""
-
-    name = "elasticsearch"
-    parameter = "{{query}}"
-    tf = _FeatureEngine.unknown
-
-    def document(self, features: dict[str, Any], name: str) -> str:
-        """Return the extractors: `model.export(…, format="elasticsearch", extractors=json.load(…))`."""
-        return _json([{"query_extractor": {"feature_name": key, "query": query}} for key, query in features.items()])
-
-
-class _SolrFeatures(_FeatureEngine):
+class _Solr(_LuceneEngine):
     """A feature store of Solr, for PUT schema/feature-store."""
 
-    name = "solr"
-    notes = LUCENE
-    package = "org.apache.solr.ltr.feature."
-
-    def bm25(self, feature: Feature) -> Any:
-        assert isinstance(feature, BM25)
-        field, boost = self.lucene_bm25(feature)
+    def as_bm25(self, feature: Feature) -> Any:
+        boost = self.boost(feature)
         weight = "" if boost == 1 else f"^{boost:g}"
-        return {"class": f"{self.package}SolrFeature", "params": {"q": f"{{!dismax qf={field}{weight} mm=1}}${{text}}"}}
+        return _solr("SolrFeature", q=f"{{!dismax qf={feature.fields[0]}{weight} mm=1}}${{text}}")
 
-    def attribute(self, feature: Feature) -> Any:
-        missing = self.number_if_missing(feature)
+    def as_attribute(self, feature: Feature) -> Any:
+        missing = _number_if_missing(feature)
         default = "NaN" if math.isnan(missing) else f"{missing:g}"
-        params = {"field": feature.fields[0], "defaultValue": default}
-        return {"class": f"{self.package}FieldValueFeature", "params": params}
+        return _solr("FieldValueFeature", field=feature.fields[0], defaultValue=default)
 
-    def stream_length(self, feature: Feature) -> Any:
+    def as_stream_length(self, feature: Feature) -> Any:
         """Return the length, which Lucene rounds to one byte."""
-        return {"class": f"{self.package}FieldLengthFeature", "params": {"field": feature.fields[0]}}
+        return _solr("FieldLengthFeature", field=feature.fields[0])
 
     def document(self, features: dict[str, Any], name: str) -> str:
         return _json([{"store": name, "name": key, **feature} for key, feature in features.items()])
 
 
-class _VespaFeatures(_FeatureEngine):
+class _Vespa(_Engine):
     """A rank profile for a Vespa schema, with a function for each feature."""
 
-    name = "vespa"
     notes = (
         "Vespa counts N and document frequencies on each content node.",
         "Vespa's BM25 has the factor k1 + 1; the profile divides by it unless the feature is scaled.",
@@ -222,25 +192,24 @@ class _VespaFeatures(_FeatureEngine):
     def name_of(self, feature: Feature) -> str:
         return re.sub(r"\W+", "_", str(feature)).strip("_")
 
-    def bm25(self, feature: Feature) -> Any:
-        assert isinstance(feature, BM25)
-        self.require_lucene_idf(feature)
+    def as_bm25(self, feature: Any) -> Any:
+        _require_lucene_idf(feature)
         (field,) = feature.fields
         if self.properties.setdefault(field, (feature.k1, feature.b)) != (feature.k1, feature.b):
             raise _UnknownError(f"a rank profile has only one k1 and b for {field!r}, and another feature has others")
         return f"bm25({field})" + ("" if feature.scaled else f" / {feature.k1 + 1.0:g}")
 
-    def attribute(self, feature: Feature) -> Any:
-        value, missing = f"attribute({feature.fields[0]})", self.number_if_missing(feature)
+    def as_attribute(self, feature: Feature) -> Any:
+        value, missing = f"attribute({feature.fields[0]})", _number_if_missing(feature)
         return value if math.isnan(missing) else f"if (isNan({value}) == 1, {missing:g}, {value})"
 
-    def stream_length(self, feature: Feature) -> Any:
+    def as_stream_length(self, feature: Feature) -> Any:
         return f"fieldLength({feature.fields[0]})"
 
-    def covered(self, feature: Feature) -> Any:
+    def as_covered(self, feature: Feature) -> Any:
         return f"fieldMatch({feature.fields[0]}).matches"
 
-    def covered_ratio(self, feature: Feature) -> Any:
+    def as_covered_ratio(self, feature: Feature) -> Any:
         return f"fieldMatch({feature.fields[0]}).queryCompleteness"
 
     def document(self, features: dict[str, Any], name: str) -> str:
@@ -256,9 +225,12 @@ class _VespaFeatures(_FeatureEngine):
         return "\n".join(lines)
 
 
-ENGINES: dict[str, type[_FeatureEngine]] = {
-    engine.name: engine
-    for engine in (_PluginFeatures, _OpenSearchFeatures, _ElasticsearchFeatures, _SolrFeatures, _VespaFeatures)
+ENGINES: dict[str, type[_Engine]] = {
+    "elasticsearch-plugin": _Plugin,
+    "opensearch": _Plugin,
+    "elasticsearch": _Elasticsearch,
+    "solr": _Solr,
+    "vespa": _Vespa,
 }
 
 
@@ -297,7 +269,7 @@ def export_features(features: Iterable[Feature | str], engine: str, name: str = 
     written, names, left_out = {}, {}, {}
     for feature in FeatureSet(features):
         try:
-            form = target.written(feature)
+            form = target.form_of(feature)
         except _UnknownError as reason:
             left_out[str(feature)] = str(reason)
             continue
@@ -314,6 +286,10 @@ def _or_zero(query: Any) -> Any:
     """Return a query that also matches all other documents, with score 0."""
     everything = {"constant_score": {"filter": {"match_all": {}}, "boost": 0.0}}
     return {"bool": {"must": everything, "should": query}}
+
+
+def _solr(kind: str, **params: str) -> dict[str, Any]:
+    return {"class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
 
 
 def _json(content: Any) -> str:

@@ -7,9 +7,9 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, make_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, Field, dataclass, make_dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class Feature(ABC):
     source: ClassVar[str] = ""
     undefined: ClassVar[str] = "never"
     takes: ClassVar[str] = "stream"  # the arguments: a stream of fields, one field, an attribute, or weights
+    defined_by: ClassVar[str] = "values"  # the method that a registered function becomes
 
     def __post_init__(self) -> None:
         names = (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
@@ -108,12 +109,12 @@ class Feature(ABC):
 
     def check(self, index: Index) -> None:
         """Raise a `DataError` if the index lacks something that the feature requires."""
+        is_attribute = self.takes == "attribute"
+        known: Mapping[str, Any] = index.attributes if is_attribute else index.fields
         for name in self.fields:
-            if name not in index.fields:
-                raise DataError(
-                    f"{self}: the index has no text field {name!r}{did_you_mean(name, index.fields)}; "
-                    f"it has {', '.join(index.fields) or 'none'}"
-                )
+            if name not in known:
+                kind, near = "numeric attribute" if is_attribute else "text field", did_you_mean(name, known)
+                raise DataError(f"{self}: the index has no {kind} {name!r}{near}; it has {', '.join(known) or 'none'}")
 
     @abstractmethod
     def values(self, pairs: PairBlock) -> Floats:
@@ -134,6 +135,8 @@ class Feature(ABC):
 @dataclass(frozen=True, eq=False)
 class TermSum(Feature):
     """A feature that is a sum over the query's terms, in their order."""
+
+    defined_by: ClassVar[str] = "term_values"
 
     @abstractmethod
     def term_values(self, pairs: PairBlock) -> Floats:
@@ -176,11 +179,22 @@ def shown_value(value: Any) -> str:
 _FEATURES: dict[str, type[Feature]] = {}
 
 
-def register(definition: Definition) -> Definition:
+@overload
+def register(definition: Definition) -> Definition: ...
+@overload
+def register(
+    *, formula: str, source: str = "", undefined: str = "never", base: Any = Feature
+) -> Callable[[Callable[..., Any]], Any]: ...
+def register(definition: Any = None, **facts: Any) -> Any:
     """Register a feature by its name; use it to decorate a subclass of `Feature` or a function.
 
     A function receives the `Matches` of the feature's fields and returns one value per pair. The feature has its name
     and its keyword arguments. The decorator returns a `Feature` class.
+
+    Args:
+        definition: a subclass of `Feature` or a function.
+        facts: for a function, its `formula`, `source` and `undefined` as in `Feature`, and `base`, the class whose
+            abstract method it becomes.
 
     Example:
         >>> import numpy as np
@@ -194,6 +208,8 @@ def register(definition: Definition) -> Definition:
         >>> unregister("rare_words")
 
     """
+    if definition is None:
+        return lambda function: register(_class_of(function, **{"undefined": "never", **facts}))
     cls: Any = definition if isinstance(definition, type) else _class_of(definition)
     if not issubclass(cls, Feature):
         raise DataError(f"{cls.__name__} is not a subclass of podium.features.Feature")
@@ -201,32 +217,38 @@ def register(definition: Definition) -> Definition:
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
         raise DataError(f"the feature {cls.word()!r} already exists: {known.__module__}.{known.__qualname__}")
     _FEATURES[cls.word()] = cls
-    return cls  # type: ignore[no-any-return]
+    return cls
 
 
-def _class_of(function: Callable[..., Any]) -> type[Feature]:
+def _class_of(
+    function: Callable[..., Any], base: type[Feature] = Feature, undefined: str = "if it returns NaN", **facts: str
+) -> type[Feature]:
     """Return a feature class whose values a function computes."""
     _, *options = inspect.signature(function).parameters.values()
     declared: list[tuple[str, type, Any]] = []
     for option in options:
+        if isinstance(option.default, Field):  # of a `Parameter`
+            parameter = option.default.metadata["parameter"]
+            declared.append((option.name, parameter.kind, parameter()))
+            continue
         kind = type(option.default)
         if kind not in (bool, int, float):
             raise DataError(
                 f"{function.__name__}: the default of the parameter {option.name!r} must be a number or a boolean"
             )
-        declared.append((option.name, kind, Parameter(option.name, kind, option.default, help=option.name)()))
+        new: Any = Parameter(option.name, kind, option.default, help=option.name)()
+        new.kw_only = True
+        declared.append((option.name, kind, new))
 
-    def values(self: Any, pairs: PairBlock) -> Any:
+    def compute(self: Any, pairs: PairBlock) -> Any:
         return function(pairs.matches(self.fields), **{name: getattr(self, name) for name, *_ in declared})
 
     summary = inspect.getdoc(function) or ""
     content = {
-        "values": values, "name": function.__name__, "formula": summary.partition("\n")[0], "__doc__": summary,
-        "undefined": "if it returns NaN", "__module__": function.__module__, "__qualname__": function.__qualname__,
-    }  # fmt: skip
-    return make_dataclass(
-        function.__name__, declared, bases=(Feature,), namespace=content, frozen=True, eq=False, kw_only=True
-    )
+        base.defined_by: compute, "name": function.__name__, "formula": summary.partition("\n")[0], "__doc__": summary,
+        "undefined": undefined, "__module__": function.__module__, "__qualname__": function.__qualname__,
+    } | facts  # fmt: skip
+    return make_dataclass(function.__name__, declared, bases=(base,), namespace=content, frozen=True, eq=False)
 
 
 def unregister(name: str) -> None:
@@ -250,7 +272,7 @@ def registered() -> dict[str, type[Feature]]:
     return dict(sorted(_FEATURES.items(), key=lambda item: place.get(item[1].__module__, len(place))))
 
 
-CALL = re.compile(r"\s*(?P<name>[a-z_]\w*)\s*(?:\((?P<entries>.*)\))?\s*", re.IGNORECASE | re.DOTALL)
+_CALL = re.compile(r"\s*(?P<name>[a-z_]\w*)\s*(?:\((?P<entries>.*)\))?\s*", re.IGNORECASE | re.DOTALL)
 _ENTRY = re.compile(
     r"""\s*(?:(?P<key>[a-z_]\w*)\s*=\s*)?(?P<value>"(?:[^"\\]|\\.)*"|[^\s",:=()]+)"""
     r"""(?:\s*:\s*(?P<weight>[^\s",:=()]+))?\s*(?P<end>,|\Z)""",
@@ -267,30 +289,36 @@ def parse(text: str) -> Feature:
         'bm25f(title:3, overview)'
 
     """
-    match = CALL.fullmatch(text)
-    if match is None:
-        raise DataError(f"{text!r} is not a feature; expected a name with fields, for example bm25(title, k1=1.2)")
-    classes = registered()
-    cls = classes.get(match["name"].lower())
-    if cls is None:
-        near = did_you_mean(match["name"], classes)
-        raise DataError(f"there is no feature {match['name']!r}{near}; choose from {', '.join(sorted(classes))}")
-    names, weights, settings = entries_of(text, match, cls)
+    example = "a name with fields, for example bm25(title, k1=1.2)"
+    cls, names, weights, settings = parse_call(text, registered(), "feature", example)
     if cls.takes == "weights":
         settings["weights"] = tuple(weights)
     elif any(weight != 1.0 for weight in weights):
         raise DataError(f"{text!r}: {cls.word()} does not support weights; use bm25f")
     try:
-        return cls(tuple(names), **settings)
+        return cls(tuple(names), **settings)  # type: ignore[no-any-return]
     except DataError as error:
         raise DataError(f"{text!r}: {error}") from None
 
 
-def entries_of(text: str, match: re.Match[str], cls: Any) -> tuple[list[str], list[float], dict[str, Any]]:
-    """Return the fields, weights and parameters in the parentheses of a text.
+def parse_call(
+    text: Any, classes: Mapping[str, Any], kind: str, example: str
+) -> tuple[Any, list[str], list[float], dict[str, Any]]:
+    """Return the class that a text names, and the fields, weights and parameters in its parentheses.
 
-    `cls` is a class with declared parameters, and a method `word` that returns its name for messages.
+    Args:
+        text: the text.
+        classes: classes with declared parameters by name.
+        kind, example: what the text should be, for messages.
+
     """
+    match = _CALL.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise DataError(f"{text!r} is not a {kind}; expected {example}")
+    cls = classes.get(match["name"].lower())
+    if cls is None:
+        near = did_you_mean(match["name"], classes)
+        raise DataError(f"there is no {kind} {match['name']!r}{near}; choose from {', '.join(sorted(classes))}")
     names: list[str] = []
     weights: list[float] = []
     settings: dict[str, Any] = {}
@@ -311,12 +339,13 @@ def entries_of(text: str, match: re.Match[str], cls: Any) -> tuple[list[str], li
             weights.append(_number(text, "weight", entry["weight"] or "1"))
         elif key.lower() not in declared or entry["weight"]:
             near = did_you_mean(key, declared)
-            raise DataError(f"{text!r}: {cls.word()} has no parameter {key!r}{near}; it has {', '.join(declared)}")
+            name = match["name"].lower()
+            raise DataError(f"{text!r}: {name} has no parameter {key!r}{near}; it has {', '.join(declared)}")
         elif key.lower() in settings:
             raise DataError(f"{text!r}: {key} occurs twice")
         else:
             settings[key.lower()] = _value(text, declared[key.lower()], value)
-    return names, weights, settings
+    return cls, names, weights, settings
 
 
 def _value(text: str, parameter: Parameter[Any], value: str) -> Any:

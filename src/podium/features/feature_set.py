@@ -134,8 +134,6 @@ class FeatureSet(Sequence[Feature]):
 
     def check(self, index: Index) -> None:
         """Raise a `DataError` if the index lacks something that a feature requires."""
-        if not index.fields:
-            raise DataError("the index has no text field")
         for feature in self.features:
             feature.check(index)
 

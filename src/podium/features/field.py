@@ -13,7 +13,7 @@ import numpy as np
 from podium.core.array_types import Int, Int32s, Ints
 from podium.core.compiling import kernel
 from podium.features.analyzer import Analyzer
-from podium.features.index_folder import Spool, StoredFile, stored_files
+from podium.features.index_folder import Spool
 from podium.features.strings import Strings
 
 ENTRIES_AT_ONCE = 1 << 26  # entries to invert in memory at a time
@@ -116,13 +116,12 @@ class Field:
         return invert(self.starts, self.terms, self.counts, self.n_terms, Spool(np.int32), Spool(np.int32))
 
 
-def with_postings(field: Field, folder: Path, label: str) -> tuple[Field, dict[int, StoredFile]]:
-    """Return the field with its postings, computed in files of a folder if necessary, and these files."""
+def with_postings(field: Field, folder: Path, label: str) -> Field:
+    """Return the field with its postings, computed in files of a folder if necessary."""
     if field.stored_postings is not None or "postings" in vars(field):
-        return replace(field, stored_postings=field.postings), {}
+        return replace(field, stored_postings=field.postings)
     rows, counts = (Spool(np.int32, folder / f"{label}.posting_{name}.npy") for name in ("rows", "counts"))
-    postings = invert(field.starts, field.terms, field.counts, field.n_terms, rows, counts)
-    return replace(field, stored_postings=postings), stored_files([rows, counts])
+    return replace(field, stored_postings=invert(field.starts, field.terms, field.counts, field.n_terms, rows, counts))
 
 
 def without_rows(field: Field, rows: Ints) -> Field:
@@ -156,7 +155,7 @@ def invert(
 ) -> Postings:  # fmt: skip
     """Invert forward arrays with a counting sort, a range of terms at a time."""
     posting_starts = np.zeros(n_terms + 1, np.int64)
-    count_terms(terms, posting_starts[1:])
+    count_terms(terms, counts, posting_starts[1:], np.zeros(n_terms, np.int64))
     np.cumsum(posting_starts, out=posting_starts)
     first = 0
     while first < n_terms:
@@ -173,10 +172,11 @@ def invert(
 
 
 @kernel
-def count_terms(terms: Int32s, counts: Ints) -> None:
-    """Count the entries of each term."""
-    for term in terms:
-        counts[term] += 1
+def count_terms(terms: Int32s, counts: Int32s, entries: Ints, occurrences: Ints) -> None:
+    """Count the entries of each term, and its occurrences in them."""
+    for entry in range(len(terms)):
+        entries[terms[entry]] += 1
+        occurrences[terms[entry]] += counts[entry]
 
 
 @kernel

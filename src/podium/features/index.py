@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from podium.core.array_types import Bools, Floats, Int32s, Ints
+from podium.core.array_types import Floats, Int32s, Ints
 from podium.core.files import unfinished_folder
 from podium.core.progress import progress
 from podium.core.validation import require_whole, to_path
@@ -34,7 +34,6 @@ from podium.features.index_folder import (
     warn_of_stemmer,
     write_folder,
 )
-from podium.features.strings import Strings
 
 if TYPE_CHECKING:
     from podium.features.feature import Feature
@@ -62,6 +61,13 @@ class Index:
     Statistics are integers over the live documents, so that any order of additions, removals and merges gives the same
     scores. Use `Index.build` to build an index, and `Index.load` to open a saved one.
 
+    Attributes:
+        fields: the text fields in the order of `build`.
+        attributes: the numeric attributes of each row, NaN if missing.
+        ids: the document id of each row.
+        is_live: whether each row's document is still in the index.
+        id_column: the column that the ids came from.
+
     Example:
         >>> from podium.features import Index
         >>> documents = [{"id": "a", "title": "Red shoes", "price": 9.5}, {"id": "b", "title": "Blue hat"}]
@@ -74,8 +80,8 @@ class Index:
     """
 
     def __init__(self, content: IndexContent, folder: Path | None = None) -> None:
-        self._content = content
         self._folder = folder  # the folder of the arrays, if they are in files
+        self._become(content)
 
     @classmethod
     def build(
@@ -127,7 +133,7 @@ class Index:
 
         """
         path = to_path(folder)
-        manifest, arrays, files = read_folder(path, verify)
+        manifest, arrays = read_folder(path, verify)
         with FOLDER.naming_damage(path):
             names = [str(one["analyzer"]) for one in manifest["fields"]]
         analyzers = []
@@ -137,7 +143,7 @@ class Index:
             except DataError as error:
                 raise FileFormatError(path, f"cannot be opened: {error}") from None
         with FOLDER.naming_damage(path):
-            content = restored(manifest, arrays, analyzers, files)
+            content = restored(manifest, arrays, analyzers)
             if verify:
                 check_content(content)
         if any(analyzer.stems for analyzer in analyzers):
@@ -145,30 +151,21 @@ class Index:
         return cls(content, path.resolve())
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the index to a folder, replacing an index that exists there.
+        """Save the index to a folder, replacing an index that exists there, and map its arrays from the files.
 
         If the process is killed, the folder contains either the old or the new index. Unchanged files are kept.
         """
         path = require_replaceable(FOLDER, folder)
         with unfinished_folder(path) as workspace:
-            content, new_files = self._content, dict(self._content.files)
-            for k, (name, field) in enumerate(content.fields.items()):
-                content.fields[name], files = with_postings(field, workspace, f"field{k}")
-                new_files |= files
+            fields = {
+                name: with_postings(field, workspace, f"field{k}")
+                for k, (name, field) in enumerate(self.fields.items())
+            }
+            content = replace(self.content, fields=fields)
             description = content.description() | {"snowballstemmer": stemmer_version()}
-            files = write_folder(path, description, content.arrays(), new_files)
-        self._content, self._folder = replace(content, files=files), path
-        self._computed.clear()  # it refers to fields without their files
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """The text fields in the order of `build`."""
-        return self._content.fields
-
-    @property
-    def attributes(self) -> Mapping[str, Floats]:
-        """The numeric attributes of each row, NaN if missing."""
-        return self._content.attributes
+            arrays = write_folder(path, description, content.arrays())
+        self._folder = path
+        self._become(restored(description, arrays, [field.analyzer for field in fields.values()]))
 
     def set_attributes(self, columns: Mapping[str, ArrayLike]) -> None:
         """Add or replace numeric attributes of documents: one number for each row, NaN if missing.
@@ -190,25 +187,10 @@ class Index:
                 )
             if name in self.fields:
                 raise DataError(f"attribute {name!r}: the index already has a text field of this name")
-        wanted = self._content.attribute_names
+        wanted = self.content.attribute_names
         names = None if wanted is None else tuple(dict.fromkeys([*wanted, *arrays]))
-        attributes = dict(sorted((self._content.attributes | arrays).items()))
-        self._content = replace(self._content, attributes=attributes, attribute_names=names)
-
-    @property
-    def ids(self) -> Strings:
-        """The document id of each row."""
-        return self._content.ids
-
-    @property
-    def is_live(self) -> Bools:
-        """Whether each row's document is still in the index."""
-        return self._content.is_live
-
-    @property
-    def id_column(self) -> str:
-        """The column that the ids came from."""
-        return self._content.id_column
+        attributes = dict(sorted((self.content.attributes | arrays).items()))
+        self._become(replace(self.content, attributes=attributes, attribute_names=names))
 
     @property
     def has_positions(self) -> bool:
@@ -218,7 +200,7 @@ class Index:
     @property
     def has_texts(self) -> bool:
         """Whether the text of fields is stored."""
-        return self._content.texts is not None
+        return self.content.texts is not None
 
     @property
     def n_rows(self) -> int:
@@ -236,20 +218,20 @@ class Index:
         """Add documents in any form that `build` accepts; an error leaves the index unchanged."""
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
-            builder.copy(self._content)
+            builder.copy(self.content)
             _read_into(builder, documents)
             self._become(builder.finish())
 
     def merge(self, other: Index) -> None:
         """Add the documents of another index with the same fields; an error leaves the index unchanged."""
-        for what in ("analyzers", "has_positions", "has_texts"):
-            here, there = getattr(self, what), getattr(other, what)
+        for argument, name in (("fields", "analyzers"), ("positions", "has_positions"), ("store_text", "has_texts")):
+            here, there = getattr(self, name), getattr(other, name)
             if here != there:
-                raise DataError(f"indexes cannot be merged if their {what} differ: {here} and {there}")
+                raise DataError(f"only indexes with the same {argument} can be merged, but got {here} and {there}")
         with _workspace(self._folder) as workspace:
             builder = self._builder(workspace)
-            builder.copy(self._content)
-            builder.copy(other._content)
+            builder.copy(self.content)
+            builder.copy(other.content)
             self._become(builder.finish())
 
     def remove(self, ids: Iterable[Any]) -> None:
@@ -263,7 +245,7 @@ class Index:
         is_live = self.is_live.copy()
         is_live[rows] = False
         fields = {name: without_rows(field, np.sort(rows)) for name, field in self.fields.items()}
-        self._become(replace(self._content, fields=fields, is_live=is_live))
+        self._become(replace(self.content, fields=fields, is_live=is_live))
 
     @property
     def analyzers(self) -> dict[str, str]:
@@ -273,12 +255,8 @@ class Index:
     def _builder(self, workspace: Path | None) -> IndexBuilder:
         """Return a builder of an index like this one."""
         analyzers = {name: field.analyzer for name, field in self.fields.items()}
-        names = self._content.attribute_names
+        names = self.content.attribute_names
         return IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
-
-    @cached_property
-    def _computed(self) -> dict[Any, Any]:
-        return {}
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
         """Return the result of a function, computed once for each key until the index changes."""
@@ -286,14 +264,18 @@ class Index:
             self._computed[key] = compute()
         return self._computed[key]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_content": self._content, "_folder": self._folder}
+    def __reduce__(self) -> Any:
+        return Index, (self.content, self._folder)
 
     def _become(self, content: IndexContent) -> None:
         """Replace the content, and drop everything computed from the old one."""
         folder = self._folder
         vars(self).clear()
-        self._content, self._folder = content, folder
+        self.content, self._folder = content, folder
+        self.fields: Mapping[str, Field] = content.fields
+        self.attributes: Mapping[str, Floats] = content.attributes
+        self.ids, self.is_live, self.id_column = content.ids, content.is_live, content.id_column
+        self._computed: dict[Any, Any] = {}
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
@@ -307,15 +289,14 @@ class Index:
 
     def text(self, row: int) -> dict[str, str]:
         """Return the stored text of a document's fields."""
-        if self._content.texts is None:
+        if self.content.texts is None:
             raise DataError("the index does not store text: build it with store_text=True")
-        return {name: strings[row] for name, strings in self._content.texts.items()}
+        return {name: strings[row] for name, strings in self.content.texts.items()}
 
     def digest(self) -> str:
         """Return a digest of the collection statistics, which does not depend on the order of documents."""
-        return self._digest
+        return str(self.once("digest", self._digest))
 
-    @cached_property
     def _digest(self) -> str:
         digest = hashlib.sha256()
         for name, field in self.fields.items():

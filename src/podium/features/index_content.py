@@ -6,7 +6,7 @@ Kernels do not check indices, so an index is validated once when it is opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from podium.core.validation import require_whole
 from podium.errors import DataError
 from podium.features.analyzer import Analyzer
 from podium.features.field import POSITION_ARRAYS, ROW_ARRAYS, TERM_ARRAYS, Field, Postings
-from podium.features.index_folder import StoredFile
 from podium.features.strings import Strings
 
 
@@ -35,7 +34,6 @@ class IndexContent:
         texts: the stored text of fields; None if it is not stored.
         id_column: the column that the ids came from.
         attribute_names: the attributes that the user chose; None for all numeric columns.
-        files: the files of arrays, by the identity of the array.
 
     """
 
@@ -46,7 +44,6 @@ class IndexContent:
     texts: dict[str, Strings] | None
     id_column: str
     attribute_names: Sequence[str] | None
-    files: Mapping[int, StoredFile] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays by label."""
@@ -86,9 +83,8 @@ def _string_arrays(label: str, strings: Strings) -> dict[str, NDArray[Any]]:
 
 
 def restored(
-    manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], analyzers: Sequence[Analyzer],
-    files: Mapping[int, StoredFile],
-) -> IndexContent:  # fmt: skip
+    manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], analyzers: Sequence[Analyzer]
+) -> IndexContent:
     """Return the content that a manifest and arrays describe; raise if arrays have wrong types or sizes."""
 
     def strings(label: str, size: int | None) -> Strings:
@@ -124,7 +120,7 @@ def restored(
     require(fields, "there are no fields")
     return IndexContent(
         fields, strings("ids", n_rows), is_live, attributes, texts if manifest["has_texts"] else None,
-        str(manifest["id_column"]), manifest["attribute_names"], files,
+        str(manifest["id_column"]), manifest["attribute_names"],
     )  # fmt: skip
 
 
@@ -163,15 +159,14 @@ def check_content(content: IndexContent) -> None:
     require(len(set(live_ids)) == len(live_ids), "two documents have the same id")
     for one in content.fields.values():
         frequency, occurrences = np.zeros(one.n_terms, np.int64), np.zeros(one.n_terms, np.int64)
-        is_right = rows_are_right(
+        is_right = lists_ascend(one.starts, one.terms, one.counts, one.n_terms) and rows_are_right(
             one.starts, one.terms, one.counts, one.lengths, content.is_live, frequency, occurrences
         )
         require(is_right, f"{one.name}: terms, counts or lengths are out of range")
         require(np.array_equal(frequency, one.document_frequency), f"{one.name}: document_frequency")
         require(np.array_equal(occurrences, one.occurrences), f"{one.name}: occurrences")
         require(occurrences.sum() == one.n_words, f"{one.name}: n_words")
-        is_right = postings_are_right(*one.postings, len(content.is_live))
-        require(is_right, f"{one.name}: postings are out of range")
+        require(lists_ascend(*one.postings, len(content.is_live)), f"{one.name}: postings are out of range")
         require(len(set(one.vocabulary)) == one.n_terms, f"{one.name}: a term occurs twice")
         if one.positions is not None and one.position_starts is not None:
             is_right = positions_are_right(one.position_starts, one.positions, one.counts, one.starts, one.lengths)
@@ -179,35 +174,31 @@ def check_content(content: IndexContent) -> None:
 
 
 @kernel
-def rows_are_right(
-    starts: Ints, terms: Int32s, counts: Int32s, lengths: Int32s, is_live: Bools, frequency: Ints, occurrences: Ints
-) -> Any:
-    """Return whether terms ascend within rows and counts add up to lengths; count the terms of live rows."""
-    for row in range(len(lengths)):
-        before, length = -1, 0
-        for entry in range(starts[row], starts[row + 1]):
-            term, count = terms[entry], counts[entry]
-            if term <= before or term >= len(frequency) or count < 1:
+def lists_ascend(starts: Ints, values: Int32s, counts: Int32s, n: Int) -> Any:
+    """Return whether the values of each list ascend from 0 to at most n − 1, and counts are positive."""
+    for k in range(len(starts) - 1):
+        before = -1
+        for entry in range(starts[k], starts[k + 1]):
+            if values[entry] <= before or values[entry] >= n or counts[entry] < 1:
                 return False
-            before = term
-            length += count
-            if is_live[row]:
-                frequency[term] += 1
-                occurrences[term] += count
-        if length != lengths[row]:
-            return False
+            before = values[entry]
     return True
 
 
 @kernel
-def postings_are_right(starts: Ints, rows: Int32s, counts: Int32s, n_rows: Int) -> Any:
-    """Return whether rows ascend within terms and counts are positive."""
-    for term in range(len(starts) - 1):
-        before = -1
-        for entry in range(starts[term], starts[term + 1]):
-            if rows[entry] <= before or rows[entry] >= n_rows or counts[entry] < 1:
-                return False
-            before = rows[entry]
+def rows_are_right(
+    starts: Ints, terms: Int32s, counts: Int32s, lengths: Int32s, is_live: Bools, frequency: Ints, occurrences: Ints
+) -> Any:
+    """Return whether counts add up to lengths; count the terms of live rows."""
+    for row in range(len(lengths)):
+        length = 0
+        for entry in range(starts[row], starts[row + 1]):
+            length += counts[entry]
+            if is_live[row]:
+                frequency[terms[entry]] += 1
+                occurrences[terms[entry]] += counts[entry]
+        if length != lengths[row]:
+            return False
     return True
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -19,7 +18,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.files import flush, locked_folder, write_text
+from podium.core.files import UNFINISHED, flush, locked_folder, write_text
 from podium.core.manifests import FolderFormat, checksums
 from podium.core.mapping import map_array
 from podium.core.validation import to_path
@@ -84,33 +83,18 @@ class Spool:
             np.lib.format.write_array_header_1_0(self._file, header)
 
 
-@dataclass(frozen=True)
-class StoredFile:
-    """The file of an array.
-
-    Attributes:
-        path: an `.npy` file.
-        is_temporary: whether it may be moved to where it is needed.
-        array: its content.
-
-    """
-
-    path: Path
-    is_temporary: bool
-    array: NDArray[Any]
-
-
-def stored_files(spools: Iterable[Spool]) -> dict[int, StoredFile]:
-    """Return the files of finished arrays, by the identity of the array."""
-    return {id(spool.finish()): StoredFile(spool.path, True, spool.finish()) for spool in spools if spool.path}
-
-
 def load_array(path: Path) -> NDArray[Any]:
     """Return the array of an `.npy` file, memory-mapped unless it is small."""
     if path.stat().st_size > SMALL:
         return map_array(path)
     array: NDArray[Any] = np.load(path, allow_pickle=False)
     return array
+
+
+def file_of(array: NDArray[Any]) -> Path | None:
+    """Return the file that a whole array is mapped from, or None."""
+    mapped = getattr(array.base, "array", None)  # as `map_array` leaves it; the base of a slice is another array
+    return Path(str(mapped.filename)) if isinstance(mapped, np.memmap) else None
 
 
 def is_index(path: Any) -> bool:
@@ -140,46 +124,39 @@ def read_with_retries(folder_format: FolderFormat, folder: Path, read: Callable[
 
 
 def write_folder(
-    folder: Path, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[int, StoredFile]
-) -> dict[int, StoredFile]:
-    """Write arrays and the manifest; return the file of each array.
+    folder: Path, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Write arrays and the manifest; return the arrays as read from the folder.
 
     Args:
         folder: a new folder, or that of an index, which is replaced.
         content: the rest of the manifest.
         arrays: the arrays by label.
-        files: the files of arrays that are already in files, by the identity of the array.
 
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked_folder(folder):
             known = FOLDER.read(folder)["files"] if is_index(folder) else {}
-            named = {
-                label: _write_array(folder, label, array, files.get(id(array)), known)
-                for label, array in arrays.items()
-            }
+            named = {label: _write_array(folder, label, array, known) for label, array in arrays.items()}
             described = dict(named.values())
             flush(folder)
             names = {label: name for label, (name, _) in named.items()}
             write_text(folder / MANIFEST, FOLDER.signed({**content, "arrays": names, "files": described}))
             _remove_others(folder, described)
+            return {label: load_array(folder / name) for label, name in names.items()}
     except OSError as error:
         raise FileFormatError(folder, f"cannot be written: {error.strerror or error}") from error
-    return {id(array): StoredFile(folder / names[label], False, array) for label, array in arrays.items()}
 
 
-def _write_array(
-    folder: Path, label: str, array: NDArray[Any], stored: StoredFile | None, known: Mapping[str, Any]
-) -> tuple[str, dict[str, Any]]:
+def _write_array(folder: Path, label: str, array: NDArray[Any], known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Write an array unless it is already in the folder; return the name of its file, its size and checksum."""
-    if stored is not None and stored.array is not array:  # another array at the address of one that was freed
-        stored = None
-    if stored is not None and stored.path.parent == folder and stored.path.name in known:
-        return stored.path.name, known[stored.path.name]
+    file = file_of(array)
+    if file is not None and file.parent == folder and file.name in known:
+        return file.name, known[file.name]
     temporary = folder / f".{label}.unfinished"
-    if stored is not None and stored.is_temporary and stored.path.exists():
-        stored.path.replace(temporary)
+    if file is not None and (file.parent / UNFINISHED).exists():  # a spool of this index
+        file.replace(temporary)
     else:
         spool = Spool(array.dtype, temporary)
         for first in range(0, len(array), PIECE):
@@ -188,7 +165,11 @@ def _write_array(
     flush(temporary)
     facts: dict[str, Any] = {"bytes": temporary.stat().st_size, "sha256": checksums([temporary])[0]}
     name = f"{label}-{facts['sha256'][:16]}.npy"
-    temporary.replace(folder / name)
+    target = folder / name
+    if facts["bytes"] <= SMALL and target.is_file() and target.read_bytes() == temporary.read_bytes():
+        temporary.unlink()
+    else:
+        temporary.replace(target)
     return name, facts
 
 
@@ -200,22 +181,18 @@ def _remove_others(folder: Path, described: Mapping[str, Any]) -> None:
                 path.unlink()
 
 
-def read_folder(
-    folder: str | os.PathLike[str], verify: bool
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[int, StoredFile]]:
-    """Return the manifest of an index, its memory-mapped arrays by label, and the file of each array."""
-    path = to_path(folder).resolve()
+def read_folder(folder: Path, verify: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the manifest of an index, and its memory-mapped arrays by label."""
+    path = folder.resolve()
 
-    def read(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[int, StoredFile]]:
+    def read(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         with FOLDER.naming_damage(path):
             FOLDER.check_files(path, manifest, verify)
             names = {str(label): str(name) for label, name in manifest["arrays"].items()}
             unknown = set(names.values()) - set(manifest["files"])
             if unknown:
                 raise FOLDER.damage(path / MANIFEST, f"it has no checksum of {unknown.pop()}")
-            arrays = {label: load_array(path / name) for label, name in names.items()}
-        files = {id(array): StoredFile(path / names[label], False, array) for label, array in arrays.items()}
-        return manifest, arrays, files
+            return manifest, {label: load_array(path / name) for label, name in names.items()}
 
     return read_with_retries(FOLDER, path, read)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from podium.core.validation import require_number, require_whole, to_path
 from podium.data.frames import columns_by_name, is_frame
 from podium.data.io.parquet import import_pyarrow
 from podium.errors import DataError, FileFormatError, PodiumWarning
+from podium.features.names import Coded, NameCoder, code
 
 TOLERANCE, MAX_STEPS = 1e-9, 1000
 HEADER = ["source", "target"]
@@ -59,17 +60,18 @@ class Links:
     """
 
     def __init__(self, source: Any, target: Any, documents: Any = ()) -> None:
-        ends, targets, others = (
-            _Column.of(name, ids) for name, ids in (("source", source), ("target", target), ("documents", documents))
-        )
-        if len(ends.codes) != len(targets.codes):
-            raise DataError(
-                f"each link needs both ends, but got {len(ends.codes)} sources and {len(targets.codes)} targets"
-            )
         from scipy.sparse import coo_array
 
-        self.ids, (from_, to, _) = _merged((ends, targets, others))
-        n = len(self.ids)
+        coder, sizes = NameCoder(), []
+        for name, ids in (("source", source), ("target", target), ("documents", documents)):
+            column = _coded(name, ids)
+            coder.add(column.names, column.codes)
+            sizes.append(len(column.codes))
+        if sizes[0] != sizes[1]:
+            raise DataError(f"each link needs both ends, but got {sizes[0]} sources and {sizes[1]} targets")
+        codes, names = coder.coded()
+        from_, to, _ = np.split(codes, np.cumsum(sizes[:-1]))
+        self.ids, n = list(names), len(names)
         if not n:
             raise DataError("pass at least one link or document")
         self.matrix = coo_array((np.ones(len(from_)), (from_, to)), shape=(n, n)).tocsr()
@@ -189,12 +191,11 @@ class Links:
 
         """
         names = [(site_of or host_of)(name) for name in self.ids]
-        distinct, site = np.unique(np.array(names, object), return_inverse=True)
-        sites = distinct.tolist()
+        site, sites = code(names)
         source = site[np.repeat(np.arange(len(self)), self.out_degree)]
         target = site[self.matrix.indices]
         between = source != target
-        graph = Links(_Column(sites, source[between]), _Column(sites, target[between]), sites)
+        graph = Links(Coded(source[between], sites), Coded(target[between], sites), sites)
         return graph.pagerank(**options)[site]
 
     def attributes(self, ids: Iterable[Any], site_of: Callable[[str], str] | None = None) -> dict[str, Floats]:
@@ -292,41 +293,20 @@ def _iterate(step: Callable[[Floats], Floats], start: Floats, tolerance: float, 
     return values
 
 
-class _Column(NamedTuple):
-    """Ids as codes into distinct names."""
-
-    names: list[str]
-    codes: Ints
-
-    @classmethod
-    def of(cls, name: str, ids: Any) -> _Column:
-        """Encode an array of text or whole numbers; raise for other types."""
-        if isinstance(ids, _Column):
-            return ids
-        array = np.asarray(ids)
-        if array.ndim != 1:
-            raise DataError(f"{name} must be a list of document ids, but has {array.ndim} dimensions")
-        if np.issubdtype(array.dtype, np.integer):
-            numbers, codes = np.unique(array, return_inverse=True)
-            return cls(list(map(str, numbers.tolist())), codes)
-        places: dict[Any, int] = {}
-        codes = np.array([places.setdefault(key, len(places)) for key in array.tolist()], np.int64)
-        for key, code in places.items():
-            if not key or not isinstance(key, str | int) or isinstance(key, bool):
-                row = int(np.argmax(codes == code))
-                raise DataError(f"{name}: the id in row {row} must be text or a whole number, but is {key!r:.40}")
-        return cls(list(map(str, places)), codes)
+def _coded(name: str, ids: Any) -> Coded:
+    """Return a column of document ids as codes; raise if one is missing or of another type."""
+    try:
+        column = code(ids)
+    except DataError as error:
+        row = getattr(error, "row", None)
+        raise DataError(f"{name}{'' if row is None else f', row {row}'}: {error}") from None
+    missing = np.flatnonzero(column.codes < 0)
+    if len(missing):
+        raise DataError(f"{name}, row {missing[0]}: the id is missing")
+    return column
 
 
-def _merged(columns: Sequence[_Column]) -> tuple[list[str], list[Ints]]:
-    """Return the names of all columns in ascending order, and the codes of each column for them."""
-    ids = sorted({name for column in columns for name in column.names})
-    place_of = {name: place for place, name in enumerate(ids)}
-    places = [np.array([place_of[name] for name in column.names], np.int64) for column in columns]
-    return ids, [of_names[column.codes] for of_names, column in zip(places, columns, strict=True)]
-
-
-def _read_tsv(path: str | os.PathLike[str]) -> list[_Column]:
+def _read_tsv(path: str | os.PathLike[str]) -> list[Coded]:
     """Return the sources and the targets of a file."""
     pyarrow = import_pyarrow()
     from pyarrow import compute, csv
@@ -356,9 +336,9 @@ def _read_tsv(path: str | os.PathLike[str]) -> list[_Column]:
     columns = []
     for column in table.columns:
         coded = column.combine_chunks().dictionary_encode()
-        names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+        names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
         if "" in names:
             row = int(np.argmax(codes == names.index("")))
             raise FileFormatError(file, f"a link has no source or no target: {table.slice(row, 1).to_pylist()[0]}")
-        columns.append(_Column(names, codes))
+        columns.append(Coded(codes, tuple(names)))
     return columns

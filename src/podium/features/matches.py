@@ -57,7 +57,7 @@ class PairBlock:
         """Return the terms of the queries according to the analyzers of these fields."""
         analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
         if analyzers not in self._layouts:
-            self._layouts[analyzers] = Layout(analyzers, self)
+            self._layouts[analyzers] = Layout(fields, self)
         return self._layouts[analyzers]
 
     def matches(self, fields: tuple[str, ...] = ()) -> Matches:
@@ -74,8 +74,8 @@ class PairBlock:
         return np.where(np.isnan(column) & np.isfinite(smallest)[self.query], smallest[self.query], column)
 
 
-class Layout:
-    """The distinct terms of each query, in order of first occurrence, and an entry for each pair and term.
+class QueryTerms:
+    """The distinct terms of each query, in order of first occurrence.
 
     If fields have different analyzers, a term has one form for each of them: all forms of a word are the same term.
 
@@ -83,16 +83,15 @@ class Layout:
         forms: for each analyzer, the forms of the terms of all queries, "" if it drops the word.
         words: for each query, the number in `forms` of each word's term, including repetitions.
         starts: where the terms of each query begin, and the end of the last.
-        entry_starts: where the entries of each pair begin, and the end of the last.
 
     """
 
-    def __init__(self, analyzers: tuple[Analyzer, ...], block: PairBlock) -> None:
-        self.analyzers, self.block = analyzers, block
+    def __init__(self, fields: Sequence[Field], texts: Sequence[str]) -> None:
+        analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
         self.words: list[list[int]] = []
         terms: list[tuple[str, ...]] = []
         starts = [0]
-        for text in block.texts:
+        for text in texts:
             numbers: dict[tuple[str, ...], int] = {}
             words = query_words(analyzers, text)
             self.words.append([numbers.setdefault(word, len(terms) + len(numbers)) for word in words])
@@ -100,16 +99,30 @@ class Layout:
             starts.append(len(terms))
         self.forms = [[term[k] for term in terms] for k in range(len(analyzers))]
         self.starts = np.array(starts, np.int64)
-        self.entry_starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[block.query])])
+        self._analyzers = analyzers
         self._ids: dict[str, Int32s] = {}
-        self._slots: dict[str, Ints] = {}
-        self._tf: dict[str, Floats] = {}
 
     def ids(self, field: Field) -> Int32s:
         """Return the number of each term in a field, −1 if the field lacks it."""
         if field.name not in self._ids:
-            self._ids[field.name] = field.term_ids(self.forms[self.analyzers.index(field.analyzer)])
+            self._ids[field.name] = field.term_ids(self.forms[self._analyzers.index(field.analyzer)])
         return self._ids[field.name]
+
+
+class Layout(QueryTerms):
+    """The terms of the queries of a block, and an entry for each pair and term.
+
+    Attributes:
+        entry_starts: where the entries of each pair begin, and the end of the last.
+
+    """
+
+    def __init__(self, fields: Sequence[Field], block: PairBlock) -> None:
+        super().__init__(fields, block.texts)
+        self.block = block
+        self.entry_starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[block.query])])
+        self._slots: dict[str, Ints] = {}
+        self._tf: dict[str, Floats] = {}
 
     def slots(self, field: Field) -> Ints:
         """Return the index of each entry's term among the terms of a field, −1 if the document lacks it."""

@@ -6,7 +6,6 @@ A pipeline retrieves candidates from the index, by default with BM25. Their feat
 
 from __future__ import annotations
 
-import operator
 import os
 import shutil
 from collections.abc import Iterable
@@ -116,7 +115,7 @@ class SearchPipeline:
         self.features.check(index)
         self.index_digest = index.digest() if index_digest is None else index_digest
         self.allow_other_index = allow_other_index
-        self._checked: list[Any] = []  # the arrays of the index when its digest was last compared
+        self._checked: Any = None  # the content of the index when its digest was last compared
         self._normalize = self.model.reading.get("normalize")
         self._needs_all = self._normalize is not None or self.model.sees_lists
         self._scorer = self.model.scorer(n_threads=1)
@@ -265,15 +264,14 @@ class SearchPipeline:
 
     def _check_index(self) -> None:
         """Raise if the statistics of the index differ from those in training; check again only after a change."""
-        state = [self.index.is_live, *self.index.fields.values()]
-        if len(state) == len(self._checked) and all(map(operator.is_, state, self._checked)):
+        if self.index.content is self._checked:
             return
         if not self.allow_other_index and self.index.digest() != self.index_digest:
             raise DataError(
                 "the index has other statistics than the one that the model was trained with, so features would have "
                 "other values: compute the features and train again, or pass allow_other_index=True"
             )
-        self._checked = state
+        self._checked = self.index.content
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the index, features and model as one folder, replacing a pipeline that exists there.

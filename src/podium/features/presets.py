@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from podium.errors import DataError
 from podium.features.attributes import Attribute, CharacterLength, Slashes
 from podium.features.feature import Feature
 from podium.features.feature_set import FeatureSet
 from podium.features.matches import STATISTICS
-from podium.features.proximity import MinSpan, OrderedBigrams, UnorderedBigrams
-from podium.features.ranking_functions import BM25, BM25F, LMAbsolute, LMDirichlet, LMJelinekMercer, VectorSpace
+from podium.features.proximity import min_span, ordered_bigrams, unordered_bigrams
+from podium.features.ranking_functions import BM25, BM25F, lm_absolute, lm_dirichlet, lm_jm, vsm
 from podium.features.term_features import (
-    IDF_,
-    TF,
-    TFIDF,
-    Boolean,
-    Covered,
-    CoveredRatio,
-    NormalizedTF,
-    QueryLength,
-    StreamLength,
+    boolean,
+    covered,
+    covered_ratio,
+    idf,
+    normalized_tf,
+    query_length,
+    stream_length,
+    tf,
+    tfidf,
 )
 
 if TYPE_CHECKING:
@@ -51,14 +50,14 @@ def default(index: Index) -> FeatureSet:
     features: list[Feature] = []
     for stream in streams:
         features += [
-            BM25(stream), CoveredRatio(stream), NormalizedTF(stream), TFIDF(stream, statistic="max"),
-            LMJelinekMercer(stream), StreamLength(stream),
+            BM25(stream), covered_ratio(stream), normalized_tf(stream), tfidf(stream, statistic="max"),
+            lm_jm(stream), stream_length(stream),
         ]  # fmt: skip
         if stream and index.fields[stream[0]].has_positions:
-            features += [OrderedBigrams(stream), UnorderedBigrams(stream), MinSpan(stream)]
+            features += [ordered_bigrams(stream), unordered_bigrams(stream), min_span(stream)]
     if len(names) > 1:
         features.append(BM25F(tuple(names)))
-    features += [IDF_(), QueryLength()]
+    features += [idf(), query_length()]
     features += [Attribute((name,)) for name in index.attributes]
     return FeatureSet(features)
 
@@ -90,18 +89,18 @@ def mslr(
 
     """
     preset = _Preset(body=body, anchor=anchor, title=title, url=url)
-    preset.by_stream("covered terms", Covered)
-    preset.by_stream("covered terms ratio", CoveredRatio)
-    preset.by_stream("stream length", StreamLength)
-    preset.by_stream("idf", IDF_)
+    preset.by_stream("covered terms", covered)
+    preset.by_stream("covered terms ratio", covered_ratio)
+    preset.by_stream("stream length", stream_length)
+    preset.by_stream("idf", idf)
     for statistic in STATISTICS:
-        preset.by_stream(f"tf {statistic}", partial(TF, statistic=statistic))
+        preset.by_stream(f"tf {statistic}", tf, statistic=statistic)
     for statistic in STATISTICS:
-        preset.by_stream(f"tf/L {statistic}", partial(NormalizedTF, statistic=statistic, missing=0.0))
+        preset.by_stream(f"tf/L {statistic}", normalized_tf, statistic=statistic, missing=0.0)
     for statistic in STATISTICS:
-        preset.by_stream(f"tf·idf {statistic}", partial(TFIDF, statistic=statistic))
-    preset.by_stream("boolean", Boolean)
-    preset.by_stream("vector space", VectorSpace)
+        preset.by_stream(f"tf·idf {statistic}", tfidf, statistic=statistic)
+    preset.by_stream("boolean", boolean)
+    preset.by_stream("vector space", vsm)
     preset.ranking_functions()
     preset.url_form()
     preset.attribute("inlinks", inlinks)
@@ -136,10 +135,10 @@ def letor4(
 
     """
     preset = _Preset(body=body, anchor=anchor, title=title, url=url)
-    preset.by_stream("tf", TF)
-    preset.by_stream("idf", IDF_)
-    preset.by_stream("tf·idf", TFIDF)
-    preset.by_stream("stream length", StreamLength)
+    preset.by_stream("tf", tf)
+    preset.by_stream("idf", idf)
+    preset.by_stream("tf·idf", tfidf)
+    preset.by_stream("stream length", stream_length)
     preset.ranking_functions()
     preset.attribute("PageRank", pagerank)
     preset.attribute("inlinks", inlinks)
@@ -171,19 +170,19 @@ class _Preset:
         else:
             self.features.append(feature)
 
-    def by_stream(self, title: str, make: Callable[[Stream], Feature]) -> None:
+    def by_stream(self, title: str, make: Callable[..., Feature], **options: Any) -> None:
         """Add a feature of each of the five streams."""
         for name in STREAMS:
             only = "the same as the only stream" if name == "whole" else "the stream is not given"
             stream = self.streams.get(name)
-            self.add(f"{title}, {name}", None if stream is None else make(stream), only)
+            self.add(f"{title}, {name}", None if stream is None else make(stream, **options), only)
 
     def ranking_functions(self) -> None:
         """Add BM25 and three language models with the parameters of both sets."""
-        self.by_stream("BM25", partial(BM25, k1=2.5, b=0.8, idf="robertson", scaled=True))
-        self.by_stream("LMIR.ABS", partial(LMAbsolute, delta=0.7, missing="minimum"))
-        self.by_stream("LMIR.DIR", partial(LMDirichlet, mu=2000.0, missing="minimum"))
-        self.by_stream("LMIR.JM", partial(LMJelinekMercer, smoothing=0.1, missing="minimum"))
+        self.by_stream("BM25", BM25, k1=2.5, b=0.8, idf="robertson", scaled=True)
+        self.by_stream("LMIR.ABS", lm_absolute, delta=0.7, missing="minimum")
+        self.by_stream("LMIR.DIR", lm_dirichlet, mu=2000.0, missing="minimum")
+        self.by_stream("LMIR.JM", lm_jm, smoothing=0.1, missing="minimum")
 
     def url_form(self) -> None:
         """Add slashes and length of the URL."""

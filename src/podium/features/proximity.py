@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,41 +14,18 @@ from podium.core.compiling import kernel
 from podium.core.parameters import integer
 from podium.errors import DataError
 from podium.features.feature import Feature, register
-from podium.features.matches import PairBlock, find
+from podium.features.matches import Matches, PairBlock, find
 
 if TYPE_CHECKING:
     from podium.features.index import Index
 
 WINDOW = integer("window", 8, least=2, help="words in the window that must contain both words")
+NEXT, NEAR = WINDOW(2), WINDOW()
 
 
 @dataclass(frozen=True, eq=False)
 class Proximity(Feature):
-    """A feature of positions in one field."""
-
-    takes: ClassVar[str] = "field"
-
-    def check(self, index: Index) -> None:
-        super().check(index)
-        if not index.fields[self.fields[0]].has_positions:
-            raise DataError(
-                f"{self} needs the positions of words, which the index does not store: build it with positions=True"
-            )
-
-    def slots(self, pairs: PairBlock) -> tuple[Ints, Ints, Ints, Int32s]:
-        """Return where each entry's positions begin in the field, the starts of positions, and the positions."""
-        self.check(pairs.index)
-        field = pairs.index.fields[self.fields[0]]
-        layout = pairs.matches(self.fields).layout
-        assert field.position_starts is not None
-        assert field.positions is not None
-        return layout.slots(field), layout.entry_starts, field.position_starts, field.positions
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class MinSpan(Proximity):
-    """Length in words of the smallest part of the field that contains all query terms in the field.
+    """A feature of positions in one field.
 
     Example:
         >>> from podium.features import FeatureSet, Index
@@ -57,77 +35,81 @@ class MinSpan(Proximity):
 
     """
 
-    name: ClassVar[str] = "min_span"
-    formula: ClassVar[str] = "min over parts that contain each t with tf > 0 of their number of words"
-    source: ClassVar[str] = "Tao and Zhai 2007 (MinCover)"
-    undefined: ClassVar[str] = "fewer than two terms occur"
+    takes: ClassVar[str] = "field"
+    defined_by: ClassVar[str] = "measured"
+
+    def check(self, index: Index) -> None:
+        super().check(index)
+        if not index.fields[self.fields[0]].has_positions:
+            raise DataError(
+                f"{self} needs the positions of words, which the index does not store: build it with positions=True"
+            )
 
     def values(self, pairs: PairBlock) -> Floats:
-        spans = np.empty(len(pairs))
-        smallest_spans(*self.slots(pairs), spans)
-        return spans
+        self.check(pairs.index)
+        return self.measured(pairs)
+
+    @abstractmethod
+    def measured(self, pairs: PairBlock) -> Floats:
+        """Return the values for an index with positions."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bigrams(Proximity):
-    """Occurrences of pairs of neighbouring query words."""
-
-    window: int = WINDOW()
-
-    undefined: ClassVar[str] = "the query has fewer than two words"
-    is_ordered: ClassVar[bool] = False
-
-    def values(self, pairs: PairBlock) -> Floats:
-        slots = self.slots(pairs)
-        layout = pairs.matches(self.fields).layout
-        by_query = [list(dict.fromkeys(pairwise(words))) for words in layout.words]
-        starts = np.cumsum([0, *map(len, by_query)])
-        bigrams = np.array([bigram for query in by_query for bigram in query], np.int64).reshape(-1, 2)
-        counts = np.empty(len(pairs))
-        count_bigrams(*slots, pairs.query, layout.starts, starts, bigrams, self.window, self.is_ordered, counts)
-        return counts
+def _slots(matches: Matches) -> tuple[Ints, Ints, Ints, Int32s]:
+    """Return where each entry's positions begin in the field, the starts of positions, and the positions."""
+    (field,) = matches.stream.fields
+    assert field.position_starts is not None
+    assert field.positions is not None
+    return matches.layout.slots(field), matches.layout.entry_starts, field.position_starts, field.positions
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class OrderedBigrams(Bigrams):
+@register(
+    formula="min over parts that contain each t with tf > 0 of their number of words",
+    source="Tao and Zhai 2007 (MinCover)", undefined="fewer than two terms occur", base=Proximity,
+)  # fmt: skip
+def min_span(matches: Matches) -> Floats:
+    """Length in words of the smallest part of the field that contains all query terms in the field."""
+    spans = np.empty(len(matches))
+    smallest_spans(*_slots(matches), spans)
+    return spans
+
+
+@register(
+    formula="Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < j − i < window}|",
+    source="Metzler and Croft 2005", undefined="the query has fewer than two words", base=Proximity,
+)  # fmt: skip
+def ordered_bigrams(matches: Matches, window: int = NEXT) -> Floats:
     """Occurrences of neighbouring query words in their order, next to each other by default."""
-
-    window: int = WINDOW(2)
-
-    name: ClassVar[str] = "ordered_bigrams"
-    formula: ClassVar[str] = "Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < j − i < window}|"
-    source: ClassVar[str] = "Metzler and Croft 2005"
-    is_ordered: ClassVar[bool] = True
+    return _bigrams(matches, window, is_ordered=True)
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class UnorderedBigrams(Bigrams):
+@register(
+    formula="Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < |j − i| < window}|",
+    source="Metzler and Croft 2005", undefined="the query has fewer than two words", base=Proximity,
+)  # fmt: skip
+def unordered_bigrams(matches: Matches, window: int = NEAR) -> Floats:
     """Occurrences of neighbouring query words near each other, in any order."""
-
-    name: ClassVar[str] = "unordered_bigrams"
-    formula: ClassVar[str] = "Σ over pairs (v, w) of neighbouring query words of |{(i, j) : 0 < |j − i| < window}|"
-    source: ClassVar[str] = "Metzler and Croft 2005"
+    return _bigrams(matches, window, is_ordered=False)
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class Phrase(Proximity):
+def _bigrams(matches: Matches, window: int, is_ordered: bool) -> Floats:
+    layout = matches.layout
+    by_query = [list(dict.fromkeys(pairwise(words))) for words in layout.words]
+    starts = np.cumsum([0, *map(len, by_query)])
+    bigrams = np.array([bigram for query in by_query for bigram in query], np.int64).reshape(-1, 2)
+    counts = np.empty(len(matches))
+    count_bigrams(*_slots(matches), matches.block.query, layout.starts, starts, bigrams, window, is_ordered, counts)
+    return counts
+
+
+@register(formula="|{i : the query's words are at i, i + 1, …}|", undefined="the query has no words", base=Proximity)
+def phrase(matches: Matches) -> Floats:
     """Occurrences of the whole query as a phrase."""
-
-    name: ClassVar[str] = "phrase"
-    formula: ClassVar[str] = "|{i : the query's words are at i, i + 1, …}|"
-    undefined: ClassVar[str] = "the query has no words"
-
-    def values(self, pairs: PairBlock) -> Floats:
-        slots = self.slots(pairs)
-        layout = pairs.matches(self.fields).layout
-        starts = np.cumsum([0, *map(len, layout.words)])
-        words = np.array([word for query in layout.words for word in query], np.int64)
-        counts = np.empty(len(pairs))
-        count_phrases(*slots, pairs.query, layout.starts, starts, words, counts)
-        return counts
+    layout = matches.layout
+    starts = np.cumsum([0, *map(len, layout.words)])
+    words = np.array([word for query in layout.words for word in query], np.int64)
+    counts = np.empty(len(matches))
+    count_phrases(*_slots(matches), matches.block.query, layout.starts, starts, words, counts)
+    return counts
 
 
 @kernel

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +14,16 @@ from podium.core.array_types import Floats, Ints, Number
 from podium.core.compiling import kernel
 from podium.core.parameters import flag, number
 from podium.errors import DataError
-from podium.features.feature import Feature, TermSum, quoted, register, shown_value
+from podium.features.feature import TermSum, quoted, register, shown_value
 from podium.features.matches import Matches, PairBlock, bm25_norm, bm25_weight, logarithm
 from podium.features.term_features import IDF, divided
 
 K1 = number("k1", 1.2, least=0, help="the larger, the more further occurrences of a term add")
 B = number("b", 0.75, least=0, most=1, help="the influence of the stream's length, 0 to 1")
+SMOOTHING = number("smoothing", 0.1, above=0, below=1, help="λ, the weight of the collection")()
+MU = number("mu", 2000.0, above=0, help="number of words of the collection to add to a document")()
+DELTA = number("delta", 0.7, above=0, below=1, help="δ, the discount of each frequency")()
+PLAIN = IDF("plain")
 SCALED = flag("scaled", False, help="multiply by k1 + 1, as Lucene did before version 8, and as MSLR-WEB does")
 
 
@@ -27,18 +33,6 @@ class BM25(TermSum):
     """BM25.
 
     The defaults are Lucene's since version 8. MSLR-WEB has `k1=2.5, b=0.8, idf=robertson, scaled=true`.
-
-    Args:
-        k1: the larger, the more further occurrences of a term add.
-        b: the influence of the stream's length, 0 to 1.
-        idf: the kind of idf, see `Matches.idf`.
-        scaled: whether to multiply by k1 + 1, which does not change rankings.
-
-    Example:
-        >>> from podium.features import parse
-        >>> str(parse("bm25(title, b=0.3)"))
-        'bm25(title, b=0.3)'
-
     """
 
     k1: float = K1()
@@ -65,13 +59,6 @@ class BM25(TermSum):
 @dataclass(frozen=True, eq=False)
 class BM25F(TermSum):
     """BM25 over several weighted fields: frequencies are weighted before they saturate.
-
-    Args:
-        weights: the weights of the fields, 1 by default.
-        k1: the larger, the more further occurrences of a term add.
-        b: the influence of each field's length, 0 to 1.
-        idf: the kind of idf, see `Matches.idf`.
-        scaled: whether to multiply by k1 + 1, which does not change rankings.
 
     Example:
         >>> from podium.features import parse
@@ -139,25 +126,18 @@ def add_weighted(
             out[k] += weight * tf[k] / bm25_norm(lengths[pairs[k]], mean, 1.0, b)
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class VectorSpace(Feature):
+@register(
+    formula="Σ_t tf·w² / (√Σ_t (tf·w)² · √Σ_t w²), w = idf(t); 0 if no term occurs",
+    source="Salton, Wong and Yang 1975; MSLR-WEB",
+    undefined="T = 0, or w = 0 for every term that the formula divides by",
+)
+def vsm(matches: Matches, idf: str = PLAIN) -> Floats:
     """Cosine of query and document over the query's terms, with weights tf·w in the document and w in the query."""
-
-    idf: str = IDF("plain")
-
-    name: ClassVar[str] = "vsm"
-    formula: ClassVar[str] = "Σ_t tf·w² / (√Σ_t (tf·w)² · √Σ_t w²), w = idf(t); 0 if no term occurs"
-    source: ClassVar[str] = "Salton, Wong and Yang 1975; MSLR-WEB"
-    undefined: ClassVar[str] = "T = 0, or w = 0 for every term that the formula divides by"
-
-    def values(self, pairs: PairBlock) -> Floats:
-        matches = pairs.matches(self.fields)
-        weights = matches.idf(self.idf)[matches.term]
-        in_document = matches.tf * weights
-        norms = np.sqrt(matches.sum(in_document * in_document)) * np.sqrt(matches.sum(weights * weights))
-        cosines = divided(matches.sum(in_document * weights), norms)
-        return np.where((matches.covered == 0) & (matches.layout.n_terms > 0), 0.0, cosines)
+    weights = matches.idf(idf)[matches.term]
+    in_document = matches.tf * weights
+    norms = np.sqrt(matches.sum(in_document * in_document)) * np.sqrt(matches.sum(weights * weights))
+    cosines = divided(matches.sum(in_document * weights), norms)
+    return np.where((matches.covered == 0) & (matches.layout.n_terms > 0), 0.0, cosines)
 
 
 @register
@@ -190,68 +170,46 @@ class LanguageModel(TermSum):
     Terms that do not occur in the collection are ignored, because p = 0 would make every document −∞.
     """
 
-    undefined: ClassVar[str] = "no term of the query occurs"
-    left_out: ClassVar[str] = "; terms with p = 0 are left out"
+    defined_by: ClassVar[str] = "mixture"
 
-    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
+    @abstractmethod
+    def mixture(self, pairs: PairBlock) -> tuple[float, Floats, Floats]:
         """Return the discount of tf, and the weights of tf and p by pair."""
-        raise NotImplementedError
 
     def term_values(self, pairs: PairBlock) -> Floats:
         """Return the logarithm of each term's probability, 0 for ignored terms."""
         matches = pairs.matches(self.fields)
-        discount, by_tf, by_p = self.mixture(matches)
+        discount, by_tf, by_p = self.mixture(pairs)
         p = matches.probabilities[matches.term]
-        seen = np.maximum(matches.tf - discount, 0.0) if discount else matches.tf
-        probabilities = seen * by_tf[matches.pair] + by_p[matches.pair] * p
+        probabilities = np.maximum(matches.tf - discount, 0.0) * by_tf[matches.pair] + by_p[matches.pair] * p
         return logarithm(np.where(p > 0, probabilities, 1.0))
 
     def values(self, pairs: PairBlock) -> Floats:
         return np.where(pairs.matches(self.fields).covered > 0, super().values(pairs), np.nan)
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class LMJelinekMercer(LanguageModel):
+def _language_model(formula: str) -> Callable[[Callable[..., Any]], Any]:
+    return register(
+        formula=f"{formula}; terms with p = 0 are left out", source="Zhai and Lafferty 2001; MSLR-WEB",
+        undefined="no term of the query occurs", base=LanguageModel,
+    )  # fmt: skip
+
+
+@_language_model("Σ_t ln((1 − λ)·tf/L + λ·p), λ = smoothing")
+def lm_jm(matches: Matches, smoothing: float = SMOOTHING) -> tuple[float, Floats, Floats]:
     """Language model with Jelinek-Mercer smoothing."""
-
-    smoothing: float = number("smoothing", 0.1, above=0, below=1, help="λ, the weight of the collection")()
-
-    name: ClassVar[str] = "lm_jm"
-    formula: ClassVar[str] = "Σ_t ln((1 − λ)·tf/L + λ·p), λ = smoothing" + LanguageModel.left_out
-    source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
-
-    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        by_tf = divided(np.full(len(matches), 1.0 - self.smoothing), matches.lengths)
-        return 0.0, by_tf, np.full(len(matches), self.smoothing)
+    by_tf = divided(np.full(len(matches), 1.0 - smoothing), matches.lengths)
+    return 0.0, by_tf, np.full(len(matches), smoothing)
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class LMDirichlet(LanguageModel):
+@_language_model("Σ_t ln((tf + μ·p)/(L + μ)), μ = mu")
+def lm_dirichlet(matches: Matches, mu: float = MU) -> tuple[float, Floats, Floats]:
     """Language model with Dirichlet smoothing."""
-
-    mu: float = number("mu", 2000.0, above=0, help="number of words of the collection to add to a document")()
-
-    name: ClassVar[str] = "lm_dirichlet"
-    formula: ClassVar[str] = "Σ_t ln((tf + μ·p)/(L + μ)), μ = mu" + LanguageModel.left_out
-    source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
-
-    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        return 0.0, 1.0 / (matches.lengths + self.mu), self.mu / (matches.lengths + self.mu)
+    return 0.0, 1.0 / (matches.lengths + mu), mu / (matches.lengths + mu)
 
 
-@register
-@dataclass(frozen=True, eq=False)
-class LMAbsolute(LanguageModel):
+@_language_model("Σ_t ln(max(tf − δ, 0)/L + δ·(U/L)·p), δ = delta")
+def lm_absolute(matches: Matches, delta: float = DELTA) -> tuple[float, Floats, Floats]:
     """Language model with absolute discounting; U is the number of distinct words of the stream."""
-
-    delta: float = number("delta", 0.7, above=0, below=1, help="δ, the discount of each frequency")()
-
-    name: ClassVar[str] = "lm_absolute"
-    formula: ClassVar[str] = "Σ_t ln(max(tf − δ, 0)/L + δ·(U/L)·p), δ = delta" + LanguageModel.left_out
-    source: ClassVar[str] = "Zhai and Lafferty 2001; MSLR-WEB"
-
-    def mixture(self, matches: Matches) -> tuple[float, Floats, Floats]:
-        by_tf = divided(np.ones(len(matches)), matches.lengths)
-        return self.delta, by_tf, self.delta * divided(matches.distinct_words, matches.lengths)
+    by_tf = divided(np.ones(len(matches)), matches.lengths)
+    return delta, by_tf, delta * divided(matches.distinct_words, matches.lengths)

@@ -20,9 +20,9 @@ from podium.core.compiling import helper, kernel
 from podium.core.sorting import sort_with_items
 from podium.core.threads import map_threads, ranges
 from podium.features.feature import Feature
-from podium.features.matches import PairBlock, bm25_idf, bm25_norm, bm25_weight, find, query_words
+from podium.features.matches import PairBlock, QueryTerms, bm25_idf, bm25_norm, bm25_weight, find
 from podium.features.ranking_functions import BM25
-from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of
+from podium.features.stream_statistics import StreamStatistics, statistics_of
 
 if TYPE_CHECKING:
     from podium.features.index import Index
@@ -49,24 +49,14 @@ def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threa
 
 def _score_all(index: Index, text: str, k: int, feature: Feature, stream: StreamStatistics) -> Top:
     """Return the best documents among all that contain a term of the query."""
-    rows, _, begins, ends, _ = stream.posting_lists(term_ids(stream, [text])[0])
+    terms = QueryTerms(stream.fields, [text])
+    rows, _, begins, ends, _ = stream.posting_lists(list(map(terms.ids, stream.fields)))
     matching = np.unique(np.concatenate([np.empty(0, np.int32), *map(rows.__getitem__, map(slice, begins, ends))]))
     matching = matching[index.is_live[matching]].astype(np.int64)
     scores = feature.column(PairBlock(index, [text], matching, np.array([0, len(matching)])))
     matching, scores = matching[~np.isnan(scores)], scores[~np.isnan(scores)]
     order = np.lexsort((index.id_ranks[matching], -scores))[:k]
     return matching[order], scores[order]
-
-
-def term_ids(stream: StreamStatistics, texts: Sequence[str]) -> tuple[TermIds, Ints, Ints]:
-    """Return the number of each distinct term in each field, and the terms of each query with their starts."""
-    analyzers = tuple(dict.fromkeys(field.analyzer for field in stream.fields))
-    queries = [list(dict.fromkeys(query_words(analyzers, text))) for text in texts]
-    place = {term: k for k, term in enumerate(dict.fromkeys(term for query in queries for term in query))}
-    forms = {analyzer: [term[k] for term in place] for k, analyzer in enumerate(analyzers)}
-    chosen = np.array([place[term] for query in queries for term in query], np.int64)
-    ids = [field.term_ids(forms[field.analyzer]) for field in stream.fields]
-    return ids, chosen, np.cumsum([0, *map(len, queries)])
 
 
 class Searcher:
@@ -108,14 +98,14 @@ class Searcher:
         return [result for part in parts for result in part]
 
     def _top_block(self, texts: Sequence[str], k: int) -> list[Top]:
-        ids, chosen, starts = term_ids(self.stream, texts)
-        rows, counts, begins, ends, frequencies = self.stream.posting_lists(ids)
+        terms = QueryTerms(self.stream.fields, texts)
+        rows, counts, begins, ends, frequencies = self.stream.posting_lists(list(map(terms.ids, self.stream.fields)))
         idf = np.array([bm25_idf(self.stream.n_documents, n) for n in frequencies.tolist()], np.float64) * self.factor
         shape = len(texts), min(k, len(self.norms))
         n_top, top_rows, scores = np.zeros(len(texts), np.int64), np.empty(shape, np.int64), np.empty(shape)
         top_k(
-            rows, counts, begins[chosen], ends[chosen], idf[chosen], starts, self.norms, self.lengths,
-            self.stream.mean_length, self.k1, self.b, self.id_ranks, self._sums(), n_top, top_rows, scores,
+            rows, counts, begins, ends, idf, terms.starts, self.norms, self.lengths, self.stream.mean_length, self.k1,
+            self.b, self.id_ranks, self._sums(), n_top, top_rows, scores,
         )  # fmt: skip
         return [(top_rows[q, :n], scores[q, :n]) for q, n in enumerate(n_top.tolist())]
 

@@ -80,16 +80,13 @@ class StreamStatistics:
             begins[numbers < 0] = ends[numbers < 0] = 0
             return rows, counts, begins, ends, self.document_frequency(ids).astype(np.int64)
         keys = list(zip(*(one.tolist() for one in ids), strict=True))
-        merged = {key: self._merged_list(key) for key in dict.fromkeys(keys)}
-        ends_of, end = {}, 0
-        for key, (rows, _) in merged.items():
-            end += len(rows)
-            ends_of[key] = end
-        sizes = np.array([len(merged[key][0]) for key in keys], np.int64)
-        ends = np.array([ends_of[key] for key in keys], np.int64)
-        nothing = np.empty(0, np.int32)
-        rows = np.concatenate([nothing, *(rows for rows, _ in merged.values())])
-        return rows, np.concatenate([nothing, *(counts for _, counts in merged.values())]), ends - sizes, ends, sizes
+        places = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+        merged = [self._merged_list(key) for key in places]
+        rows, counts = (np.concatenate([np.empty(0, np.int32), *(one[k] for one in merged)]) for k in (0, 1))
+        chosen = [places[key] for key in keys]
+        sizes = np.array([len(one[0]) for one in merged], np.int64)
+        ends = np.cumsum(sizes)[chosen]
+        return rows, counts, ends - sizes[chosen], ends, sizes[chosen]
 
     def _merged_list(self, key: tuple[int, ...]) -> tuple[Int32s, Int32s]:
         """Return the live rows that contain a term in any field, and its count over all fields."""
@@ -119,16 +116,15 @@ class StreamStatistics:
     @cached_property
     def _distinct_words(self) -> Floats:
         """The number of distinct words of each row over all fields; equal terms of two fields count once."""
-        numbers: dict[str, int] = {}
-        terms, starts, before = [], [], 0
+        from scipy.sparse import csr_array
+
+        numbers: dict[str, int] = {}  # shared by the fields
+        occurs = csr_array((len(self.is_live), sum(field.n_terms for field in self.fields)), dtype=bool)
         for field in self.fields:
-            shared = np.array([numbers.setdefault(term, len(numbers)) for term in field.vocabulary], np.int32)
-            terms.append(shared[field.terms])
-            starts.append(np.asarray(field.starts) + before)
-            before += len(field.terms)
-        result = np.zeros(len(self.is_live))
-        count_distinct(np.concatenate(terms), np.array(starts), np.full(len(numbers), -1, np.int64), result)
-        return result
+            places = np.array([numbers.setdefault(term, len(numbers)) for term in field.vocabulary], np.int32)
+            entries = np.ones(len(field.terms), bool), places[field.terms], field.starts
+            occurs = occurs + csr_array(entries, occurs.shape)
+        return np.asarray(np.diff(occurs.indptr), np.float64)
 
 
 def values_at(values: Int32s | Ints, places: Int32s | Ints) -> Floats:
@@ -159,19 +155,6 @@ def merge_postings(
             out_rows[n], out_counts[n] = rows[at], counts[at] + other_counts[other]
             at, other, n = at + 1, other + 1, n + 1
     return out_rows[:n].copy(), out_counts[:n].copy()
-
-
-@kernel
-def count_distinct(terms: Int32s, starts: Ints, last_seen: Ints, counts: Floats) -> None:
-    """Count the distinct terms of each row; `starts[f]` are the starts of rows in field f."""
-    for row in range(starts.shape[1] - 1):
-        count = 0
-        for field in range(starts.shape[0]):
-            for entry in range(starts[field, row], starts[field, row + 1]):
-                if last_seen[terms[entry]] != row:
-                    last_seen[terms[entry]] = row
-                    count += 1
-        counts[row] = count
 
 
 def statistics_of(index: Index, names: tuple[str, ...]) -> StreamStatistics:
