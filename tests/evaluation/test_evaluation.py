@@ -17,8 +17,6 @@ from podium import NDCG, DataError, FileFormatError, PodiumWarning, RankingData
 from podium.evaluation import Qrels, Run
 from podium.measures import BoundMeasures, parse
 
-from ..measures.test_measures import letor_slowly
-
 
 @pytest.fixture(scope="module")
 def data():
@@ -405,29 +403,6 @@ def test_duplicate_ids_and_infinite_scores_do_not_go_into_trec_files(tmp_path):
         podium.evaluate(twice, Run("r", {"1": {"a": 1.0}}))
     with pytest.raises(DataError, match="finite"):
         podium.write_run(RankingData([[1]], qid=[1]), [np.inf], tmp_path / "run")
-
-
-# --- on real data
-
-
-def test_a_feature_on_the_test_folds_of_mq2008_under_letors_rules(real_data):
-    from podium.measures import letor
-
-    total, expected = [], []
-    for fold in podium.data.datasets.folds(real_data / "mq2008"):
-        test = fold.test
-        scores = test.feature(38)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PodiumWarning)
-            found = podium.evaluate(test, scores, letor(["ndcg@10", "ap"]))
-        total.append(list(found.means.values()))
-        values = []
-        for k in range(test.n_queries):
-            rows = test.rows(k)
-            order = sorted(range(len(rows)), key=lambda i: -scores[rows[i]])
-            values.append(letor_slowly(test.relevance[rows[order]].tolist(), 10, 4))
-        expected.append(np.mean(values, axis=0))
-    assert np.allclose(total, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("measures", [None, 5, "err", [None, 3, ["err"]], {"a": 1}])

@@ -16,7 +16,8 @@ SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=canonical)", "(ties=canoni
 
 def all_measures():
     """Every registered measure with every setting that it has."""
-    found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4"]
+    found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4",
+             "ap(norm=reachable)@3", "ndcg(discount=reciprocal)@4"]  # fmt: skip
     for name, kind in registered().items():
         for setting in SETTINGS:
             if name == "propensity_ndcg":

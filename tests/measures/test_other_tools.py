@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import podium
 from podium import DataError, RankingData
 from podium.evaluation import Qrels, Run
-from podium.measures import NDCG, BoundMeasures, InterpolatedPrecision, Judged, Ranking, parse, register_discount
+from podium.measures import NDCG, InterpolatedPrecision, Judged, Ranking, parse, register_discount
 from podium.measures.discounted import DISCOUNTS
 
 # A run of trec_eval: documents without a judgement, documents that were not returned, negative judgements, ties.
@@ -154,22 +154,6 @@ def test_ap_over_min_r_k_is_lightgbms_map():
     for k in (3, 10):
         ours = parse(f"ap(norm=reachable,empty=one)@{k}").mean(ranking)
         assert found["training"][f"map@{k}"][0] == pytest.approx(ours, abs=1e-9)
-
-
-BOUND = ["success@2", "pfound(gain=linear)@3", "r_precision", "f1@2", "ap(norm=reachable)@3", "bpref", "infap",
-         "ndcg(discount=reciprocal)@4", "iprec@0.5", "judged@3"]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BOUND)
-def test_bound_measures_have_the_same_bits(name):
-    rng = np.random.default_rng(5)
-    labels = rng.integers(0, 2, 300).astype(float)
-    labels[rng.random(300) < 0.2] = math.nan
-    data = RankingData(rng.random((300, 1)), labels, qid=rng.integers(0, 40, 300))
-    bound = BoundMeasures(data, {"m": parse(name)})
-    for _ in range(4):
-        scores = rng.integers(0, 9, 300).astype(float)
-        assert bound.means(scores)["m"] == parse(name).mean(Ranking(data, scores))
 
 
 @pytest.mark.parametrize("name", ["success@3", "pfound", "r_precision", "f1@3", "bpref", "infap", "iprec@0.2",

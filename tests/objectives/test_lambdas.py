@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import podium
 from podium import DataError, Measure, RankingData
@@ -83,21 +81,6 @@ def test_cross_derivatives_are_symmetric():
         jacobian[row] = (bound.gradients(scores + moved)[0] - bound.gradients(scores - moved)[0]) / 2e-3
     assert np.abs(jacobian).max() > 0.02
     assert np.allclose(jacobian, jacobian.T, atol=2e-4)
-
-
-@given(st.integers(0, 10_000), st.sampled_from(["ndcg", "err", "ap"]))
-def test_row_order_does_not_matter(seed, name):
-    data, scores = random_data(seed % 50, weights=True)
-    shuffle = np.random.default_rng(seed).permutation(len(data))
-    other = RankingData(
-        data.features[shuffle], data.relevance[shuffle], qid=data.qid[shuffle],
-        document_weights=data.document_weights[shuffle],
-        query_weights=dict(zip(data.query_ids.tolist(), data.query_weights.tolist(), strict=True)),
-    )  # fmt: skip
-    a = Lambda(name, normalize=True).bind(data).gradients(scores)
-    b = Lambda(name, normalize=True).bind(other).gradients(scores[shuffle])
-    assert np.array_equal(a[0][shuffle], b[0])
-    assert np.array_equal(a[1][shuffle], b[1])
 
 
 def test_scores_far_apart_are_safe():

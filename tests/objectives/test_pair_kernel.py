@@ -162,9 +162,9 @@ def test_threads_share_long_lists_and_change_no_bit(objective, sizes):
 def test_which_lists_are_shared():
     def shared(sizes, depth, n_threads):
         work = ThreadShares(np.array(sizes), depth, np.empty(0)).of(n_threads)
-        alone = sorted(q for mine in work for task, _ in mine if task.n_threads == 1
+        alone = sorted(q for mine in work for task, *_ in mine if task.n_threads == 1
                        for q in range(task.first, task.last) if sizes[q] <= task.longest)  # fmt: skip
-        together = [[task.first for task, _ in mine if task.n_threads > 1] for mine in work]
+        together = [[task.first for task, *_ in mine if task.n_threads > 1] for mine in work]
         assert all(mine == together[0] for mine in together)
         assert sorted(alone + together[0]) == list(range(len(sizes)))
         return together[0]

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError
+from podium.diagnostics.lambdas import pairs_of_document, parts_of, sums_by_class
 from podium.measures import Measure
 from podium.objectives import Debiased, Lambda, ListNet, PairFilter, Preferences, Regression, Tiers, parse
-from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_class
 from tests.references.objectives import slow_single_pairs
 
 OBJECTIVES = [

@@ -15,19 +15,16 @@ from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
 from podium.measures.blended import (
     blended_columns,
-    blended_contribution,
     blended_deltas,
     blended_group_contribution,
     blended_group_value,
 )
 from podium.measures.cascade import (
     cascade_columns,
-    cascade_contribution,
     cascade_deltas,
     cascade_group_contribution,
     cascade_group_value,
 )
-from podium.measures.discounted import discounted_contribution
 from podium.measures.families import BLENDED, CASCADE, DISCOUNTED, Span
 
 N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
@@ -80,11 +77,11 @@ def before_next(family: Int, before: Number, value: Number) -> Number:
 def contribution(family: Int, value: Number, before: Number, rank: Int, discounts: Floats, divisors: Floats) -> Number:
     """Return the contribution of a document at a rank (from 0), before the division by the norm."""
     if family == DISCOUNTED:
-        return discounted_contribution(value, rank, discounts)
+        return value * discounts[rank]
     if family == BLENDED:
-        return blended_contribution(value, before, divisors[rank])
+        return (before + value) / divisors[rank] if value > 0.0 else 0.0
     assert family == CASCADE
-    return cascade_contribution(value, before, divisors[rank])
+    return value * (before / divisors[rank])
 
 
 @helper
