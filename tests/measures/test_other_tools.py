@@ -119,7 +119,7 @@ def test_names_of_other_tools_parse(text, ours):
         ("ndcg(discount=table:1/-1)", "discount must be"),
     ],
 )
-def test_names_that_make_no_sense(text, words):
+def test_invalid_names(text, words):
     with pytest.raises(DataError, match=words):
         parse(text)
 
@@ -173,7 +173,7 @@ def test_judged_is_not_trained_on():
         podium.LambdaMART(n_trees=1, measure="judged@3").fit(podium.artificial(10, features=3))
 
 
-def test_discounts_of_ones_own():
+def test_custom_discounts():
     register_discount("steep", lambda ranks: ranks**-2.0)
     register_discount("wrong", lambda ranks: -ranks)
     try:

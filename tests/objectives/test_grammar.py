@@ -84,7 +84,7 @@ objectives = st.one_of(
 
 
 @given(objectives)
-def test_text_comes_back(objective):
+def test_described_objectives_parse_back(objective):
     assert parse(describe(objective)) == objective
 
 
@@ -152,7 +152,7 @@ any_objective = st.recursive(
 
 
 @given(any_objective)
-def test_what_python_prints_is_read(objective):
+def test_repr_can_be_parsed(objective):
     assert parse(repr(objective)) == objective
     assert parse(str(objective)) == objective
     assert parse(describe(objective)) == objective
@@ -194,7 +194,7 @@ def test_what_python_prints_is_read(objective):
         ("anneal(lambda, local, constant(-inf))", Anneal(Lambda(), Local(), Constant(-np.inf))),
     ],
 )  # fmt: skip
-def test_what_people_write(text, expected):
+def test_common_spellings(text, expected):
     assert parse(text) == expected
 
 
@@ -260,7 +260,7 @@ def test_what_people_write(text, expected):
         ("lambda(ndcg(gain=table:0/1)@10)", "in quotes"),
     ],
 )
-def test_what_makes_no_sense(text, message):
+def test_invalid_arguments(text, message):
     with pytest.raises(DataError, match=message):
         parse(text)
 
@@ -273,7 +273,7 @@ def test_numbers_of_numpy_are_numbers():
     assert Anneal(Lambda(), Local(), lambda m: np.float32(0.5))
 
 
-def test_ones_own_objective_has_no_text():
+def test_a_custom_objective_has_no_text():
     class Mine(Objective):
         def bind(self, data):
             raise NotImplementedError

@@ -175,7 +175,7 @@ class TestRankSVM:
         by_patience = LinearRanker(objective="pairwise(hinge)", patience=1).fit(data, valid=valid)
         assert len(by_patience.history_["valid/ndcg@10"]) <= by_patience.best_iteration_ + 2
 
-    def test_what_makes_no_sense(self):
+    def test_invalid_arguments(self):
         data = podium.artificial(10, documents=10, features=4)
         with pytest.raises(DataError, match="l2 must be above 0"):
             LinearRanker(objective="pairwise(hinge)", l2=0).fit(data)

@@ -103,7 +103,7 @@ def test_normalised_lambdas_equal_the_slow_reference(name):
             assert np.allclose(found[1], expected[1], **SINGLE)
 
 
-def test_a_measure_of_ones_own_gives_lambdas():
+def test_a_custom_measure_gives_lambdas():
     class Top(Measure):
         def value(self, labels):
             return float(labels[0])
@@ -118,7 +118,7 @@ def test_a_measure_of_ones_own_gives_lambdas():
     assert np.allclose(found[1], expected[1], **SINGLE)
 
 
-def test_what_makes_no_sense():
+def test_invalid_arguments():
     data = podium.artificial(3, features=2)
     with pytest.raises(DataError, match="tau cannot be trained on"):
         Lambda("tau", normalize=False)

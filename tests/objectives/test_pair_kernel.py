@@ -72,7 +72,7 @@ def all_vectors(labels, scores, delta):
 
 @pytest.mark.parametrize("n", [2, 5, 16, 17, 60, 300, 1_100])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_what_is_passed_over_changes_no_bit(n, missing):
+def test_skipped_vectors_change_no_bit(n, missing):
     rng = np.random.default_rng(n)
     labels = in_runs(rng, n, missing)
     data, scores = one_query(labels), rng.choice([0.0, 1e-3], n) - np.arange(n) / n  # runs of labels stay runs
