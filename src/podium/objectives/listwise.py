@@ -24,11 +24,10 @@ from podium.objectives.base import (
     LossTerm,
     Objective,
     document_weights_of,
-    labels_of,
+    labels_and_mask,
     query_weights_of,
     register,
-    require_labels,
-)  # fmt: skip
+)
 
 
 class ListLoss(Objective):
@@ -65,9 +64,7 @@ class Lists:
     team: Team | None = None  # the threads to use; None means all cores
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
-        labels = labels_of(data, source, who).astype(np.float64)
-        require_labels(labels, source, who)
-        labelled = ~np.isnan(labels)
+        labels, labelled = labels_and_mask(data, source, who)
         query = data.query_in_order[labelled]
         self.data, self.rows, self.labels = data, data.canonical_order[labelled], labels[labelled]
         self.weights = document_weights_of(data)[labelled]

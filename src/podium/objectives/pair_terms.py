@@ -300,9 +300,8 @@ class BoundPairs(BoundObjective):
             return 1.0
         slots, sums = np.full(len(self.data), -1), np.zeros((1, 1, 2))
         slots[self.data.offsets[query] : self.data.offsets[query + 1]] = 0
-        self.add_pairs(
-            scores, slots, slots, sums
-        )  # Λ is a sum over both documents of all pairs, without the weight u_q
+        self.add_pairs(scores, slots, slots, sums)
+        # Λ is the sum over both documents of all pairs, without the weight of the query.
         total = float(sums[0, 0, 1]) / max(float(self.documents.query_weights[query]), 1e-300)
         return math.log2(1 + total) / total if total > 0 else 1.0
 

@@ -19,10 +19,9 @@ from podium.objectives.base import (
     LossTerm,
     Objective,
     document_weights_of,
-    labels_of,
+    labels_and_mask,
     query_weights_of,
     register,
-    require_labels,
 )
 
 
@@ -30,9 +29,7 @@ class Points:
     """The labelled documents of some data in the canonical order, with their weights d_i u_q."""
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
-        labels = labels_of(data, source, who).astype(np.float64)
-        require_labels(labels, source, who)
-        labelled = ~np.isnan(labels)
+        labels, labelled = labels_and_mask(data, source, who)
         queries = np.repeat(query_weights_of(data), data.query_sizes)
         self.n, self.rows, self.labels = len(data), data.canonical_order[labelled], labels[labelled]
         self.weights = (document_weights_of(data) * queries)[labelled]

@@ -55,12 +55,8 @@ def rank_query(
 
     `DISTANCE` is what LambdaLoss adds to |ΔZ| of ranks at this distance.
     """
-    start, n, family, ranks = (
-        documents.offsets[q],
-        documents.offsets[q + 1] - documents.offsets[q],
-        tables.family,
-        scratch.ranks,
-    )
+    start, n = documents.offsets[q], documents.offsets[q + 1] - documents.offsets[q]
+    family, ranks = tables.family, scratch.ranks
     if not tables.norms[q] > 0.0 or n < 2:
         return 0
     ranked = documents.ranked[start : start + n]
@@ -76,7 +72,7 @@ def rank_query(
         ranks[TRUST, r] = extras[TRUSTS, document] if has_extras else 0.0
         ranks[DISCOUNT, r] = tables.discounts[r] if r < n_discounts else 0.0
         ranks[DISTANCE, r] = 0.0
-        if tables.family == LAMBDALOSS and 0 < r < n_discounts:
+        if family == LAMBDALOSS and 0 < r < n_discounts:
             ranks[DISTANCE, r] = tables.mu * (tables.discounts[r - 1] - tables.discounts[r])
     if family != ONES and family != DISCOUNTED and family != LAMBDALOSS and family != BY_SWAPS:
         values, divisors = tables.values[start : start + n], tables.divisors[start : start + n]
