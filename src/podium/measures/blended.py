@@ -84,20 +84,14 @@ class Blended(ListMeasure):
 
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return ΔZ; see the module's docstring and `Measure.swaps`."""
-        b = self.bonuses(np.asarray(labels))
-        n, relevant, j = len(b), b > 0, np.arange(len(b))
-        i, depth = j[first:last, None], n if self.cutoff is None else self.cutoff
-        if not relevant.any():
-            return np.zeros((len(i), n))
-        d, norm = self.divisors(b, np.array([0, n])), self.norms(np.array([float(relevant.sum())]))[0]
-        sums = np.append(0.0, np.cumsum(b))  # B
-        shares = np.append(0.0, np.cumsum(np.where(relevant & (j < depth), 1.0 / d, 0.0)))  # H
-        both = (b - b[i]) * (1.0 / d[i] + shares[j] - shares[i + 1])
-        one = np.where(relevant, b, b[i])
-        alone = (sums[i] + one) / d[i] + one * shares[j] - one * shares[i + 1] - np.where(j < depth, sums[1:] / d, 0.0)
-        alone = np.where(b == b[i], 0.0, np.where(relevant, alone, -alone))
-        change = np.where(relevant & relevant[i], both, alone)
-        return np.triu(np.where(i < depth, change / norm, 0.0), first + 1)
+        bonuses = self.bonuses(np.asarray(labels))
+        rows = np.zeros(((len(bonuses) if last is None else last) - first, len(bonuses)))
+        if bonuses.any():
+            divisors = self.divisors(bonuses, np.array([0, len(bonuses)]))
+            norm = self.norms(np.array([float((bonuses > 0).sum())]))[0]
+            depth = len(bonuses) if self.cutoff is None else self.cutoff
+            blended_swaps(bonuses, divisors, norm, depth, first, rows)
+        return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         bonuses = self.bonuses(labels)
@@ -107,7 +101,7 @@ class Blended(ListMeasure):
         )
 
 
-# --- the sum of each query
+# --- the sum of each query, and rows of swap deltas
 
 
 @kernel
@@ -138,6 +132,32 @@ def blended_sums(
             above += bonus
             k = end
         sums[q] = total
+
+
+@kernel
+def blended_swaps(bonuses: Floats, divisors: Floats, norm: float, depth: Int, first: Int, rows: Floats) -> None:
+    """Compute ΔZ for the ranks from `first` on and all below them."""
+    n = len(bonuses)
+    sums = np.zeros(n + 1)  # B_k
+    shares = np.zeros(n + 1)  # H_k, for ranks up to T
+    for k in range(n):
+        is_relevant = bonuses[k] > 0.0
+        sums[k + 1] = sums[k] + bonuses[k]
+        shares[k + 1] = shares[k] + (1.0 / divisors[k] if is_relevant and k < depth else 0.0)
+    for row in range(rows.shape[0]):
+        i = first + row + 1
+        b_i, divisor = bonuses[i - 1], divisors[i - 1]
+        for j in range(i + 1, n + 1):
+            b_j = bonuses[j - 1]
+            change, sign = 0.0, 1.0
+            if i <= depth and b_i > 0.0 and b_j > 0.0:
+                change = (b_j - b_i) * (1.0 / divisor + shares[j - 1] - shares[i])
+            elif i <= depth and b_i != b_j:
+                sign, b = (1.0, b_j) if b_j > 0.0 else (-1.0, b_i)
+                change = (sums[i - 1] + b) / divisor + b * shares[j - 1] - b * shares[i]
+                if j <= depth:
+                    change -= sums[j] / divisors[j - 1]
+            rows[row, j - 1] = sign * change / norm
 
 
 # --- swap deltas for the pair kernel

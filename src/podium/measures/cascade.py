@@ -65,16 +65,10 @@ class CascadeMeasure(ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j); see `Measure.swaps`."""
         stops = self.stops(np.asarray(labels))
-        n, divisors = len(stops), self.divisors(len(stops))
-        depth = n if self.cutoff is None else self.cutoff
-        j = np.arange(n)
-        i = j[first:last, None]
-        before = np.append(1.0, np.cumprod(1.0 - stops))[i]  # P_i
-        follows = (j > i) & (j < depth)
-        between = _before_each(np.cumprod(np.where(follows, 1.0 - stops, 1.0), axis=1), 1.0)  # Q_ij
-        inside = _before_each(np.cumsum(np.where(follows, stops / divisors * between, 0.0), axis=1), 0.0)  # S_ij
-        change = 1.0 / divisors[i] - inside - np.where(j < depth, between / divisors, 0.0)
-        return np.triu(np.where(i < depth, before * (stops - stops[i]) * change, 0.0), first + 1)
+        rows = np.zeros(((len(stops) if last is None else last) - first, len(stops)))
+        depth = len(stops) if self.cutoff is None else self.cutoff
+        cascade_swaps(stops, self.divisors(len(stops)), depth, first, rows)
+        return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         sizes, stops = np.diff(offsets), self.stops(labels)
@@ -83,12 +77,7 @@ class CascadeMeasure(ListMeasure):
         return lookup_tables(CASCADE, stops, np.ones(len(sizes)), self.cutoff, divisors=divisors)
 
 
-def _before_each(accumulated: Floats, start: float) -> Floats:
-    """Return sums or products of the entries before each one, from those that include it."""
-    return np.insert(accumulated, 0, start, axis=1)[:, :-1]
-
-
-# --- the sum of each query
+# --- the sum of each query, and rows of swap deltas
 
 
 @kernel
@@ -127,6 +116,28 @@ def cascade_sums(
                 going_on *= mean[size]  # if not all documents count, nothing follows
             k = end
         sums[q] = total
+
+
+@kernel
+def cascade_swaps(stops: Floats, divisors: Floats, depth: Int, first: Int, rows: Floats) -> None:
+    """Compute ΔZ = P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j) without dividing by 1 − R, so that R = 1 is safe."""
+    n = len(stops)
+    before = np.empty(n + 1)  # P_i, the product of (1 − R) over the ranks before i
+    before[0] = 1.0
+    for k in range(n):
+        before[k + 1] = before[k] * (1.0 - stops[k])
+    for row in range(rows.shape[0]):
+        i = first + row
+        between, inside = 1.0, 0.0  # Q_ij and S_ij, updated up to rank T
+        for j in range(i + 1, n):
+            change = 0.0
+            if i < depth:
+                change = 1.0 / divisors[i] - inside
+                if j < depth:
+                    change -= between / divisors[j]
+                    inside += stops[j] / divisors[j] * between
+                    between *= 1.0 - stops[j]
+            rows[row, j] = before[i] * (stops[j] - stops[i]) * change
 
 
 # --- swap deltas for the pair kernel

@@ -1,7 +1,7 @@
 """The family of sums of gain times discount: DCG and NDCG, precision, recall, F1, RBP.
 
 Z = Σ_r g(l_r) d(r) / norm. Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. The pair kernel
-computes that product itself with SIMD (`podium.objectives.pair_kernel`), and so does the sweep.
+computes that product itself with SIMD (`podium.objectives.pair_kernel`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Floats, Ints
+from podium.core.array_types import Floats, Int, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import numbers_of
 from podium.errors import DataError
@@ -74,11 +74,11 @@ class Discounted(ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return (g_j − g_i)(d_i − d_j) / norm; see `Measure.swaps`."""
         gains = self.gains(np.asarray(labels))
-        by_rank = self.discounts(len(gains))
-        discounts, rows = np.append(by_rank, np.zeros(len(gains) - len(by_rank))), slice(first, last)
+        rows = np.zeros(((len(gains) if last is None else last) - first, len(gains)))
         norm = self.norms(gains, *_one_list(gains))[0] if len(gains) else 0.0
-        shares = gains / norm if norm > 0 else np.zeros(len(gains))
-        return np.triu((shares - shares[rows, None]) * (discounts[rows, None] - discounts), first + 1)
+        if norm > 0:
+            discounted_swaps(gains, self.discounts(len(gains)), float(norm), first, rows)
+        return rows
 
     def lookup_tables(self, labels: NDArray[Any], offsets: Ints) -> LookupTables:
         gains, sizes = self.gains(labels), np.diff(offsets)
@@ -116,6 +116,20 @@ def discounted_sums(
                 total += mean * discounts[i]
             k = end
         sums[q] = total
+
+
+@kernel
+def discounted_swaps(gains: Floats, discounts: Floats, norm: float, first: Int, rows: Floats) -> None:
+    """Compute (g_j − g_i)(d_i − d_j) / norm for the ranks i from `first` on and all j below them."""
+    n = len(gains)
+    share = gains / norm
+    weight = np.zeros(n)
+    weight[: len(discounts)] = discounts
+    for row in range(rows.shape[0]):
+        i = first + row
+        share_i, weight_i = share[i], weight[i]
+        for j in range(i + 1, n):
+            rows[row, j] = (share[j] - share_i) * (weight_i - weight[j])
 
 
 DISCOUNTS: dict[str, Callable[[Floats], Any]] = {  # functions of ranks 1, 2, …
