@@ -246,7 +246,7 @@ class TestCombine:
         train, valid, _ = parts
         model = LambdaMART(2).fit(train).model_
         other = LambdaMART(2).fit(podium.artificial(10, features=3)).model_
-        with pytest.raises(DataError, match="but have 8 and 3"):
+        with pytest.raises(DataError, match="but they have 8 and 3"):
             Combined((model, other), (1, 1))
         with pytest.raises(DataError, match="a finite number for each"):
             Combined((model,), (1, 2))
@@ -469,5 +469,5 @@ def test_adaptation_interpolates_with_more_domains(parts):
     means = {name: one.means[measure] for name, one in found.comparison.evaluations.items()}
     assert means["interpolated"] >= max(means[name] for name in ("background", "linear", "in-domain")) - 1e-9
     assert len(found.interpolated.weights) == 3
-    with pytest.raises(DataError, match="must not have the names"):
+    with pytest.raises(DataError, match="must not be named"):
         podium.adapt(background, train, valid=valid, others={"adapted": other}, n_trees=5)
