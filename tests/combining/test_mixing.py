@@ -181,7 +181,7 @@ def test_a_plot_of_scales_far_apart(data, columns):
     assert chart["layer"][1]["encoding"]["x"]["title"].startswith("α")
 
 
-def test_what_makes_no_sense(data, columns):
+def test_invalid_arguments(data, columns):
     with pytest.raises(DataError, match="must be finite and ascending"):
         combine(*columns, data, bounds=(1.0, 1.0))
 
@@ -217,7 +217,7 @@ def test_scores_and_slopes_of_any_scale(data, columns):
     assert 0.0 < tiny.alpha < 1e-15
 
 
-def test_a_tree_that_is_larger_by_far_is_held_back():
+def test_a_far_larger_tree_gets_a_small_weight():
     data = podium.artificial(60, documents=20, features=8, seed=4)
     model = podium.LambdaMART(6, 8).fit(data)
     trees = [model.model_.tree(k) for k in range(6)]

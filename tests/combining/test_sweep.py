@@ -196,7 +196,7 @@ def test_of_equal_intervals_the_nearest_to_one():
     assert worse.interval == (0.0, 1.0)
 
 
-def test_what_makes_no_sense():
+def test_invalid_arguments():
     data, scores, slopes = small(0)
     sweep = Sweep(data, "ndcg")
     with pytest.raises(DataError, match="must be finite and ascending"):
@@ -242,11 +242,11 @@ class TestCombine:
         assert np.array_equal(loaded.predict(valid.features), model.predict(valid.features))
         assert loaded.importance().shape == (8,)
 
-    def test_what_does_not_fit(self, parts):
+    def test_rankers_that_do_not_fit(self, parts):
         train, valid, _ = parts
         model = LambdaMART(2).fit(train).model_
         other = LambdaMART(2).fit(podium.artificial(10, features=3)).model_
-        with pytest.raises(DataError, match="but have 8 and 3"):
+        with pytest.raises(DataError, match="but they have 8 and 3"):
             Combined((model, other), (1, 1))
         with pytest.raises(DataError, match="a finite number for each"):
             Combined((model,), (1, 2))
@@ -360,7 +360,7 @@ class TestLineSearch:
         assert found["LeafLineSearch"] > start
         assert found["LeafLineSearch"] >= found["LineSearch"] - 0.01
 
-    def test_a_weight_of_nothing_ends_training(self):
+    def test_a_weight_of_zero_ends_training(self):
         data = RankingData(np.arange(8.0)[:, None], [0, 0, 1, 1] * 2, qid=np.repeat([1, 2], 4))
         against = data.replace(labels={"relevance": 1 - data.relevance})  # every order is better than the tree's
         step = LineSearch(bounds=(0, 5), on="valid")
@@ -388,7 +388,7 @@ def test_refitting_never_lowers_the_measure(parts):
 class TestSubmodel:
     """LambdaSMART: trees that go on from another model's scores ([W] §3)."""
 
-    def test_a_model_goes_on_where_it_was(self, parts):
+    def test_training_continues_from_a_submodel(self, parts):
         train, valid, _ = parts
         whole = LambdaMART(10, split_fraction=1).fit(train)
         first = LambdaMART(4, split_fraction=1).fit(train)
@@ -417,7 +417,7 @@ class TestSubmodel:
         with pytest.raises(DataError, match="no feature named 'bm25'"):
             LambdaMART(3, submodel={"bm25": 1.0}).fit(named)
 
-    def test_code_is_named_and_asked_for(self, parts, tmp_path):
+    def test_a_submodel_that_is_code_must_be_passed(self, parts, tmp_path):
         train, valid, _ = parts
 
         def mine(data):
@@ -446,7 +446,7 @@ class TestSubmodel:
             LambdaMART(3, submodel=np.ones(3)).fit(train)
 
 
-def test_powell_goes_on_where_single_weights_stand_still(parts):
+def test_powell_improves_where_single_weights_do_not(parts):
     """Four scores that are much alike: their best weights lie on a ridge across the axes."""
     train = parts[0]
     rng = np.random.default_rng(1)
@@ -469,5 +469,5 @@ def test_adaptation_interpolates_with_more_domains(parts):
     means = {name: one.means[measure] for name, one in found.comparison.evaluations.items()}
     assert means["interpolated"] >= max(means[name] for name in ("background", "linear", "in-domain")) - 1e-9
     assert len(found.interpolated.weights) == 3
-    with pytest.raises(DataError, match="must not have the names"):
+    with pytest.raises(DataError, match="must not be named"):
         podium.adapt(background, train, valid=valid, others={"adapted": other}, n_trees=5)

@@ -103,7 +103,7 @@ def test_pairs_behind_add_up(data, model, objective):
         assert len(str(pairs).splitlines()) == len(pairs.ranks) + 1
 
 
-def test_what_cannot_be_shown_is_refused(data, model):
+def test_invalid_arrows_are_refused(data, model):
     query = data.query_ids[0]
     with pytest.raises(DataError, match="query: there is no query 'nonsense'"):
         lambda_arrows(model, data, "nonsense")

@@ -22,7 +22,7 @@ def scores(data):
     return np.round(np.nan_to_num(data.relevance) + np.random.default_rng(1).normal(size=300), 1)
 
 
-def told_pairs(data, scores, sigma):
+def labelled_pairs(data, scores, sigma):
     """P of the higher score, and whether it is right: 1, 0, or ½ where scores are equal."""
     labels = data.relevance
     for q in range(data.n_queries):
@@ -36,7 +36,7 @@ def told_pairs(data, scores, sigma):
 @pytest.mark.parametrize(("sigma", "bins"), [(1.0, 10), (0.5, 7), (3.0, 1)])
 def test_bins_hold_the_pairs(data, scores, sigma, bins):
     result = calibration(scores, data, sigma, bins=bins)
-    told = np.array(list(told_pairs(data, scores, sigma)))
+    told = np.array(list(labelled_pairs(data, scores, sigma)))
     which = np.minimum(((2 * told[:, 0] - 1) * bins).astype(int), bins - 1)
     assert result.counts.tolist() == np.bincount(which, minlength=bins).tolist()
     assert result.n_pairs == len(told)
@@ -54,7 +54,7 @@ def test_bins_hold_the_pairs(data, scores, sigma, bins):
 
 def test_scikit_learn_agrees(data):
     untied = np.random.default_rng(2).normal(size=300) + np.nan_to_num(data.relevance)
-    told = np.array(list(told_pairs(data, untied, 1.0)))
+    told = np.array(list(labelled_pairs(data, untied, 1.0)))
     observed, predicted = calibration_curve(told[:, 1], told[:, 0], n_bins=20)  # from 0 to 1
     result = calibration(untied, data)
     known = result.counts > 0
@@ -103,7 +103,7 @@ def test_probabilities_get_better_with_training():
     assert "expected calibration error" in str(calibration(model, test))
 
 
-def test_what_makes_no_sense_is_refused(data, scores):
+def test_invalid_arguments_are_refused(data, scores):
     for options, problem in (
         ({"sigma": 0}, "sigma must be positive"), ({"bins": 0}, "bins must be"), ({"bins": 1001}, "bins must be"),
         ({"labels": "clicks"}, "no labels 'clicks'"), ({"preferences": True}, "the data has no preferences"),

@@ -54,7 +54,7 @@ def rankers():
 
 
 @pytest.mark.parametrize("which", range(8))
-def test_every_trainer_tells_and_is_not_changed(which, data, valid):
+def test_observers_work_with_every_trainer_and_change_nothing(which, data, valid):
     ranker, objective = list(rankers())[which]
     sets = {} if getattr(ranker, "method", None) == "ascent" else {"valid": valid}
     plain = ranker.fit(data, **sets)
@@ -173,7 +173,7 @@ def test_the_order_of_rows_and_the_threads_do_not_matter(data):
     assert repr(histories[0]) == repr(histories[1])
 
 
-def test_every_so_manieth_round(data):
+def test_every_nth_round_is_observed(data):
     usual = [WatchTopLabels(), WatchRankChanges(), WatchLambdaShares(), WatchAgreement()]
     for ranker, expected in ((LambdaMART(51, 4), [51, 6, 2, 2]), (LinearRanker(n_iterations=21), [3, 3, 2, 1])):
         ranker.fit(data, observers=usual)
@@ -190,7 +190,7 @@ def test_every_so_manieth_round(data):
 
 
 @pytest.mark.parametrize("ranker", ["LambdaMART", "LambdaRank"])
-def test_a_run_that_goes_on_knows_what_was_seen(data, tmp_path, ranker):
+def test_a_resumed_run_keeps_earlier_records(data, tmp_path, ranker):
     def made(n):
         if ranker == "LambdaMART":
             return LambdaMART(n, 4)
@@ -207,7 +207,7 @@ def test_a_run_that_goes_on_knows_what_was_seen(data, tmp_path, ranker):
     assert watch.result(resumed.history_).iterations.tolist() == list(range(6))
 
 
-def test_observers_of_ones_own(data):
+def test_custom_observers(data):
     model = LambdaMART(3, 4).fit(data, observers=[lambda r: {"spread": np.ptp(r.scores)} if r.iteration else None])
     spread = model.history_["spread"]
     assert np.isnan(spread[0])
@@ -223,7 +223,7 @@ def test_observers_of_ones_own(data):
         LambdaMART(1).fit(data, observers=[lambda r: {"a": 1}, lambda r: {"a": 1}])
 
 
-def test_what_makes_no_sense_is_refused(data):
+def test_invalid_arguments_are_refused(data):
     for make, problem in (
         (lambda: WatchTopLabels(0), "k must be"), (lambda: WatchRankChanges(every=0), "every must be"),
         (lambda: WatchMeasures(()), "at least one measure"), (lambda: WatchMeasures("nonsense"), "measure"),
@@ -256,7 +256,7 @@ def test_what_makes_no_sense_is_refused(data):
         LambdaMART(1).fit(many, observers=[WatchTopLabels()])
 
 
-def test_scores_of_an_epoch_are_asked_for_in_time(data):
+def test_scores_of_an_epoch_must_be_read_before_the_next(data):
     pytest.importorskip("torch")
     epochs = []
     podium.LambdaRank(epochs=2, n_threads=1).fit(data, observers=[epochs.append])

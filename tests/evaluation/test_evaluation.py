@@ -17,8 +17,6 @@ from podium import NDCG, DataError, FileFormatError, PodiumWarning, RankingData
 from podium.evaluation import Qrels, Run
 from podium.measures import BoundMeasures, parse
 
-from ..measures.test_measures import letor_slowly
-
 
 @pytest.fixture(scope="module")
 def data():
@@ -72,7 +70,7 @@ def test_uniform_queries_can_be_dropped():
     assert np.isnan(nothing.means["ndcg@10"])
 
 
-def test_ties_that_decide_are_said(data):
+def test_ties_that_matter_are_reported(data):
     with pytest.warns(PodiumWarning, match=r"decide up to 0\.\d+ of ndcg\(ties=stable\)@10.*ties=expected"):
         podium.evaluate(data, np.zeros(len(data)), "ndcg(ties=stable)@10")
     with warnings.catch_warnings():
@@ -82,7 +80,7 @@ def test_ties_that_decide_are_said(data):
         podium.evaluate(data, np.floor(data.relevance), "ndcg")  # ties, but between equal labels
 
 
-def test_measures_and_scores_that_make_no_sense(data):
+def test_invalid_measures_and_scores(data):
     with pytest.raises(DataError, match="at least one measure"):
         podium.evaluate(data, data.relevance, [])
     with pytest.raises(DataError, match="must be a name or an object"):
@@ -93,7 +91,7 @@ def test_measures_and_scores_that_make_no_sense(data):
         podium.evaluate(data, np.full(len(data), np.nan))
 
 
-def test_groups_of_queries_are_measured_apart():
+def test_groups_of_queries_are_evaluated_separately():
     data = RankingData(
         [[0.0, 1], [1, 1], [0, 2], [1, 2], [0, 1]], [1, 0, 0, 1, 1], qid=["a", "a", "b", "b", "c"],
         feature_names=["x", "device"],
@@ -126,7 +124,7 @@ def test_groups_have_names_in_order():
     assert [len(part.query_ids) for part in by_id.by_group.values()] == [2, 3]
 
 
-def test_groups_that_make_no_sense(data, systems):
+def test_invalid_groups(data, systems):
     with pytest.raises(DataError, match=r"by='feature 0' must be constant within a query"):
         podium.evaluate(data.replace(feature_names=[f"feature {k}" for k in range(4)]), systems["good"], by="feature 0")
     with pytest.raises(DataError, match="by has no entry for query id"):
@@ -137,7 +135,7 @@ def test_groups_that_make_no_sense(data, systems):
         podium.evaluate(data, systems["good"]).by_group  # noqa: B018
 
 
-def test_compare_says_what_differs(data, systems):
+def test_compare_finds_differences(data, systems):
     found = podium.compare(data, systems, ["ndcg@10", "ap"], margin=0.01)
     assert len(found.pairs) == 6
     pair = next(p for p in found.pairs if (p.measure, p.a, p.b) == ("ap", "good", "chance"))
@@ -301,7 +299,7 @@ def test_bad_runs_are_refused_with_their_line(text, words, tmp_path):
         podium.read_run(tmp_path / "run")
 
 
-def test_files_that_are_not_there_or_not_text(tmp_path):
+def test_missing_files_and_files_that_are_not_text(tmp_path):
     with pytest.raises(FileFormatError, match="cannot be opened"):
         podium.read_run(tmp_path / "none")
     (tmp_path / "bad").write_bytes(b"\xff\xfe")
@@ -374,7 +372,7 @@ def test_runs_and_judgements_of_different_queries():
 
 
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
-def test_judgements_as_trec_has_them(tmp_path):
+def test_judgements_in_the_style_of_trec(tmp_path):
     (tmp_path / "q").write_bytes(b"\xef\xbb\xbf1 0 a 1\n1 0 b -2\n")
     (tmp_path / "r.gz").write_bytes(gzip.compress(b"1 Q0 a 1 1.0 me\n"))
     found = podium.evaluate(podium.read_qrels(tmp_path / "q"), podium.read_run(tmp_path / "r.gz"), ["ap", "ndcg"])
@@ -407,31 +405,8 @@ def test_duplicate_ids_and_infinite_scores_do_not_go_into_trec_files(tmp_path):
         podium.write_run(RankingData([[1]], qid=[1]), [np.inf], tmp_path / "run")
 
 
-# --- on real data
-
-
-def test_a_feature_on_the_test_folds_of_mq2008_under_letors_rules(real_data):
-    from podium.measures import letor
-
-    total, expected = [], []
-    for fold in podium.data.datasets.folds(real_data / "mq2008"):
-        test = fold.test
-        scores = test.feature(38)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PodiumWarning)
-            found = podium.evaluate(test, scores, letor(["ndcg@10", "ap"]))
-        total.append(list(found.means.values()))
-        values = []
-        for k in range(test.n_queries):
-            rows = test.rows(k)
-            order = sorted(range(len(rows)), key=lambda i: -scores[rows[i]])
-            values.append(letor_slowly(test.relevance[rows[order]].tolist(), 10, 4))
-        expected.append(np.mean(values, axis=0))
-    assert np.allclose(total, expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("measures", [None, 5, "err", [None, 3, ["err"]], {"a": 1}])
-def test_measures_of_a_made_up_model_are_left_out(measures):
+def test_invalid_measures_of_a_model_are_ignored(measures):
     data = podium.artificial(5, seed=0)
     model = podium.LambdaMART(n_trees=1, verbose=0).fit(data).model_.with_info(measures=measures)
     err = "err@5"
@@ -439,7 +414,7 @@ def test_measures_of_a_made_up_model_are_left_out(measures):
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\x85", "\x1c"])
-def test_blanks_of_unicode_do_not_separate_the_columns_of_judgements(blank, tmp_path):
+def test_unicode_spaces_do_not_separate_columns_of_judgements(blank, tmp_path):
     """To trec_eval they are part of an id, so that `7 0 a<no-break space>5 1` must not be a label of 5."""
     (tmp_path / "q").write_text(f"7 0 a 1\n7 0 a{blank}5 1\n", encoding="utf-8")
     with pytest.raises(FileFormatError, match=r"line 2: expected .*, separated by spaces or tabs, but found '7 0 a"):
@@ -471,7 +446,7 @@ class TestSubtopics:
         assert found.means["alpha_ndcg@5"] == pytest.approx(alpha)
         assert found.means["err_ia(max_label=1)@5"] == pytest.approx(err * whole)
 
-    def test_a_column_of_one_value_or_of_too_many_is_none(self, tmp_path):
+    def test_a_column_of_one_value_or_too_many_has_no_subtopics(self, tmp_path):
         (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n")
         assert podium.read_qrels(tmp_path / "q").subtopics == {}
         (tmp_path / "q").write_text("".join(f"1 {k} a {k}\n" for k in range(101)))

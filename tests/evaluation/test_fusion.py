@@ -93,7 +93,7 @@ def test_ranx(by, method):
         ([A, B], {"k": -1}, "k must be"),
     ],
 )
-def test_what_makes_no_sense(runs, how, words):
+def test_invalid_arguments(runs, how, words):
     with pytest.raises(DataError, match=words):
         fuse(*runs, **how)
 

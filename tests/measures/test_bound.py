@@ -16,7 +16,8 @@ SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=canonical)", "(ties=canoni
 
 def all_measures():
     """Every registered measure with every setting that it has."""
-    found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4"]
+    found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4",
+             "ap(norm=reachable)@3", "ndcg(discount=reciprocal)@4"]  # fmt: skip
     for name, kind in registered().items():
         for setting in SETTINGS:
             if name == "propensity_ndcg":
@@ -89,7 +90,7 @@ def test_each_measure_alone_is_ranked_as_deep_as_it_needs(name):
         assert bits(alone.means(scores)) == bits(plain(data, measures, scores))
 
 
-def test_no_counted_query_has_no_mean():
+def test_without_counted_queries_there_is_no_mean():
     data = podium.RankingData([[0.0], [1.0]], [0, 0], qid=[1, 1])
     means = BoundMeasures(data, {"a": NDCG(empty="skip"), "b": NDCG()}).means(np.array([1.0, 0.0]))
     assert math.isnan(means["a"])
@@ -122,7 +123,7 @@ class Top(Measure):
         return float(labels[0])
 
 
-def test_measures_of_a_users_own_keep_their_values_and_means():
+def test_custom_measures_keep_their_values_and_means():
     data = lists([4, 5, 6])
     measures = {"twice": Twice(3), "last": Last(), "top": Top(), "ndcg": NDCG()}
     for scores in rounds(data.n_documents):
@@ -146,7 +147,7 @@ def test_scores_are_checked():
     assert measures.means(np.arange(30, dtype=np.float64)[::2]) == want
 
 
-def test_missing_labels_are_told_of_when_measures_are_bound():
+def test_missing_labels_raise_when_measures_are_bound():
     with pytest.raises(DataError, match="the data has no labels 'stars'"):
         BoundMeasures(lists([4, 5]), {"ndcg": NDCG(labels="stars")})
 

@@ -78,7 +78,7 @@ def test_err_ia_is_the_mean_of_err_over_the_subtopics_of_a_query(judged, cutoff)
     assert ERRIA(cutoff).value(graded) == pytest.approx(expected)
 
 
-def test_queries_have_subtopics_of_their_own():
+def test_each_query_has_its_own_subtopics():
     data = subtopic_data([[1, 0], [0, 0], [0, 1], [0, 1], [0, 0]], qid=[1, 1, 2, 2, 3])
     scores = [2.0, 1.0, 2.0, 1.0, 0.0]
     found = podium.evaluate(data, scores, ["alpha_ndcg@10", "err_ia(empty=skip)@10"])
@@ -99,7 +99,7 @@ def test_the_highest_label_is_that_of_all_subtopics_and_goes_with_a_model():
     assert model.model_.info["measures"] == ["err_ia(max_label=3)"]
 
 
-def test_what_makes_no_sense():
+def test_invalid_arguments():
     plain = podium.artificial(2, features=2)
     with pytest.raises(DataError, match=r"named subtopic_1, subtopic_2, …, but the data has 'relevance'"):
         podium.evaluate(plain, plain.relevance, "alpha_ndcg@10")

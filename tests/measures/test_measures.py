@@ -247,12 +247,12 @@ def test_names_parse_and_parse_back(text, measure):
         ("ap@99999999999999999999", "cutoff of ap"),
     ],
 )
-def test_names_that_make_no_sense(text, words):
+def test_invalid_names(text, words):
     with pytest.raises(DataError, match=words):
         parse(text)
 
 
-def test_labels_that_make_no_sense():
+def test_invalid_labels():
     with pytest.raises(DataError, match=r"overflows for the label 2000: use gain=linear, or gain=table"):
         value("ndcg", [2000, 0])
     assert value("ndcg(gain=linear)", [1e6, 0]) == 1
@@ -279,7 +279,7 @@ def test_labels_that_make_no_sense():
         (np.zeros((3, 2)), "have shape"),
     ],
 )
-def test_scores_that_make_no_sense(scores, words):
+def test_invalid_scores(scores, words):
     with pytest.raises(DataError, match=words):
         Ranking(RankingData(np.empty((3, 0)), qid=[1, 1, 1]), scores)
 
@@ -302,7 +302,7 @@ def test_measures_are_values():
     assert ERR().fixed(podium.artificial(5)).max_label == 4
 
 
-def test_a_measure_of_ones_own_trains_at_once():
+def test_a_custom_measure_trains_at_once():
     class TopLabel(Measure):
         def value(self, labels):
             return float(labels[0])
@@ -348,7 +348,7 @@ def test_graded_names_parse_back():
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8), st.floats(0, 0.3))
-def test_graded_choice_is_what_its_words_say(rows, tolerance):
+def test_graded_choice_by_definition(rows, tolerance):
     means = np.array(rows)
     chosen = Graded(["ndcg", "ap"], tolerance).pick(means)
     allowed = [k for k in range(len(rows)) if rows[k][0] >= max(r[0] for r in rows) - tolerance]
@@ -459,7 +459,7 @@ def letor_slowly(labels, k, version):
     return ndcg, (total / hits if hits else 0.0)
 
 
-def test_letors_presets_equal_an_independent_reckoning(real_data):
+def test_letors_presets_equal_an_independent_computation(real_data):
     for folder, version in (("mq2008", 4), ("ohsumed", 3)):
         data = podium.read(sorted((real_data / folder).glob("S*.txt.gz")))
         scores = data.feature(38 if folder == "mq2008" else 4)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import podium
 from podium import DataError, RankingData
 from podium.evaluation import Qrels, Run
-from podium.measures import NDCG, BoundMeasures, InterpolatedPrecision, Judged, Ranking, parse, register_discount
+from podium.measures import NDCG, InterpolatedPrecision, Judged, Ranking, parse, register_discount
 from podium.measures.discounted import DISCOUNTS
 
 # A run of trec_eval: documents without a judgement, documents that were not returned, negative judgements, ties.
@@ -119,7 +119,7 @@ def test_names_of_other_tools_parse(text, ours):
         ("ndcg(discount=table:1/-1)", "discount must be"),
     ],
 )
-def test_names_that_make_no_sense(text, words):
+def test_invalid_names(text, words):
     with pytest.raises(DataError, match=words):
         parse(text)
 
@@ -156,22 +156,6 @@ def test_ap_over_min_r_k_is_lightgbms_map():
         assert found["training"][f"map@{k}"][0] == pytest.approx(ours, abs=1e-9)
 
 
-BOUND = ["success@2", "pfound(gain=linear)@3", "r_precision", "f1@2", "ap(norm=reachable)@3", "bpref", "infap",
-         "ndcg(discount=reciprocal)@4", "iprec@0.5", "judged@3"]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BOUND)
-def test_bound_measures_have_the_same_bits(name):
-    rng = np.random.default_rng(5)
-    labels = rng.integers(0, 2, 300).astype(float)
-    labels[rng.random(300) < 0.2] = math.nan
-    data = RankingData(rng.random((300, 1)), labels, qid=rng.integers(0, 40, 300))
-    bound = BoundMeasures(data, {"m": parse(name)})
-    for _ in range(4):
-        scores = rng.integers(0, 9, 300).astype(float)
-        assert bound.means(scores)["m"] == parse(name).mean(Ranking(data, scores))
-
-
 @pytest.mark.parametrize("name", ["success@3", "pfound", "r_precision", "f1@3", "bpref", "infap", "iprec@0.2",
                                   "ap(norm=reachable)@3", "rbp(gain=table:0/0.1/0.2/0.5/1)",
                                   "ndcg(discount=table:1/0.5/0.1)"])  # fmt: skip
@@ -189,7 +173,7 @@ def test_judged_is_not_trained_on():
         podium.LambdaMART(n_trees=1, measure="judged@3").fit(podium.artificial(10, features=3))
 
 
-def test_discounts_of_ones_own():
+def test_custom_discounts():
     register_discount("steep", lambda ranks: ranks**-2.0)
     register_discount("wrong", lambda ranks: -ranks)
     try:

@@ -43,7 +43,7 @@ def test_a_net_survives_its_file(net, inputs, parts, tmp_path):
     assert all(t.dtype == np.float32 for t in tensors.values())
 
 
-def test_ones_own_module_is_asked_for(parts, tmp_path):
+def test_a_custom_module_must_be_passed(parts, tmp_path):
     model = RankNet(net=Own(), epochs=2).fit(parts[0])
     path = tmp_path / "own.podium"
     model.save(path)
@@ -100,7 +100,7 @@ def rewritten(path, change, weights=None):
         (lambda h: h.update(n_features=3), "scales of its inputs"),
     ],
 )
-def test_made_up_files_are_refused(change, problem, parts, tmp_path):
+def test_crafted_files_are_refused(change, problem, parts, tmp_path):
     path = tmp_path / "net.podium"
     RankNet(epochs=1).fit(parts[0]).save(path)
     rewritten(path, change)

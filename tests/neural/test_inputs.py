@@ -50,7 +50,7 @@ def test_what_is_missing_counts_as_the_mean(kind):
     assert np.allclose(found[50:, 1], rest[:, 1])
 
 
-def test_sparse_and_dense_are_alike_and_none_changes_nothing():
+def test_sparse_equals_dense_and_none_changes_nothing():
     few = np.where(X > 1.5, X, 0).astype(np.float32)
     compressed = sparse.csr_array(few)
     for kind in ("standard", "log", "quantile"):

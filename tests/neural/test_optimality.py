@@ -96,7 +96,7 @@ def test_linear_models(train):
     assert best.rising_share[0] < 0.1 < moved.rising_share[0]
 
 
-def test_what_it_shows_and_refuses(train, trained):
+def test_table_and_invalid_arguments(train, trained):
     found = local_optimality(trained, train, "ndcg", directions=20, steps=(0.1, 0.2), curves=2)
     assert "rising  unchanged  falling" in str(found)
     assert np.allclose(found.rising_share + found.unchanged_share + found.falling_share, 1)

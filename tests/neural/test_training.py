@@ -97,7 +97,7 @@ def test_training_learns_and_depends_on_the_seed_alone(kind, parts, shuffled):
     assert kind(epochs=30, n_threads=1, random_state=1).fit(train, valid=valid).digest() != model.digest()
 
 
-def test_nets_leave_torch_as_it_was(parts, tmp_path):
+def test_nets_restore_the_state_of_torch(parts, tmp_path):
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
@@ -236,7 +236,7 @@ def test_the_rate_is_halved_and_ends_training(parts, caplog):
     assert "epoch 0: rate 0.01" in caplog.text
 
 
-def test_a_stopped_run_goes_on_to_the_same_bits(parts, tmp_path):
+def test_a_resumed_run_gives_the_same_bits(parts, tmp_path):
     train, valid, _ = parts
     path = tmp_path / "net.checkpoint"
 
@@ -307,7 +307,7 @@ def test_an_interrupted_run_keeps_the_best_epoch(parts):
     assert not model.model_.module.training
 
 
-def test_modules_of_ones_own(parts):
+def test_custom_modules(parts):
     train = parts[0]
     mine = nn.Sequential(nn.Linear(6, 3), nn.ReLU(), nn.Linear(3, 1))
     before = [p.clone() for p in mine.parameters()]
@@ -354,7 +354,7 @@ def test_a_net_that_sees_lists(parts, shuffled):
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])
 @pytest.mark.parametrize("hidden", [(), 7, (5, 4)])
-def test_layers_in_numpy_are_torchs(hidden, activation):
+def test_layers_in_numpy_equal_those_of_torch(hidden, activation):
     net = Layers(3, hidden, activation)
     documents, push = torch.randn(40, 3), torch.randn(40)
     scores = net(documents)
@@ -369,7 +369,7 @@ def test_layers_in_numpy_are_torchs(hidden, activation):
 
 @pytest.mark.parametrize(("name", "theirs"), [("adam", torch.optim.Adam), ("sgd", torch.optim.SGD)])
 @pytest.mark.parametrize("l2", [0.0, 0.1])
-def test_optimizers_are_torchs(name, theirs, l2):
+def test_optimizers_equal_those_of_torch(name, theirs, l2):
     nets = [nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)) for _ in range(2)]
     nets[1].load_state_dict(nets[0].state_dict())
     weights = Weights(nets[0])
@@ -426,7 +426,7 @@ def test_linear_nets_and_importance(parts):
     assert np.allclose(model.feature_importances_, slopes / slopes.sum(), atol=1e-5)
 
 
-def test_without_torch_all_else_works():
+def test_everything_else_works_without_torch():
     code = """
 import sys
 class Absent:

@@ -84,7 +84,7 @@ objectives = st.one_of(
 
 
 @given(objectives)
-def test_text_comes_back(objective):
+def test_described_objectives_parse_back(objective):
     assert parse(describe(objective)) == objective
 
 
@@ -152,7 +152,7 @@ any_objective = st.recursive(
 
 
 @given(any_objective)
-def test_what_python_prints_is_read(objective):
+def test_repr_can_be_parsed(objective):
     assert parse(repr(objective)) == objective
     assert parse(str(objective)) == objective
     assert parse(describe(objective)) == objective
@@ -194,7 +194,7 @@ def test_what_python_prints_is_read(objective):
         ("anneal(lambda, local, constant(-inf))", Anneal(Lambda(), Local(), Constant(-np.inf))),
     ],
 )  # fmt: skip
-def test_what_people_write(text, expected):
+def test_common_spellings(text, expected):
     assert parse(text) == expected
 
 
@@ -206,9 +206,9 @@ def test_what_people_write(text, expected):
         ("rank:ndcg", r"objective of another tool: use objective='lambda\(ndcg\)'"),
         ("YetiRank", r"use objective='lambda\(ndcg\)'"),
         ("rank_xendcg", "use objective='xendcg'"),
-        ("lambda(ndcg", r"column 12: expected '\)'"),
-        ("lambda(ndcg))", r"column 13: unexpected '\)'"),
-        ("lambda(sigma=2, ndcg)", "column 17: values without a key"),
+        ("lambda(ndcg", "column .*: cannot be read"),
+        ("lambda(ndcg))", r"column 13: cannot be read, unmatched '\)'"),
+        ("lambda(sigma=2, ndcg)", "cannot be read, positional argument follows keyword argument"),
         ("lambda(slope=2)", "column 1: Lambda has no 'slope': it takes measure, truncation, sigma, normalize"),
         ("lambda(normalise=true)", r"Lambda has no 'normalise' \(did you mean 'normalize'\?\)"),
         ("lamda(ndcg)", r"there is no 'lamda' \(did you mean 'lambda'\?\)"),
@@ -217,14 +217,14 @@ def test_what_people_write(text, expected):
         ("anneal(lambda, local, linear_grow(1))", r"no 'linear_grow' \(did you mean 'lineargrowth'\?\)"),
         ("lambda(ndgc@5)", r"there is no measure 'ndgc' \(did you mean 'ndcg'\?\)"),
         ("lambda('ndcg(gian=linear)')", r"but got 'gian=linear' \(did you mean 'gain'\?\)"),
-        ("lambda(" + "9" * 5000 + ")", "too many digits"),
-        ("lambda(ndcg()@" + "9" * 5000 + ")", "too many digits"),
+        ("lambda(" + "9" * 5000 + ")", "cannot be read"),
+        ("lambda(ndcg()@" + "9" * 5000 + ")", "cannot be read"),
         ("lambda('ndcg@" + "9" * 5000 + "')", "must be a whole number from 1"),
-        ("lambda('\\N{x}')", "in quotes cannot be read"),
-        ("(" * 5000 + "lambda" + ")" * 5000, "nested more than 64 deep"),
-        ("anneal(" * 5000, "nested more than 64 deep"),
+        ("lambda('\\N{x}')", "cannot be read"),
+        ("(" * 5000 + "lambda" + ")" * 5000, "cannot be read, too many nested"),
+        ("anneal(" * 5000, "cannot be read, too many nested"),
         ("lambda(;)", "column 8: cannot be read"),
-        ("lambda(sigma=)", "column 14: expected a value"),
+        ("lambda(sigma=)", "cannot be read"),
         ("lambda(sigma=0)", "sigma must be positive"),
         ("lambda(nonsense)", "nonsense"),
         ("hinge()", "is not an objective"),
@@ -237,8 +237,8 @@ def test_what_people_write(text, expected):
         ("anneal(lambda, local, constant)", "Constant does not take these arguments"),
         ("debiased(3)", "takes an objective"),
         ("debiased(lambda, [a])", "propensities must be a list of numbers"),
-        ("lambda(sigma=1, sigma=2)", "unexpected 'sigma'"),
-        ("debiased(lambda, [a=0.5])", "unexpected 'a'"),
+        ("lambda(sigma=1, sigma=2)", "lambda has the same argument twice"),
+        ("debiased(lambda, [a=0.5])", "cannot be read"),
         ("pairwise(labels=3)", "labels must name a label source"),
         ("logistic(above=a)", "above must be a number"),
         ("lambda(normalize=yes)", "normalize must be True or False"),
@@ -252,11 +252,15 @@ def test_what_people_write(text, expected):
         ("softrank(seed=abc)", "seed must be a whole number"),
         ("ordinal(labels=3)", "labels must name a label source"),
         ("xendcg(seed=abc)", "seed must be a whole number"),
-        ("lambda(" + "[" * 3000, "nested more than 64 deep"),
+        ("lambda(" + "[" * 3000, "cannot be read, too many nested"),
+        ("lambda(*[ndcg])", "cannot be read"),
+        ("lambda(**{})", "cannot be read"),
+        ("lambda(2 + 3)", "'2 . 3' cannot be read"),
+        ("lambda('ndcg\0')", "cannot be read|not a measure"),
         ("lambda(ndcg(gain=table:0/1)@10)", "in quotes"),
     ],
 )
-def test_what_makes_no_sense(text, message):
+def test_invalid_arguments(text, message):
     with pytest.raises(DataError, match=message):
         parse(text)
 
@@ -269,7 +273,7 @@ def test_numbers_of_numpy_are_numbers():
     assert Anneal(Lambda(), Local(), lambda m: np.float32(0.5))
 
 
-def test_ones_own_objective_has_no_text():
+def test_a_custom_objective_has_no_text():
     class Mine(Objective):
         def bind(self, data):
             raise NotImplementedError

@@ -74,7 +74,7 @@ class TestApproxNDCG:
         pytest.importorskip("torch")
         podium.LambdaRank(objective="approx_ndcg", epochs=1, n_threads=1).fit(data)
 
-    def test_what_makes_no_sense(self):
+    def test_invalid_arguments(self):
         for measure in ("ndcg@5", "ap", "ndcg(discount=letor)", "dcg"):
             with pytest.raises(DataError, match="ApproxNDCG takes ndcg of the whole list with the discount log2"):
                 ApproxNDCG(measure)
@@ -195,7 +195,7 @@ class TestQuerySoftMax:
             leaf = predicted == value
             assert value == pytest.approx(lambdas[leaf].sum() / (hessians[leaf].sum() + 1.5), rel=1e-4), predicted
 
-    def test_what_makes_no_sense(self):
+    def test_invalid_arguments(self):
         with pytest.raises(DataError, match="takes labels from 0"):
             QuerySoftMax().bind(RankingData([[1.0], [2.0]], [-1, 1], qid=[0, 0]))
         with pytest.raises(DataError, match="beta must be positive"):
@@ -242,7 +242,7 @@ class TestGBRank:
         one, other = GBRank(0.5).bind(data), Pairwise(SquaredHinge(0.5)).bind(data)
         assert np.array_equal(one.gradients(scores), other.gradients(scores))
 
-    def test_is_for_trees(self):
+    def test_works_for_trees_only(self):
         data = podium.artificial(10, documents=10, features=3)
         for ranker in (LinearRanker, podium.LambdaRank):
             with pytest.raises(DataError, match=r"GBRank adds up regression trees; for .*pairwise\(squared_hinge\)"):

@@ -114,7 +114,7 @@ def test_a_linear_model_is_that_of_a_general_optimizer():
     assert np.allclose(found - found.mean(), scores - scores.mean(), atol=1e-4)
 
 
-def test_order_and_threads_play_no_part():
+def test_row_order_and_threads_do_not_matter():
     data = podium.artificial(1500, features=3)  # more than a thread takes alone
     scores = 2.0 * data.features[:, 0].astype(float)
     shuffle = np.random.default_rng(0).permutation(len(data))
@@ -163,7 +163,7 @@ def test_scores_far_apart(scale):
     assert abs(lambdas.sum()) < 1e-6  # back at 0 they are found again
 
 
-def test_labels_that_make_no_sense():
+def test_invalid_labels():
     with pytest.raises(DataError, match="between 2 and 256 different labels, but got 1"):
         Ordinal().bind(RankingData(np.eye(2), [1, 1], qid=[1, 1]))
     with pytest.raises(DataError, match="but got 300"):
@@ -202,7 +202,7 @@ class TestOrdinalMART:
         model.save(tmp_path / "m.podium")
         assert podium.models.load_model(tmp_path / "m.podium").info["thresholds"] == model.thresholds_.tolist()
 
-    def test_goes_on_from_a_checkpoint(self, parts, tmp_path):
+    def test_resumes_from_a_checkpoint(self, parts, tmp_path):
         train, valid, _ = parts
         whole = OrdinalMART(6).fit(train, valid=valid)
         OrdinalMART(4).fit(train, valid=valid, checkpoint=Checkpoint(tmp_path / "c", 2))
@@ -216,7 +216,7 @@ class TestOrdinalMART:
         b = LambdaMART(5, objective="ordinal", split_fraction=1.0).fit(train, valid=parts[1])
         assert a.digest() == b.digest()
 
-    def test_learns_beside_others(self, parts):
+    def test_combines_with_other_objectives(self, parts):
         train = parts[0].replace(positions=np.tile(np.arange(1, 21), parts[0].n_queries))
         model = LambdaMART(3, objective=Debiased(Ordinal())).fit(train)
         assert len(model.position_bias_) == 20

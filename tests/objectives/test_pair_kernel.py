@@ -72,7 +72,7 @@ def all_vectors(labels, scores, delta):
 
 @pytest.mark.parametrize("n", [2, 5, 16, 17, 60, 300, 1_100])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_what_is_passed_over_changes_no_bit(n, missing):
+def test_skipped_vectors_change_no_bit(n, missing):
     rng = np.random.default_rng(n)
     labels = in_runs(rng, n, missing)
     data, scores = one_query(labels), rng.choice([0.0, 1e-3], n) - np.arange(n) / n  # runs of labels stay runs
@@ -162,9 +162,9 @@ def test_threads_share_long_lists_and_change_no_bit(objective, sizes):
 def test_which_lists_are_shared():
     def shared(sizes, depth, n_threads):
         work = ThreadShares(np.array(sizes), depth, np.empty(0)).of(n_threads)
-        alone = sorted(q for mine in work for task, _ in mine if task.n_threads == 1
+        alone = sorted(q for mine in work for task, *_ in mine if task.n_threads == 1
                        for q in range(task.first, task.last) if sizes[q] <= task.longest)  # fmt: skip
-        together = [[task.first for task, _ in mine if task.n_threads > 1] for mine in work]
+        together = [[task.first for task, *_ in mine if task.n_threads > 1] for mine in work]
         assert all(mine == together[0] for mine in together)
         assert sorted(alone + together[0]) == list(range(len(sizes)))
         return together[0]

@@ -312,7 +312,7 @@ class TestDebiased:
         other.restore(bound.state())
         assert np.array_equal(other.gradients(scores)[0], bound.gradients(scores)[0])
 
-    def test_what_makes_no_sense(self):
+    def test_invalid_arguments(self):
         data, _ = clicked(0)
         with pytest.raises(DataError, match="Debiased needs the position"):
             Debiased(Lambda(normalize=False)).bind(RankingData(np.eye(2), [0, 1], qid=[1, 1]))
@@ -355,7 +355,7 @@ def test_row_order_changes_no_bit(seed, term):
     assert np.array_equal(a[1][shuffle], b[1])
 
 
-def test_gaps_of_the_nearness_itself():
+def test_gaps_equal_to_the_offset():
     """Scores far apart, and one exactly 0.01 above another: no division by zero."""
     data = RankingData(np.eye(4), [0, 1, 2, 0], qid=[1] * 4)
     scores = np.array([1000.0, float(np.float32(0.01)), 0.0, -1000.0])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import podium
 from podium import DataError
+from podium.diagnostics.lambdas import pairs_of_document, parts_of, sums_by_class
 from podium.measures import Measure
 from podium.objectives import Debiased, Lambda, ListNet, PairFilter, Preferences, Regression, Tiers, parse
-from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_class
 from tests.references.objectives import slow_single_pairs
 
 OBJECTIVES = [
@@ -88,7 +88,7 @@ def test_tiers_and_trusts_restrict_and_weight_pairs():
     assert matrix_of(debiased.bind(shown), shown, scores, debiased) == pytest.approx(expected, abs=1e-6)
 
 
-def test_preferences_have_pairs():
+def test_pairs_of_preferences():
     data, scores = make_data(3, True, sizes=(5, 4))
     rows = [data.rows(q) for q in range(2)]
     i, j = (
@@ -125,7 +125,7 @@ def test_sums_by_class(text):
     check_sums(objective.bind(data), data, scores, objective, slow_single_pairs(data, scores, objective)[0])
 
 
-def test_a_measure_of_the_users_own_has_pairs():
+def test_a_custom_measure_has_pairs():
     class First(Measure):
         def value(self, labels):
             return float(labels[0])
@@ -139,7 +139,7 @@ def test_a_measure_of_the_users_own_has_pairs():
 
 
 @pytest.mark.parametrize("objective", [ListNet(), Regression(), Tiers(Lambda("ndcg", normalize=False))])
-def test_what_is_no_sum_over_pairs_is_refused(objective):
+def test_other_objectives_have_no_pairs(objective):
     data = podium.artificial(3, features=2)
     if isinstance(objective, Tiers):
         assert len(parts_of(objective.bind(data), 0, objective)) == 1

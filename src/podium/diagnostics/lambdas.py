@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,7 @@ from podium.core.validation import numbers_of, require_whole
 from podium.data import RankingData
 from podium.data.schema import as_data
 from podium.data.subsets import number_of_query
-from podium.diagnostics.watching import (
-    ByIteration,
-    TrainingObserver,
-    TrainingRound,
-    classes_of_labels,
-    labels_in,
-)
+from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound, by_label, classes_of_labels
 from podium.errors import DataError
 from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures import Ranking
@@ -29,7 +23,9 @@ from podium.models.base import model_of
 from podium.models.rankers import scores_of
 from podium.objectives import BoundObjective, Objective, describe, parse
 from podium.objectives.base import require_one_output
-from podium.objectives.single_pairs import pairs_of_document, parts_of, sums_by_class
+from podium.objectives.pair_terms import BoundPairs
+from podium.objectives.pairwise import BoundPreferences
+from podium.objectives.sums import BoundSum
 
 
 def scores_at(model: Any, data: RankingData, iteration: int | None) -> Floats:
@@ -82,6 +78,58 @@ def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData 
     return bound
 
 
+class WeightedPairs(NamedTuple):
+    """A sum over pairs that is part of an objective, and its weight."""
+
+    weight: float
+    bound: BoundPairs | BoundPreferences
+
+
+def parts_of(bound: BoundObjective, iteration: int, objective: Objective) -> list[WeightedPairs]:
+    """Return the sums over pairs that add up to λ; raise if the objective does not consist of such sums."""
+    if isinstance(bound, BoundPairs | BoundPreferences):
+        return [WeightedPairs(1.0, bound)]
+    if isinstance(bound, BoundSum):
+        weighted = zip(bound.weights(iteration), bound.parts, strict=True)
+        inner = [(weight, parts_of(part, iteration, objective)) for weight, part in weighted if weight > 0]
+        return [part._replace(weight=weight * part.weight) for weight, parts in inner for part in parts]
+    raise DataError(
+        f"{objective} is not a sum over pairs of documents, so its λ have no pairs: pass a pair term such as "
+        "Lambda, Local, LambdaLoss or Pairwise, or tiers of them"
+    )
+
+
+def pairs_of_document(parts: list[WeightedPairs], scores: Floats, query: int, row: int) -> Floats:
+    """Return λ_jk of a document j with every document k of its query, in the canonical order; their sum is λ_j."""
+    data = parts[0].bound.data
+    start, n = int(data.offsets[query]), int(data.query_sizes[query])
+    slots, classes = np.where(data.canonical_order == row, 0, -1), np.full(len(data), -1)
+    classes[start : start + n] = np.arange(n)
+    total = np.zeros(n)
+    for weight, bound in parts:
+        sums = np.zeros((1, n, 2))
+        bound.add_pairs(scores, slots, classes, sums)
+        total += weight * bound.query_factor(scores, query) * sums[0, :, 0]
+    return total
+
+
+def sums_by_class(parts: list[WeightedPairs], scores: Floats, slots: Ints, classes: Ints, n_classes: int) -> Floats:
+    """Return Σ_k λ_jk and Σ_k |λ_jk| of some documents j, by the class of the other document k.
+
+    Pairs of different parts count separately. The factor of `normalize` for all pairs of a query is omitted, because
+    shares do not depend on it.
+
+    The result has the shape (documents, classes, 2). For each document in the canonical order, `slots` holds its row of
+    the result, −1 for documents to leave out, and `classes` its class, −1 for none.
+    """
+    total = np.zeros((int(slots.max(initial=-1)) + 1, n_classes, 2))
+    for weight, bound in parts:
+        sums = np.zeros_like(total)
+        bound.add_pairs(scores, slots, classes, sums)
+        total += weight * sums
+    return total
+
+
 @dataclass(frozen=True, eq=False)
 class PairsBehind(ShownAsTable):
     """The pairs whose λ_jk add up to the λ_j of one document.
@@ -98,7 +146,7 @@ class PairsBehind(ShownAsTable):
     Example:
         >>> import podium
         >>> from podium.diagnostics import lambda_arrows
-        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 0], qid=["a", "a", "a"])
+        >>> data = podium.RankingData([[0.0], [1.0], [2.0]], [0, 1, 0], qid=["a"] * 3)
         >>> pairs = lambda_arrows([3.0, 2.0, 1.0], data, "a").pairs_behind(2, "pairwise")
         >>> pairs.ranks.tolist(), pairs.lambdas.round(3).tolist(), round(pairs.total, 3)
         ([1, 3], [0.731, 0.269], 1.0)
@@ -275,9 +323,8 @@ class LambdaShares(ByIteration):
         >>> import podium
         >>> from podium.diagnostics import lambda_shares
         >>> data = podium.artificial(40, features=5)
-        >>> shares = lambda_shares(podium.LambdaMART(5, 4).fit(data), data, "lambda(ndcg)")
-        >>> shares.absolute.shape, round(float(shares.absolute.sum()), 6)
-        ((1, 5), 1.0)
+        >>> round(float(lambda_shares(data.feature(0), data, "lambda(ndcg)").absolute.sum()), 6)
+        1.0
 
     """
 
@@ -286,14 +333,13 @@ class LambdaShares(ByIteration):
     net: Floats
     absolute: Floats
 
+    chart = "lambda_shares"
+
     def columns(self) -> dict[str, Floats]:
         names = [f"{label:g}" for label in self.labels]
         return {f"Σλ from {name}": self.net[:, c] for c, name in enumerate(names)} | {
             f"Σ|λ| from {name}": self.absolute[:, c] for c, name in enumerate(names)
         }
-
-    def plot(self) -> Any:
-        return draw("lambda_shares", self)
 
 
 class _Shares:
@@ -415,11 +461,7 @@ class WatchLambdaShares(TrainingObserver):
         return name.startswith("lambda_shares: ")
 
     def _of_columns(self, iterations: Ints, columns: dict[str, Floats]) -> LambdaShares:
-        labels = labels_in(columns, "lambda_shares: net ")
-        net, absolute = (
-            np.column_stack([columns[f"lambda_shares: {kind} {label:g}"] for label in labels])
-            for kind in ("net", "absolute")
-        )
+        (labels, net), (_, absolute) = (by_label(columns, f"lambda_shares: {kind} ") for kind in ("net", "absolute"))
         return LambdaShares(iterations, self.of_labels, labels, net, absolute)
 
 

@@ -30,9 +30,8 @@ class MeasureCurves(ByIteration):
     Example:
         >>> import podium
         >>> from podium.diagnostics import WatchMeasures
-        >>> train, valid = podium.artificial(30, features=4), podium.artificial(20, features=4, part="valid")
-        >>> watch = WatchMeasures()
-        >>> model = podium.LambdaMART(3, 4).fit(train, valid=valid, observers=[watch])
+        >>> data, watch = podium.artificial(30, features=4), WatchMeasures()
+        >>> _ = podium.LambdaMART(3, 4).fit(data, valid=data, observers=[watch])
         >>> list(watch.result().means)
         ['train/ndcg@10', 'valid/ndcg@10']
 
@@ -44,12 +43,10 @@ class MeasureCurves(ByIteration):
         return self.means
 
     def plot(self) -> Any:
-        n_rounds = int(self.iterations[-1]) + 1 if len(self.iterations) else 0
-        by_round = {name: np.full(n_rounds, np.nan) for name in self.means}
+        by_round = {name: np.full(self.iterations.max(initial=-1) + 1, np.nan) for name in self.means}
         for name, column in by_round.items():
             column[self.iterations] = self.means[name]
-        history = {name: column.tolist() for name, column in by_round.items()}
-        return draw("history", history)
+        return draw("history", {name: column.tolist() for name, column in by_round.items()})
 
 
 class WatchMeasures(TrainingObserver):
@@ -124,9 +121,8 @@ class Agreement(ByIteration):
         >>> from podium.diagnostics import WatchAgreement
         >>> data = podium.data.datasets.simulate_clicks(podium.artificial(40, features=5))
         >>> watch = WatchAgreement("lambda(cndcg)", every=2)
-        >>> model = podium.LambdaMART(5, 4).fit(data, observers=[watch])
-        >>> agreement = watch.result()
-        >>> bool((agreement.restricted > agreement.all_pairs).all())
+        >>> _ = podium.LambdaMART(5, 4).fit(data, observers=[watch])
+        >>> bool((watch.result().restricted > watch.result().all_pairs).all())
         True
 
     """
@@ -135,11 +131,10 @@ class Agreement(ByIteration):
     all_pairs: Floats
     restricted: Floats
 
+    chart = "agreement"
+
     def columns(self) -> dict[str, Floats]:
         return {"all pairs": self.all_pairs, "restricted pairs": self.restricted}
-
-    def plot(self) -> Any:
-        return draw("agreement", self)
 
 
 class WatchAgreement(TrainingObserver):
@@ -215,19 +210,18 @@ class LineSearchWeights(ByIteration):
         >>> import podium
         >>> from podium.diagnostics import WatchLineSearch
         >>> watch = WatchLineSearch()
-        >>> model = podium.LambdaMART(3, 4, step="line-search")
-        >>> watch.result(model.fit(podium.artificial(20, features=4), observers=[watch]).history_).weights.shape
+        >>> _ = podium.LambdaMART(3, 4, step="line-search").fit(podium.artificial(20, features=4), observers=[watch])
+        >>> watch.result().weights.shape
         (3,)
 
     """
 
     weights: Floats
 
+    chart = "line_search"
+
     def columns(self) -> dict[str, Floats]:
         return {"α": self.weights}
-
-    def plot(self) -> Any:
-        return draw("line_search", self)
 
 
 class WatchLineSearch(TrainingObserver):

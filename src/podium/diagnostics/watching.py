@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from podium.core.array_types import Floats, Ints
+from podium.core.plotting import draw
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.errors import DataError
@@ -26,11 +27,8 @@ class TrainingRound(Protocol):
 
     Example:
         >>> import podium
-        >>> def watch(round):
-        ...     return {"highest score": float(round.document_scores.max())}
-        >>> data = podium.artificial(10, features=3)
-        >>> model = podium.LambdaMART(n_trees=2).fit(data, observers=[watch])
-        >>> len(model.history_["highest score"])
+        >>> data, watch = podium.artificial(10, features=3), lambda round: {"highest": round.document_scores.max()}
+        >>> len(podium.LambdaMART(n_trees=2).fit(data, observers=[watch]).history_["highest"])
         2
 
     """
@@ -67,22 +65,21 @@ class ByIteration(ShownAsTable, ABC):
 
     iterations: Ints
 
+    chart: ClassVar[str]  # the name of the chart in `podium.core.plotting`
+
     @abstractmethod
     def columns(self) -> dict[str, Floats]:
         """Return the numbers by name, one for each iteration; NaN if there is none."""
 
-    @abstractmethod
     def plot(self) -> Any:
         """Return a chart (extra `report`)."""
+        return draw(self.chart, self)
 
     def table(self) -> Table:
         """Return a table with a row for each iteration."""
         columns = self.columns()
-        rows = [
-            [int(iteration), *(float(column[k]) for column in columns.values())]
-            for k, iteration in enumerate(self.iterations)
-        ]
-        return Table(["iteration", *columns], rows)
+        rows = zip(self.iterations.tolist(), *(column.tolist() for column in columns.values()), strict=True)
+        return Table(["iteration", *columns], [list(row) for row in rows])
 
     def _shown_table(self) -> Table:
         """Return the table, with evenly spaced rows if it is long."""
@@ -109,13 +106,11 @@ class TrainingObserver(ABC):
 
     Example:
         >>> import podium
-        >>> from podium.diagnostics import TrainingObserver, WatchRankChanges
-        >>> watch = WatchRankChanges(every=1)
-        >>> isinstance(watch, TrainingObserver)
-        True
+        >>> from podium.diagnostics import WatchRankChanges
+        >>> watch = WatchRankChanges(every=2)
         >>> _ = podium.LambdaMART(n_trees=3).fit(podium.artificial(10, features=3), observers=[watch])
-        >>> len(watch.result().iterations)
-        3
+        >>> watch.result().iterations.tolist()
+        [0, 2]
 
     """
 
@@ -200,6 +195,7 @@ def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
     return distinct, classes
 
 
-def labels_in(columns: Mapping[str, Any], prefix: str) -> Floats:
-    """Return the labels that follow a prefix in names of a history, ascending."""
-    return np.array(sorted(float(name.removeprefix(prefix)) for name in columns if name.startswith(prefix)))
+def by_label(columns: Mapping[str, Floats], prefix: str) -> tuple[Floats, Floats]:
+    """Return the labels that follow a prefix in names of a history, ascending, and an array with a column for each."""
+    labels = sorted(float(name.removeprefix(prefix)) for name in columns if name.startswith(prefix))
+    return np.array(labels), np.column_stack([columns[f"{prefix}{label:g}"] for label in labels])

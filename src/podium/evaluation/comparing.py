@@ -42,6 +42,13 @@ class Pair:
     losses: int
 
 
+COLUMNS = {
+    "measure": "measure", "a": "a", "b": "b", "b - a": "difference", "95% from": "low", "to": "high", "p (t)": "p_t",
+    "p (t, Holm)": "p_t_holm", "p (random)": "p_random", "p (random, Holm)": "p_random_holm", "wins": "wins",
+    "ties": "ties", "losses": "losses", "p (equivalent)": "p_equivalent",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The result of `compare`.
@@ -87,19 +94,11 @@ class Comparison:
 
     def table(self) -> Table:
         """Return a table with a row for each pair."""
-        columns = [
-            "measure", "a", "b", "b - a", "95% from", "to", "p (t)", "p (t, Holm)", "p (random)",
-            "p (random, Holm)", "wins", "ties", "losses",
-        ]  # fmt: skip
-        rows: list[list[Any]] = [
-            [p.measure, p.a, p.b, p.difference, p.low, p.high, p.p_t, p.p_t_holm, p.p_random, p.p_random_holm,
-             p.wins, p.ties, p.losses]
-            for p in self.pairs
-        ]  # fmt: skip
-        if any(p.p_equivalent is not None for p in self.pairs):
-            columns.append("p (equivalent)")
-            rows = [[*row, p.p_equivalent] for row, p in zip(rows, self.pairs, strict=True)]
-        return Table(columns, rows)
+        columns = dict(COLUMNS)
+        if all(pair.p_equivalent is None for pair in self.pairs):
+            del columns["p (equivalent)"]
+        rows = [[getattr(pair, name) for name in columns.values()] for pair in self.pairs]
+        return Table(list(columns), rows)
 
     def plot(self) -> Any:
         """Return a chart of the means and paired differences with 95% intervals (extra `report`)."""

@@ -294,8 +294,6 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
 
 def is_uniform(data: RankingData, sources: list[str]) -> Bools:
     """Return which queries have equal labels only, counting unlabelled documents as 0."""
-    if not data.n_queries:
-        return np.empty(0, bool)
     starts, is_uniform = data.offsets[:-1], np.ones(data.n_queries, bool)
     for source in sources:
         labels = np.nan_to_num(data.labels[source][data.order])

@@ -55,7 +55,7 @@ class Run:
 
     def lines(self) -> list[str]:
         """Return the lines of a TREC file."""
-        name = _run_name(self.name)
+        name = _word(self.name, "name of a run")
         return [
             f"{_word(query, 'query id')} Q0 {_word(document, 'document id')} {rank} {scores[document]!r} {name}\n"
             for query, scores in self.scores.items()
@@ -181,7 +181,7 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
 
 def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -> list[str]:
     """Return the lines of a TREC run; row numbers that identify documents start from `rows_before`."""
-    name = _run_name(name)
+    name = _word(name, "name of a run")
     ranking = Ranking(data, scores, base=data.order)
     if not np.isfinite(ranking.scores).all():
         raise DataError("the scores of a TREC run must be finite")
@@ -377,12 +377,6 @@ def _document_ids(data: RankingData, rows_before: int) -> list[str]:
     words: NDArray[Any] = data.document_ids
     ids = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
     return [_word(text, "document id") for text in ids]
-
-
-def _run_name(name: str) -> str:
-    if not name or any(c.isspace() for c in name):
-        raise DataError(f"the name of a run must be a word without spaces, but got {name!r}")
-    return name
 
 
 def _word(text: str, what: str) -> str:

@@ -57,9 +57,6 @@ class CuttingPlanes(Descent):
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
         return bind_hinge(objective, train)
 
-    def _with_loss(self, bound: BoundObjective, objective: Objective, train: RankingData) -> BoundObjective:
-        return objective.bind(train)
-
     def _steps(self, design: DesignMatrix, bound: BoundHinge) -> Steps:
         strength = self.l2 * len(design.data)
         model, order = _LowerBound(design.data.n_features, strength), design.order

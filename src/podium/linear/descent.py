@@ -184,18 +184,13 @@ class Descent(LinearTraining):
             bound = self._bind(measuring, train)
             require_one_output(bound, "a linear model")
             bound.team = team
-            loss = None
-            if self.watches_loss:
-                loss = WatchedLoss(measuring, self._with_loss(bound, measuring, train), sets, team)
-            steps = self._steps(design, bound)
-            return self.take(steps, design, sets, observers, self.objective, bound.base_score, loss)
+            loss = WatchedLoss(measuring, bound, sets, team) if self.watches_loss else None
+            return self.take(
+                self._steps(design, bound), design, sets, observers, self.objective, bound.base_score, loss
+            )
 
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
         return objective.bind(train)
-
-    def _with_loss(self, bound: BoundObjective, objective: Objective, train: RankingData) -> BoundObjective:
-        """Return the bound objective that computes the loss."""
-        return bound
 
     def _steps(self, design: DesignMatrix, bound: Any) -> Steps:
         """Yield weights and scores after each step."""

@@ -220,16 +220,15 @@ def _whole_weights(data: RankingData) -> Floats:
 def _as_classes(labels: ArrayLike) -> Floats:
     """Return the distinct labels, ascending; raise for values that cannot be labels."""
     try:
-        classes = np.unique(np.asarray(labels, np.float64))
+        classes = np.unique(np.asarray(labels, np.float64).astype(np.float32)).astype(np.float64)  # like labels
     except (TypeError, ValueError):
         raise DataError(f"classes must be the possible labels, as numbers, not {labels!r}") from None
-    classes = classes.astype(np.float32).astype(np.float64)  # like labels
     if not 1 <= len(classes) <= MOST_LABELS or not np.isfinite(classes).all():
         raise DataError(
             f"PRank supports up to {MOST_LABELS} different labels, but got {len(classes)}: round them, or use MART for "
             "continuous labels"
         )
-    return np.unique(classes)
+    return classes
 
 
 # --- kernels

@@ -355,6 +355,4 @@ class ListMeasure(Measure):
 
 def without_values(values: Floats, offsets: Ints) -> Bools:
     """Return whether each query has no document with a positive value."""
-    if len(offsets) < 2:
-        return np.empty(0, bool)
     return np.asarray(np.maximum.reduceat(values, offsets[:-1]) <= 0)

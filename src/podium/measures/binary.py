@@ -114,8 +114,6 @@ class Recall(BinaryDiscounted):
 
 def relevant_counts(is_relevant: NDArray[Any], offsets: Ints) -> Floats:
     """Return the number of relevant documents of each query."""
-    if len(offsets) < 2:
-        return np.empty(0)
     return np.asarray(np.add.reduceat(is_relevant, offsets[:-1], dtype=np.float64))
 
 

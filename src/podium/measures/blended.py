@@ -205,39 +205,6 @@ def blended_deltas(i: Int, span: Span, norm: Number, bonuses_differ: bool, colum
             buffer[at + j] = f32(abs(change) * inverse) if b_j > 0.0 else f32(0.0)
 
 
-# --- the sweep
-
-
-@helper
-def blended_contribution(value: Number, before: Number, divisor: Number) -> Number:
-    """Return the contribution of the document at a rank, rel B / D; `before` is B of the rank above."""
-    return (before + value) / divisor if value > 0.0 else 0.0
-
-
-@helper
-def blended_group_value(start: Int, size: Int, values: Floats, group: Floats) -> Number:
-    """Return the sum of the bonuses of tied documents, and write the number of relevant ones to group[start]."""
-    total, count = 0.0, 0.0
-    for k in range(size):
-        total += values[start + k]
-        count += 1.0 if values[start + k] > 0.0 else 0.0
-    group[start] = count
-    return total
-
-
-@helper
-def blended_group_contribution(
-    value: Number, before: Number, rank: Int, size: Int, n_counted: Int, count: Number, divisors: Floats
-) -> Number:
-    """Return the mean contribution over the orders of tied documents from a rank on."""
-    mean = value / count if count > 0.0 else 1.0
-    step = mean * ((count - 1.0) / (size - 1.0))
-    total = 0.0
-    for k in range(n_counted):
-        total += (before + mean + k * step) / divisors[rank + k]
-    return total * (count / size)
-
-
 @register
 @dataclass(frozen=True)
 class AP(Binary, Blended):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, Number
+from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined, not_inlined
 from podium.core.validation import require_number
@@ -195,44 +195,6 @@ def _deltas_behind_a_sure_stop(i: Int, span: Span, n: Int, depth: Int, columns: 
             between *= 1.0 - columns[0, j]
         if j >= span.first + span.a:
             buffer[span.at + j - span.first] = f32(abs(before * (columns[0, j] - stop) * change))
-
-
-# --- the sweep
-
-
-@helper
-def cascade_contribution(value: Number, before: Number, divisor: Number) -> Number:
-    """Return the contribution of the document at a rank, R P / D; `before` is P."""
-    return value * (before / divisor)
-
-
-@helper
-def cascade_group_value(start: Int, size: Int, values: Floats, group: Floats) -> Number:
-    """Return the probability that one of the tied documents stops the user, and write E_1 … E_size to `group`.
-
-    E_k is the mean product of (1 − R) over all choices of k of them. Adding a document x gives
-    ((m−k) E_k + k x E_{k−1}) / m.
-    """
-    if size == 1:
-        return values[start]
-    for k in range(size):
-        group[start + k] = 0.0
-        for i in range(k, -1, -1):
-            less = group[start + i - 1] if i > 0 else 1.0
-            group[start + i] = ((k - i) * group[start + i] + (i + 1) * (1.0 - values[start + k]) * less) / (k + 1)
-    return 1.0 - group[start + size - 1]
-
-
-@helper
-def cascade_group_contribution(
-    before: Number, rank: Int, n_counted: Int, start: Int, group: Floats, divisors: Floats
-) -> Number:
-    """Return the mean contribution over the orders of tied documents from a rank on, Σ_k P (E_{k−1} − E_k) / D_k."""
-    total, above = 0.0, 1.0
-    for k in range(n_counted):
-        total += (above - group[start + k]) / divisors[rank + k]
-        above = group[start + k]
-    return total * before
 
 
 @register

@@ -1,7 +1,7 @@
 """The family of sums of gain times discount: DCG and NDCG, precision, recall, F1, RBP.
 
 Z = Σ_r g(l_r) d(r) / norm. Swapping ranks i and j changes it by (g_j − g_i)(d_i − d_j) / norm. The pair kernel
-computes that product itself with SIMD (`podium.objectives.pair_kernel`), the sweep with `discounted_contribution`.
+computes that product itself with SIMD (`podium.objectives.pair_kernel`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Floats, Int, Ints, Number
-from podium.core.compiling import helper, kernel
+from podium.core.array_types import Floats, Int, Ints
+from podium.core.compiling import kernel
 from podium.core.validation import numbers_of
 from podium.errors import DataError
 from podium.measures.base import Example, ListMeasure, ListSums, without_values
@@ -130,12 +130,6 @@ def discounted_swaps(gains: Floats, discounts: Floats, norm: float, first: Int, 
         share_i, weight_i = share[i], weight[i]
         for j in range(i + 1, n):
             rows[row, j] = (share[j] - share_i) * (weight_i - weight[j])
-
-
-@helper
-def discounted_contribution(value: Number, rank: Int, discounts: Floats) -> Number:
-    """Return the contribution of the document at a rank (from 0), gain times discount."""
-    return value * discounts[rank]
 
 
 DISCOUNTS: dict[str, Callable[[Floats], Any]] = {  # functions of ranks 1, 2, …

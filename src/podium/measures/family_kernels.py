@@ -13,21 +13,8 @@ from __future__ import annotations
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Number
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined, not_inlined
-from podium.measures.blended import (
-    blended_columns,
-    blended_contribution,
-    blended_deltas,
-    blended_group_contribution,
-    blended_group_value,
-)
-from podium.measures.cascade import (
-    cascade_columns,
-    cascade_contribution,
-    cascade_deltas,
-    cascade_group_contribution,
-    cascade_group_value,
-)
-from podium.measures.discounted import discounted_contribution
+from podium.measures.blended import blended_columns, blended_deltas
+from podium.measures.cascade import cascade_columns, cascade_deltas
 from podium.measures.families import BLENDED, CASCADE, DISCOUNTED, Span
 
 N_COLUMNS = 5  # numbers kept for each rank: columns[k, rank]
@@ -80,27 +67,40 @@ def before_next(family: Int, before: Number, value: Number) -> Number:
 def contribution(family: Int, value: Number, before: Number, rank: Int, discounts: Floats, divisors: Floats) -> Number:
     """Return the contribution of a document at a rank (from 0), before the division by the norm."""
     if family == DISCOUNTED:
-        return discounted_contribution(value, rank, discounts)
+        return value * discounts[rank]
     if family == BLENDED:
-        return blended_contribution(value, before, divisors[rank])
+        return (before + value) / divisors[rank] if value > 0.0 else 0.0
     assert family == CASCADE
-    return cascade_contribution(value, before, divisors[rank])
+    return value * (before / divisors[rank])
 
 
 @helper
 def group_value(family: Int, start: Int, size: Int, values: Floats, group: Floats) -> Number:
     """Return the combined value of tied documents; write further values to group[start : start + size].
 
-    If gains add up (DISCOUNTED), the documents stay separate, each with the mean gain.
+    The value is the mean gain if gains add up (DISCOUNTED), so that documents stay separate, the sum of the bonuses
+    (BLENDED), or the probability that one of the documents stops the user (CASCADE).
     """
-    if family == BLENDED:
-        return blended_group_value(start, size, values, group)
-    if family == CASCADE:
-        return cascade_group_value(start, size, values, group)
-    total = 0.0
+    if size == 1 and family == CASCADE:
+        return values[start]
+    total, n_relevant = 0.0, 0.0
     for k in range(size):
         total += values[start + k]
-    return total / size
+        n_relevant += 1.0 if values[start + k] > 0.0 else 0.0
+    if family == BLENDED:
+        group[start] = n_relevant
+        return total
+    if family == DISCOUNTED:
+        return total / size
+    assert family == CASCADE
+    # E_i is the mean product of (1 − R) over all choices of i documents. The m-th document adds its x = 1 − R:
+    # E_i = ((m−i) E_i + i x E_{i−1}) / m.
+    for k in range(size):
+        group[start + k] = 0.0
+        for i in range(k, -1, -1):
+            less = group[start + i - 1] if i > 0 else 1.0
+            group[start + i] = ((k - i) * group[start + i] + (i + 1) * (1.0 - values[start + k]) * less) / (k + 1)
+    return 1.0 - group[start + size - 1]
 
 
 @helper
@@ -110,7 +110,16 @@ def group_contribution(
 ) -> Number:  # fmt: skip
     """Return the mean contribution of tied documents over their orders; the first n_counted positions count."""
     not_inlined()
+    total = 0.0
     if family == BLENDED:
-        return blended_group_contribution(value, before, rank, size, n_counted, group[start], divisors)
+        mean = value / group[start] if group[start] > 0.0 else 1.0
+        step = mean * ((group[start] - 1.0) / (size - 1.0))
+        for k in range(n_counted):
+            total += (before + mean + k * step) / divisors[rank + k]
+        return total * (group[start] / size)
     assert family == CASCADE
-    return cascade_group_contribution(before, rank, n_counted, start, group, divisors)
+    above = 1.0  # Σ_k P (E_{k−1} − E_k) / D_k
+    for k in range(n_counted):
+        total += (above - group[start + k]) / divisors[rank + k]
+        above = group[start + k]
+    return total * before

@@ -110,13 +110,6 @@ class ErrorRate(Loss):
     Args:
         balanced: FP/2n₋ + FN/2n₊ instead, for classes of very different sizes ([B] 6.1).
 
-    Example:
-        >>> import numpy as np
-        >>> from podium.measures.losses import ErrorRate
-        >>> labels, scores, weights = np.array([0, 0, 0, 1.0]), np.array([-1, -1, 1, -1.0]), np.ones(4)
-        >>> [round(ErrorRate(balanced=b).loss(labels, scores, weights), 4) for b in (False, True)]
-        [0.5, 0.6667]
-
     """
 
     _: KW_ONLY

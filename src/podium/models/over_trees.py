@@ -191,12 +191,12 @@ class BoundaryEnsemble(ClassEnsemble):
         return f"BoundaryEnsemble({self.n_trees} trees for each boundary of {len(self.classes)} classes)"
 
     def _probabilities(self, scores: Floats) -> Floats:
-        from podium.objectives.cumulative import probabilities_between
+        from podium.objectives.pointwise import probabilities_between
 
         return probabilities_between(scores)
 
     def _expected(self, scores: Floats) -> Floats:
-        from podium.objectives.cumulative import expected_above
+        from podium.objectives.pointwise import expected_above
 
         return expected_above(scores, self.worth)
 

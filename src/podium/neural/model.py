@@ -38,20 +38,7 @@ POINTS_AT_ONCE = 1 << 15  # documents × points
 
 
 def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) -> tuple[Floats, float]:
-    """Return φ of each input (column) for each document (row), and the score of the baseline; computed in float64.
-
-    Example:
-        >>> import numpy as np, torch
-        >>> from podium.neural import Layers
-        >>> from podium.neural.model import integrated_gradients
-        >>> net = Layers(2, hidden=3)
-        >>> values, base = integrated_gradients(net, np.array([[0.5, -1.0]], np.float32), np.zeros(2))
-        >>> with torch.no_grad():
-        ...     score = net.double()(torch.tensor([[0.5, -1.0]], dtype=torch.double)).item()
-        >>> bool(abs(base + values.sum() - score) < 1e-5)
-        True
-
-    """
+    """Return φ of each input (column) for each document (row), and the score of the baseline; computed in float64."""
     if sees_lists(module):
         raise DataError(
             "this net scores whole lists: a document's score also depends on the other documents, so the contributions "

@@ -1,8 +1,6 @@
 """Objectives: functions from scores to gradients λ and hessians w that models are trained on."""
 
-from podium.objectives.approx import ApproxNDCG
 from podium.objectives.base import BoundObjective, Objective, register
-from podium.objectives.cumulative import Cumulative
 from podium.objectives.debiased import Debiased
 from podium.objectives.hinges import SVMMAP
 from podium.objectives.lambda_ import Lambda, LambdaLoss, Local
@@ -12,9 +10,9 @@ from podium.objectives.ordinal import Ordinal
 from podium.objectives.pair_terms import PairFilter, PairTerm
 from podium.objectives.pairwise import GBRank, Pairwise, Preferences
 from podium.objectives.parsing import describe, parse
-from podium.objectives.pointwise import Logistic, Multiclass, Regression
+from podium.objectives.pointwise import Cumulative, Logistic, Multiclass, Regression
+from podium.objectives.smooth_measures import ApproxNDCG, SoftRank
 from podium.objectives.softmax import QuerySoftMax, TopListNet
-from podium.objectives.softrank import SoftRank
 from podium.objectives.sums import (
     Anneal,
     Average,

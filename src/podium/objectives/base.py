@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Float32s, Floats
+from podium.core.array_types import Bools, Float32s, Floats
 from podium.core.merging import Same, Total, alone, merged
 from podium.core.sums import ExactSum
 from podium.core.team import Team
@@ -315,6 +315,13 @@ def require_labels(labels: NDArray[Any], source: str, who: Objective) -> None:
     """Raise if a source has no label at all, unless the data is part of data that has been checked."""
     if len(labels) and np.isnan(labels).all() and not who.checked:
         raise DataError(f"{type(who).__name__} needs labels: the source {source!r} has none")
+
+
+def labels_and_mask(data: RankingData, source: str, who: Objective) -> tuple[Floats, Bools]:
+    """Return the labels of a source in the canonical order, and which documents have one; raise if none has."""
+    labels = labels_of(data, source, who).astype(np.float64)
+    require_labels(labels, source, who)
+    return labels, ~np.isnan(labels)
 
 
 def document_weights_of(data: RankingData) -> Floats:

@@ -73,6 +73,9 @@ class PairHinge(BoundHinge):
         self.hinge.team = self.team
         return self.hinge.gradients(scores, iteration)
 
+    def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
+        return self.hinge.loss_terms(scores, iteration)
+
 
 @register
 @dataclass(frozen=True)

@@ -195,14 +195,6 @@ def _right_and_wrong_lanes(ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[A
     return raised * inverse, behind * inverse
 
 
-@helper
-def _local_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
-    inlined()
-    right, wrong = _right_and_wrong_lanes(ahead, behind, shift)
-    gradient = weight / gap * right * wrong
-    return gradient, gradient * (right - wrong)
-
-
 # --- hinges
 
 
@@ -234,13 +226,6 @@ class Hinge(_WithMargin):
         return np.zeros_like(o)
 
 
-@helper
-def _hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple[Any, Any]:
-    inlined()
-    nothing = all_lanes(f32(0.0))
-    return choose_lanes(margin - lead > nothing, weight / gap, nothing), nothing
-
-
 @register
 @dataclass(frozen=True)
 class SquaredHinge(_WithMargin):
@@ -268,15 +253,6 @@ class SquaredHinge(_WithMargin):
 
     def hessian(self, o: Floats) -> Floats:
         return (o < self.margin).astype(np.float64)
-
-
-@helper
-def _squared_hinge_lanes(weight: Lanes, gap: Lanes, lead: Lanes, margin: Lanes) -> tuple[Any, Any]:
-    inlined()
-    nothing = all_lanes(f32(0.0))
-    short = margin - lead
-    hessian = choose_lanes(short > nothing, weight / gap, nothing)
-    return hessian * short, hessian
 
 
 # --- fidelity
@@ -310,15 +286,6 @@ class Fidelity(_Steep):
     def hessian(self, o: Floats) -> Floats:
         p = _wrong(-self.sigma * o)
         return 0.25 * self.sigma**2 * np.sqrt(p) * _wrong(self.sigma * o) * (3 * p - 1)
-
-
-@helper
-def _fidelity_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes, shift: Lanes) -> tuple[Any, Any]:
-    inlined()
-    half = all_lanes(f32(0.5))
-    right, wrong = _right_and_wrong_lanes(ahead, behind, shift)
-    gradient = half * (weight / gap) * roots_of(right) * wrong
-    return gradient, half * gradient * (all_lanes(f32(3.0)) * right - all_lanes(f32(1.0)))
 
 
 # --- the exponential of RankBoost
@@ -358,15 +325,6 @@ class Exponential(_Steep):
 
     def hessian(self, o: Floats) -> Floats:
         return self.sigma * self.gradient(o)
-
-
-@helper
-def _exponential_lanes(weight: Lanes, gap: Lanes, ahead: Lanes, behind: Lanes) -> tuple[Any, Any]:
-    inlined()
-    largest = all_lanes(f32(math.exp(LARGEST_EXPONENT)))
-    ratio = behind / ahead
-    gradient = weight / gap * choose_lanes(ratio < largest, ratio, largest)
-    return gradient, gradient
 
 
 # --- by code
@@ -430,14 +388,22 @@ def link_lanes(
 
     """
     inlined()
+    nothing, one = all_lanes(f32(0.0)), all_lanes(f32(1.0))
     if link == CROSS_ENTROPY:
         return cross_entropy_lanes(weight, gap, ahead, behind)
     if link == LOCAL:
-        return _local_lanes(weight, gap, ahead, behind, constant)
+        right, wrong = _right_and_wrong_lanes(ahead, behind, constant)
+        gradient = weight / gap * right * wrong
+        return gradient, gradient * (right - wrong)
     if link == FIDELITY:
-        return _fidelity_lanes(weight, gap, ahead, behind, constant)
+        right, wrong = _right_and_wrong_lanes(ahead, behind, constant)
+        half = all_lanes(f32(0.5))
+        gradient = half * (weight / gap) * roots_of(right) * wrong
+        return gradient, half * gradient * (all_lanes(f32(3.0)) * right - one)
     if link == EXPONENTIAL:
-        return _exponential_lanes(weight, gap, ahead, behind)
-    if link == HINGE:
-        return _hinge_lanes(weight, gap, lead, constant)
-    return _squared_hinge_lanes(weight, gap, lead, constant)
+        largest, ratio = all_lanes(f32(math.exp(LARGEST_EXPONENT))), behind / ahead
+        gradient = weight / gap * choose_lanes(ratio < largest, ratio, largest)
+        return gradient, gradient
+    short = constant - lead
+    hessian = choose_lanes(short > nothing, weight / gap, nothing)
+    return (hessian, nothing) if link == HINGE else (hessian * short, hessian)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Floats, Ints
 from podium.core.compiling import helper, kernel
@@ -20,18 +19,15 @@ from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
 from podium.errors import DataError
-from podium.measures import Measure
-from podium.measures.discounted import Discounted
 from podium.objectives.base import (
     BoundObjective,
     LossTerm,
     Objective,
     document_weights_of,
-    labels_of,
+    labels_and_mask,
     query_weights_of,
     register,
-    require_labels,
-)  # fmt: skip
+)
 
 
 class ListLoss(Objective):
@@ -68,9 +64,7 @@ class Lists:
     team: Team | None = None  # the threads to use; None means all cores
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
-        labels = labels_of(data, source, who).astype(np.float64)
-        require_labels(labels, source, who)
-        labelled = ~np.isnan(labels)
+        labels, labelled = labels_and_mask(data, source, who)
         query = data.query_in_order[labelled]
         self.data, self.rows, self.labels = data, data.canonical_order[labelled], labels[labelled]
         self.weights = document_weights_of(data)[labelled]
@@ -81,23 +75,19 @@ class Lists:
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum over the list of each document."""
-        return np.asarray(np.add.reduceat(values, self.offsets)[self.list_of]) if len(values) else values
+        return np.asarray(self.totals(values)[self.list_of])
 
     def totals(self, values: Floats) -> Floats:
         """Return the sum over each list."""
-        return np.add.reduceat(values, self.offsets) if len(values) else values
+        return np.add.reduceat(values, self.offsets)
 
     def softmax(self, values: Floats) -> Floats:
         """Return e^v over its sum in the list."""
-        if not len(values):
-            return values
         powers = np.exp(self._below_highest(values))
         return powers / self.sums(powers)
 
     def log_softmax(self, values: Floats) -> Floats:
         """Return the logarithm of `softmax`, even if that underflows."""
-        if not len(values):
-            return values
         below = self._below_highest(values)
         return below - np.log(self.sums(np.exp(below)))
 
@@ -136,46 +126,6 @@ class _BoundLists(BoundObjective):
         self.lists.team = self.team
         costs = self.objective.costs(self.lists, scores[self.lists.rows], iteration)
         return [LossTerm(1.0, counts[self.lists.queries] * costs, counts)]
-
-
-class SmoothMeasure(ListLoss):
-    """A smooth form of a measure that sums gain times discount; λ is its slope, and its hessian changes its sign."""
-
-    measure: Measure | str
-    has_hessian = False
-
-    @property
-    def _measure(self) -> Discounted:
-        assert isinstance(self.measure, Discounted)
-        return self.measure
-
-    @property
-    def labels(self) -> str:  # type: ignore[override]
-        """The measure's label source."""
-        return self._measure.labels
-
-    def prepare(self, lists: Lists) -> None:
-        self._measure.gains(lists.labels)
-
-    @abstractmethod
-    def slopes_and_values(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the slope by the score of each document, and the value of each list; `weights` weight documents."""
-
-    def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        return self.slopes_and_values(lists, scores, iteration, lists.weights)[0], np.zeros(len(scores))
-
-    def values(self, data: RankingData, scores: NDArray[Any]) -> Floats:
-        """Return the value of each query, without weights; 0 if no document has a gain."""
-        lists, result = Lists(data, self.labels, self), np.zeros(data.n_queries)
-        scores = np.asarray(scores, np.float64)[lists.rows]
-        result[lists.queries] = self.slopes_and_values(lists, scores, 0, np.ones(len(scores)))[1]
-        return result
-
-    def gain_shares(self, lists: Lists, offsets: Ints, weights: Floats) -> Floats:
-        """Return the weighted gain of each document over the norm of its list."""
-        gains = self._measure.gains(lists.labels)
-        norms = self._measure.norms(gains, offsets, lists.sizes)
-        return np.asarray(weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of])
 
 
 def softmax_cross_entropy(lists: Lists, scores: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -249,7 +199,7 @@ class ListMLE(ListLoss):
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         tails = self._plackett_luce(lists, scores)[2]
-        lowest = np.minimum.reduceat(lists.labels, lists.offsets)[lists.list_of] if len(scores) else scores
+        lowest = np.minimum.reduceat(lists.labels, lists.offsets)[lists.list_of]
         return lists.totals(np.where(lists.labels > lowest, lists.weights * (tails - scores), 0.0))
 
     def _plackett_luce(self, lists: Lists, scores: Floats) -> tuple[Floats, Floats, Floats]:

@@ -19,7 +19,7 @@ from podium.core.threads import n_threads_for
 from podium.data import RankingData
 from podium.errors import DataError
 from podium.objectives.base import BoundInParts, Objective, register, require_source
-from podium.objectives.pointwise import BoundPoints, Points
+from podium.objectives.pointwise import BoundPoints, Points, logistic
 
 MOST_STEPS = 50  # Newton steps for the thresholds; two or three are enough from those of the previous round
 MOST_HALVINGS = 60
@@ -252,11 +252,6 @@ def threshold_sums(
 
 def _with_ends(thresholds: Floats) -> Floats:
     return np.concatenate([[-np.inf], thresholds, [np.inf]])
-
-
-def logistic(x: Floats) -> Floats:
-    """Return 1 / (1 + e^{−x}), without overflow."""
-    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
 
 
 def class_probabilities(scores: Floats, thresholds: Any) -> Floats:

@@ -308,7 +308,7 @@ def lambda_gradients(
 
 MIN_WORK = 4 * WORTH_SHARING  # pairs plus an amount per document; with less, one thread is faster
 NO_DELTAS: Floats = np.empty((0, 0))
-Work = list[tuple[PairTask, PairScratch]]
+Work = list[tuple[PairTask, PairScratch, Meeting]]
 
 
 class ThreadShares:
@@ -324,7 +324,6 @@ class ThreadShares:
         self.is_worth_it = bool(self.work.sum() >= MIN_WORK)
         self._scratches: list[PairScratch] = []
         self._shares: list[Work] = []
-        self._meetings: list[list[Meeting]] = []
         self._no_event = np.zeros(1, np.int64)
 
     def scratch(self, thread: int) -> PairScratch:
@@ -333,30 +332,29 @@ class ThreadShares:
             self._scratches.append(scratch_for(int(self.sizes.max(initial=0)), self.discounts))
         return self._scratches[thread]
 
-    def of(self, n_threads: int) -> list[Work]:
-        """Return the tasks of each of `n_threads` threads, with scratch. All threads must run at the same time."""
-        if len(self._shares) != n_threads:
+    def of(self, n_threads: int = 1, event: Ints | None = None) -> list[Work]:
+        """Return the tasks of each of `n_threads` threads, with memory. All threads must run at the same time.
+
+        `event` is that of the team; a single thread needs none.
+        """
+        event = self._no_event if event is None else event
+        if len(self._shares) != n_threads or self._shares[0][0][2].event is not event:
             longest = self._longest_alone(n_threads)
             together = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}
-            self._shares = [self._rows(longest, thread=thread, **together) for thread in range(n_threads)]
+            shares = [self._rows(longest, thread=thread, **together) for thread in range(n_threads)]
             done = np.append(0, np.cumsum(np.where(self.sizes > longest, 0, self.work)))
             edges = np.searchsorted(done[1:], done[-1] * np.arange(n_threads + 1) / n_threads)
             edges[0], edges[-1] = 0, len(self.sizes)
-            for thread, share in enumerate(self._shares):
+            for thread, share in enumerate(shares):
                 first, last = int(edges[thread]), int(edges[thread + 1])
                 share.append((pair_task(first, last, longest=longest, last_row=self.depth), self.scratch(thread)))
-        return self._shares
-
-    def meetings(self, n_threads: int = 1, event: Ints | None = None) -> list[list[Meeting]]:
-        """Return a `Meeting` for each task of each thread; a single thread needs no event of a team."""
-        event = self._no_event if event is None else event
-        if len(self._meetings) != n_threads or self._meetings[0][0].event is not event:
             barrier = np.zeros(16, np.int64)
-            self._meetings = [
-                [Meeting(thread, n_threads, event, barrier, k == 0, k == len(share) - 1) for k in range(len(share))]
-                for thread, share in enumerate(self.of(n_threads))
-            ]
-        return self._meetings
+            self._shares = [
+                [(*part, Meeting(thread, n_threads, event, barrier, k == 0, k == len(share) - 1))
+                 for k, part in enumerate(share)]
+                for thread, share in enumerate(shares)
+            ]  # fmt: skip
+        return self._shares
 
     def _longest_alone(self, n_threads: int) -> int:
         """Return the number of documents of the longest query that a single thread computes.
@@ -366,7 +364,7 @@ class ThreadShares:
         shared = (self.rows > FLUSH) & (4 * n_threads * self.work > self.work.sum()) & (n_threads > 1)
         return int(self.sizes[~shared].max(initial=0))
 
-    def _rows(self, longest: int, thread: int, **together: Any) -> Work:
+    def _rows(self, longest: int, thread: int, **together: Any) -> list[tuple[PairTask, PairScratch]]:
         """Return a thread's part of the shared queries; the sums in double precision are the first thread's."""
         sums = self.scratch(0)
         scratch = self.scratch(thread)._replace(gradients=sums.gradients, hessians=sums.hessians, total=sums.total)

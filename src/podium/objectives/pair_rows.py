@@ -282,39 +282,6 @@ def _weight_number(
 
 
 @helper
-def _far_pairs(
-    i: Int, tile: Span, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None
-) -> Any:
-    """Do the work of `_pair_row` pair by pair."""
-    at = i // TILE * N_FIELDS * FIELD + i % TILE
-    row_label = buffer[at + LABEL * FIELD]
-    gradients, hessians, total = 0.0, 0.0, 0.0
-    for j in range(tile.at + max(tile.a, i + 1 - tile.first), tile.at + tile.b):
-        label = buffer[j + LABEL * FIELD]
-        if not (row_label > label or row_label < label):  # padding has no label
-            continue
-        better = row_label > label
-        weight = _weight_number(at, buffer, j, better, settings, extras)
-        gap = scores[i] - scores[tile.first + j - tile.at]
-        if settings.normalize:
-            weight /= GAP_OFFSET + abs(gap)
-        sign = 1.0 if better else -1.0
-        if extras is None:
-            gradient, hessian = cross_entropy_number(sign * settings.sigma * gap)
-        else:
-            gradient, hessian = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
-        gradient, hessian = weight * gradient, weight * hessian
-        buffer[j + GRADIENT * FIELD] -= f32(sign * gradient)
-        buffer[j + HESSIAN * FIELD] += f32(hessian)
-        gradients += sign * gradient
-        hessians += hessian
-        total += gradient
-    buffer[at + GRADIENT * FIELD] += f32(gradients)
-    buffer[at + HESSIAN * FIELD] += f32(hessians)
-    return total
-
-
-@helper
 def far_rows(
     rows: RowBlock, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None, swaps: Swaps,
     columns: Floats, deltas: Floats, totals: Floats,
@@ -324,10 +291,32 @@ def far_rows(
     base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
     end = min((swaps.n + LANES - 1) // LANES * LANES - first, TILE)
     for i in range(rows.first, rows.last):
-        tile = Span(base, max((i + 1) // LANES * LANES - first, 0), end, first)
-        total = 0.0
-        if tile.a < tile.b:
-            if extras is not None and swaps.family != DISCOUNTED and swaps.family != ONES:
-                _row_deltas(i, tile, swaps, columns, deltas, buffer)
-            total = _far_pairs(i, tile, buffer, scores, settings, extras)
+        start = max((i + 1) // LANES * LANES - first, 0)
+        at = i // TILE * N_FIELDS * FIELD + i % TILE
+        row_label = buffer[at + LABEL * FIELD]
+        gradients, hessians, total = 0.0, 0.0, 0.0
+        if start < end and extras is not None and swaps.family != DISCOUNTED and swaps.family != ONES:
+            _row_deltas(i, Span(base, start, end, first), swaps, columns, deltas, buffer)
+        for j in range(base + max(start, i + 1 - first), base + end):
+            label = buffer[j + LABEL * FIELD]
+            if not (row_label > label or row_label < label):  # padding has no label
+                continue
+            better = row_label > label
+            weight = _weight_number(at, buffer, j, better, settings, extras)
+            gap = scores[i] - scores[first + j - base]
+            if settings.normalize:
+                weight /= GAP_OFFSET + abs(gap)
+            sign = 1.0 if better else -1.0
+            if extras is None:
+                gradient, hessian = cross_entropy_number(sign * settings.sigma * gap)
+            else:
+                gradient, hessian = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
+            gradient, hessian = weight * gradient, weight * hessian
+            buffer[j + GRADIENT * FIELD] -= f32(sign * gradient)
+            buffer[j + HESSIAN * FIELD] += f32(hessian)
+            gradients += sign * gradient
+            hessians += hessian
+            total += gradient
+        buffer[at + GRADIENT * FIELD] += f32(gradients)
+        buffer[at + HESSIAN * FIELD] += f32(hessians)
         totals[U((i - rows.first) * rows.n_tiles + rows.number)] = total

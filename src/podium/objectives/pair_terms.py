@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Bools, Float32s, Floats, Ints
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.compiling import compile_for
 from podium.core.team import Team
 from podium.core.validation import require_whole
@@ -23,10 +23,10 @@ from podium.measures.families import BY_SWAPS, DISCOUNTED, ONES, lookup_tables
 from podium.measures.ranking import for_queries
 from podium.objectives.base import BoundObjective, LossTerm, Objective, labels_of, query_weights_of, require_labels
 from podium.objectives.links import CROSS_ENTROPY, Link
-from podium.objectives.pair_costs import NO_DELTAS, pair_costs
-from podium.objectives.pair_kernel import Gradients, Meeting, ThreadShares, Work, lambda_gradients, pair_task
+from podium.objectives.pair_kernel import NO_DELTAS, Gradients, ThreadShares, Work, lambda_gradients, pair_task
 from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
 from podium.objectives.pair_rows import PairSettings
+from podium.objectives.single_pairs import add_pairs, pair_costs
 
 NO_TOTALS: Floats = np.empty(0)
 NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
@@ -173,12 +173,6 @@ class MeasuredTerm(PairTerm):
         return self.measure
 
 
-def _have_pairs(labels: Float32s, offsets: Ints) -> Bools:
-    if len(offsets) < 2:
-        return np.empty(0, bool)
-    return np.fmax.reduceat(labels, offsets[:-1]) > np.fmin.reduceat(labels, offsets[:-1])
-
-
 def _is_plain(array: NDArray[Any]) -> bool:
     """Return whether an array has the type that the kernel is compiled for."""
     return array.dtype == np.float64 and array.flags.carray
@@ -202,7 +196,10 @@ class BoundPairs(BoundObjective):
         ranked = (np.arange(len(data)) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
         self.documents = PairDocuments(order, data.offsets, ranked, labels, roots, query_weights_of(data))
         tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
-        self.tables = tables._replace(norms=np.where(_have_pairs(labels, data.offsets), tables.norms, 0.0))
+        highest, lowest = (f.reduceat(labels, data.offsets[:-1]) for f in (np.fmax, np.fmin))
+        self.tables = tables._replace(
+            norms=np.where(highest > lowest, tables.norms, 0.0)
+        )  # 0 for queries without pairs
         link = term.link
         self.settings = PairSettings(
             self.tables.family, link.code, float(link.parameter), float(link.sigma), weights is not None,
@@ -219,7 +216,7 @@ class BoundPairs(BoundObjective):
     @cached_property
     def _lambda_gradients(self) -> Callable[..., Any]:
         """The compiled kernel with these documents, which is not pickled."""
-        none, alone = np.empty(0), self.shares.meetings()[0][0]
+        none, alone = np.empty(0), self.shares.of()[0][0][2]
         fixed = self.documents, self.tables, self.settings, self.extras
         result = Gradients(none, none, NO_TOTALS)
         compiled = compile_for(lambda_gradients, *fixed, pair_task(0, 0), none, result, self.shares.scratch(0), alone)
@@ -237,11 +234,6 @@ class BoundPairs(BoundObjective):
             extras[TRUSTS] = among.trusts
         return extras
 
-    @property
-    def known_extras(self) -> Float32s:
-        """Groups and trusts, without documents if there are none."""
-        return NO_EXTRAS if self.extras is None else self.extras
-
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         """Return λ and w, with documents of equal scores in the canonical order."""
         gradients, hessians = np.empty(len(self.data)), np.empty(len(self.data))
@@ -258,26 +250,23 @@ class BoundPairs(BoundObjective):
             return
         result = Gradients(gradients, hessians, NO_TOTALS)
         if not self.shares.is_worth_it or (self.team is not None and self.team.n_threads == 1):
-            self._fill_share(0, self.shares.of(1), self.shares.meetings(), scores, result)
+            self._fill_share(self.shares.of()[0], scores, result)
             return
         with nullcontext(self.team) if self.team else Team() as team:
-            n = team.n_threads
-            shares, meetings = self.shares.of(n), self.shares.meetings(n, team.event)
-            team.run_kernel(lambda thread: self._fill_share(thread, shares, meetings, scores, result))
+            shares = self.shares.of(team.n_threads, team.event)
+            team.run_kernel(lambda thread: self._fill_share(shares[thread], scores, result))
 
-    def _fill_share(
-        self, thread: int, shares: list[Work], meetings: list[list[Meeting]], scores: Floats, result: Gradients
-    ) -> None:
-        for (part, scratch), meeting in zip(shares[thread], meetings[thread], strict=True):
-            self._lambda_gradients(part, scores, result, scratch, meeting)
+    def _fill_share(self, share: Work, scores: Floats, result: Gradients) -> None:
+        for task, scratch, meeting in share:
+            self._lambda_gradients(task, scores, result, scratch, meeting)
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
         """Fill in the pairs of a measure without a family from its swap deltas, a few rows at a time."""
         result.gradients[:], result.hessians[:] = 0.0, 0.0
-        alone = self.shares.meetings()[0][0]
+        [(_, scratch, alone)] = self.shares.of()[0]
         for q, first, last, deltas in self._swaps(scores):
-            part = pair_task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
-            self._lambda_gradients(part, scores, result, self.shares.scratch(0), alone)
+            task = pair_task(q, q + 1, first_row=first, last_row=last, deltas=deltas)
+            self._lambda_gradients(task, scores, result, scratch, alone)
         for q, total in enumerate(result.totals.tolist()):
             if self.term.normalize and total > 0:
                 rows = self.data.rows(q)
@@ -297,15 +286,35 @@ class BoundPairs(BoundObjective):
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
         """Return Σ |ΔZ_ij| C(s_i − s_j) of each query at the current ranks; `normalize` has no effect."""
-        scores, costs = np.ascontiguousarray(scores, np.float64), np.zeros(self.data.n_queries)
-        fixed = self.documents, self.tables, self.settings, self.known_extras
+        costs = np.zeros(self.data.n_queries)
+        self._visit_pairs(pair_costs, scores, costs)
+        return [LossTerm(1.0, costs, self.documents.query_weights)]
+
+    def add_pairs(self, scores: Floats, slots: Ints, classes: Ints, sums: Floats) -> None:
+        """Add the λ of single pairs (`podium.objectives.single_pairs.add_pairs`); no two queries may share a slot."""
+        self._visit_pairs(add_pairs, scores, slots, classes, sums)
+
+    def query_factor(self, scores: Floats, query: int) -> float:
+        """Return the factor of `normalize` for all pairs of a query, which `add_pairs` omits."""
+        if not self.term.normalize:
+            return 1.0
+        slots, sums = np.full(len(self.data), -1), np.zeros((1, 1, 2))
+        slots[self.data.offsets[query] : self.data.offsets[query + 1]] = 0
+        self.add_pairs(scores, slots, slots, sums)
+        # Λ is the sum over both documents of all pairs, without the weight of the query.
+        total = float(sums[0, 0, 1]) / max(float(self.documents.query_weights[query]), 1e-300)
+        return math.log2(1 + total) / total if total > 0 else 1.0
+
+    def _visit_pairs(self, visit: Callable[..., None], scores: Floats, *results: NDArray[Any]) -> None:
+        """Call a kernel that visits pairs one by one."""
+        scores = np.ascontiguousarray(scores, np.float64)
+        fixed = self.documents, self.tables, self.settings, NO_EXTRAS if self.extras is None else self.extras
         if self.tables.family == BY_SWAPS:
             for q, first, last, deltas in self._swaps(scores):
-                pair_costs(*fixed, q, q + 1, first, last, scores, deltas, costs)
-        else:
+                visit(*fixed, q, q + 1, first, last, scores, deltas, *results)
+            return
 
-            def work(_: Ints, queries: slice) -> None:
-                pair_costs(*fixed, queries.start, queries.stop, 0, self.n_rows, scores, NO_DELTAS, costs)
+        def work(_: Ints, queries: slice) -> None:
+            visit(*fixed, queries.start, queries.stop, 0, self.n_rows, scores, NO_DELTAS, *results)
 
-            for_queries(self.data.offsets, work, amount=float(self.shares.work.sum()))
-        return [LossTerm(1.0, costs, self.documents.query_weights)]
+        for_queries(self.data.offsets, work, amount=float(self.shares.work.sum()))

@@ -114,10 +114,22 @@ class BoundPreferences(BoundObjective):
         costs = for_i * self.link.cost(gap) + for_j * self.link.cost(-gap)
         return [LossTerm(1.0, costs, query_weights_of(self.data))]
 
-    def pair_lambdas(self, scores: Floats) -> tuple[Ints, Ints, Floats]:
-        """Return the rows i and j of each pair, and λ_ij, which is added to i and subtracted from j."""
+    def add_pairs(self, scores: Floats, slots: Ints, classes: Ints, sums: Floats) -> None:
+        """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k], see `BoundPairs`."""
         gap, for_i, for_j = self._gaps_and_weights(scores)
-        return self.i, self.j, for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
+        lambdas = for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
+        place = np.empty(self.n, np.int64)
+        place[self.data.canonical_order] = np.arange(self.n)
+        for rows, others, pushes in ((self.i, self.j, lambdas), (self.j, self.i, -lambdas)):
+            slot, kind = slots[place[rows]], classes[place[others]]
+            counts = (slot >= 0) & (kind >= 0)
+            cells = slot[counts], kind[counts]
+            np.add.at(sums[:, :, 0], cells, pushes[counts])
+            np.add.at(sums[:, :, 1], cells, np.abs(pushes[counts]))
+
+    def query_factor(self, scores: Floats, query: int) -> float:
+        """Return 1: preferences are not normalized."""
+        return 1.0
 
     def _gaps_and_weights(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
         return scores[self.i] - scores[self.j], self.weights * self.share, self.weights * (1.0 - self.share)

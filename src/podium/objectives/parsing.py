@@ -1,18 +1,19 @@
 """Objectives as text: `anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))`.
 
-A value is a number, `true`, `false` or `none`, a list `[a, b]` or `(a, b)`, a word or quoted text such as a measure's
-name, or a name with positional or `key=value` arguments in parentheses. Names are those of the classes in
-`podium.objectives`, of measures and of gains, in upper or lower case, with or without underscores. The `repr` of an
-objective can be parsed too.
+The text is a Python expression of calls, numbers, lists, quoted text and words, which is parsed but not run. Names are
+those of the classes in `podium.objectives`, of measures and of gains, in upper or lower case, with or without
+underscores or hyphens. `true`, `false` and `none` are values; other words, such as the name of a measure, are text. The
+`repr` of an objective can be parsed too.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import keyword
 import numbers
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
@@ -29,12 +30,8 @@ _WORDS = {
     "np.inf": np.inf, "np.nan": np.nan,
 }  # fmt: skip
 _NUMBERS = re.compile(r"np\.(u?int|float|bool)\d*_?")  # how NumPy 2 shows its numbers: np.float32(0.5)
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<number>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w@])|(?:inf|nan)(?![\w@.\-])))"""
-    r"""|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
-    r"""|(?P<word>[A-Za-z_][\w@.\-]*)|(?P<cutoff>@\d+)|(?P<sign>[()\[\],=]))"""
-)
-DEEPEST = 64  # maximum nesting of brackets
+_QUOTED_OR_WORD = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?<![\w.])[A-Za-z_][\w@.\-]*""")
+_WORD = re.compile(r"[^\W\d][\w@.\-]*")
 # Objectives of other tools by name, in lower case, and the most similar ones here.
 OF_OTHER_TOOLS = {
     **dict.fromkeys(("lambdarank", "rank:ndcg", "yetirank", "lambdamart"), "lambda(ndcg)"),
@@ -60,12 +57,10 @@ def parse(text: str) -> Objective:
     if meant is not None:
         raise DataError(f"{_short(text)} is an objective of another tool: use objective={meant!r}")
     reader = _ObjectiveReader(text)
-    value = reader.value()
-    kind, extra, at = reader.tokens[reader.index]
-    if kind != "end":
-        raise reader.error(f"unexpected {extra!r}", at)
+    tree = reader.tree()
+    value = reader.value(tree)
     if isinstance(value, type):
-        value = reader.called(value, [], {}, 0)
+        value = reader.called(value, [], {}, tree)
     if not isinstance(value, Objective):
         is_measure = isinstance(value, Measure) or str(value).partition("@")[0] in registered()
         hint = f" but a measure: use lambda({text})" if is_measure else did_you_mean(text, _objectives())
@@ -89,89 +84,85 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 200 else f"{text[:200]}…")
 
 
+def _as_python(match: re.Match[str]) -> str:
+    """Return quoted text unchanged, and a word as a Python name of the same length."""
+    text = match[0]
+    if text[0] in "\"'":
+        return text
+    return text.upper() if keyword.iskeyword(text) and text.islower() else text.replace("-", "_")
+
+
 class _ObjectiveReader:
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = list(self._tokens())
-        self.index = self.depth = 0
+        self.text = text.strip()
 
-    def _tokens(self) -> Iterator[tuple[str, str, int]]:
-        at, end = 0, len(self.text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self.text, at)
-            if match is None:
-                raise self.error("cannot be read (put names of measures with settings in quotes)", at)
-            yield str(match.lastgroup), match.group().strip(), match.start(str(match.lastgroup))
-            at = match.end()
-        yield "end", "", end
-
-    def error(self, message: str, at: int) -> DataError:
-        return DataError(f"objective {_short(self.text)}, column {at + 1}: {message}")
-
-    def take(self, sign: str) -> bool:
-        """Return whether the next token is this sign, and consume it if so."""
-        kind, text, _ = self.tokens[self.index]
-        if kind == "sign" and text == sign:
-            self.index += 1
-            return True
-        return False
-
-    def expect(self, sign: str) -> None:
-        if not self.take(sign):
-            raise self.error(f"expected {sign!r}", self.tokens[self.index][2])
-
-    def value(self) -> Any:
-        kind, text, at = self.tokens[self.index]
-        if self.take("["):
-            return self.several("]")[0]
-        if self.take("("):
-            values = self.several(")", keys=False)[0]
-            is_grouped = len(values) == 1 and self.tokens[self.index - 2][1] != ","
-            return values[0] if is_grouped else values
-        if kind in ("end", "sign", "cutoff"):
-            raise self.error("expected a value", at)
-        self.index += 1
-        if kind == "number":
-            return self.number(text, at)
-        if kind == "text":
-            return self.quoted(text, at)
-        if self.take("("):
-            return self.built(text, at)
-        cls = registered_classes().get(_plain(text))
-        return cls if cls is not None else _WORDS.get(text.lower(), text)
-
-    def number(self, text: str, at: int) -> int | float:
+    def tree(self) -> ast.expr:
+        if not self.text:
+            raise DataError("objective '', column 1: expected a value")
         try:
-            return float(text) if any(c in text for c in ".eEn") else int(text)
-        except ValueError:  # Python refuses to read thousands of digits
-            raise self.error("this number has too many digits", at) from None
+            return ast.parse(_QUOTED_OR_WORD.sub(_as_python, self.text), mode="eval").body
+        except (SyntaxError, ValueError) as error:  # ValueError: a NUL character
+            reason, column = getattr(error, "msg", str(error)), getattr(error, "offset", None) or 1
+            raise DataError(
+                f"objective {_short(self.text)}, column {column}: cannot be read, {reason} (put names of measures with "
+                "settings in quotes)"
+            ) from None
 
-    def quoted(self, text: str, at: int) -> str:
-        try:
-            return str(ast.literal_eval(text))
-        except (ValueError, SyntaxError):
-            raise self.error("this text in quotes cannot be read", at) from None
+    def error(self, message: str, at: ast.AST) -> DataError:
+        column = len(self.text.encode()[: getattr(at, "col_offset", 0)].decode()) + 1
+        return DataError(f"objective {_short(self.text)}, column {column}: {message}")
 
-    def built(self, name: str, at: int) -> Any:
+    def value(self, node: ast.AST) -> Any:
+        """Return the value of an expression."""
+        match node:
+            case ast.Constant(value=str() | int() | float() | None as value):
+                return value
+            case ast.List() | ast.Tuple():
+                return [self.value(entry) for entry in node.elts]
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign):
+                number = self.value(node.operand)
+                if isinstance(number, int | float):
+                    return -number if isinstance(sign, ast.USub) else number
+            case ast.Call():
+                return self.built(node)
+            case ast.BinOp(left=ast.Call() as call, op=ast.MatMult(), right=ast.Constant(value=int() as cutoff)):
+                measure = self.value(call)
+                if isinstance(measure, Measure):
+                    return measure.replace(cutoff=cutoff)
+            case ast.Name() | ast.Attribute() | ast.BinOp():
+                word = self.word(node)
+                cls = registered_classes().get(_plain(word))
+                return cls if cls is not None else _WORDS.get(word.lower(), word)
+        raise self.error("cannot be read", node)
+
+    def word(self, node: ast.expr) -> str:
+        """Return a word as it is written."""
+        word = ast.get_source_segment(self.text, node) or ""
+        if not _WORD.fullmatch(word):
+            raise self.error(f"{_short(word)} cannot be read", node)
+        return word
+
+    def built(self, call: ast.Call) -> Any:
         """Return the object that a name with arguments describes."""
+        name = self.word(call.func)
         plain = _plain(name)
-        values, named = self.several(")")
-        classes = registered_classes()
+        values = [self.value(argument) for argument in call.args]
+        named = {str(argument.arg).lower(): self.value(argument.value) for argument in call.keywords}
+        if len(named) < len(call.keywords):
+            raise self.error(f"{name} has the same argument twice", call)
+        classes, others = registered_classes(), _measures()
         if plain in classes:
-            return self.called(classes[plain], values, named, at)
-        if plain in (others := _measures()):
-            value = self.called(others[plain], values, named, at)
-            kind, text, _ = self.tokens[self.index]
-            if kind == "cutoff" and isinstance(value, Measure):
-                self.index += 1
-                return value.replace(cutoff=self.number(text[1:], at))
-            return value
+            return self.called(classes[plain], values, named, call)
+        if plain in others:
+            return self.called(others[plain], values, named, call)
         if _NUMBERS.fullmatch(name.lower()) and len(values) == 1 and not named:
             return values[0]
         names = ", ".join(_objectives())
-        raise self.error(f"there is no {name!r}{did_you_mean(plain, [*classes, *others])}; objectives are {names}", at)
+        raise self.error(
+            f"there is no {name!r}{did_you_mean(plain, [*classes, *others])}; objectives are {names}", call
+        )
 
-    def called(self, cls: Callable[..., Any], values: list[Any], named: dict[str, Any], at: int) -> Any:
+    def called(self, cls: Callable[..., Any], values: list[Any], named: dict[str, Any], at: ast.AST) -> Any:
         """Call a class; arguments that are classes are called without arguments."""
         values = [self.called(value, [], {}, at) if isinstance(value, type) else value for value in values]
         named = {k: self.called(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
@@ -188,31 +179,6 @@ class _ObjectiveReader:
             return cls(*values, **named)
         except TypeError as error:
             raise self.error(f"{cls.__name__} does not take these arguments ({error})", at) from None
-
-    def several(self, closing: str, keys: bool = True) -> tuple[list[Any], dict[str, Any]]:
-        """Parse values up to a closing bracket; return positional values, and those of a call with keys."""
-        values: list[Any] = []
-        named: dict[str, Any] = {}
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.error(f"brackets are nested more than {DEEPEST} deep", self.tokens[self.index][2])
-        while not self.take(closing):
-            kind, text, at = self.tokens[self.index]
-            following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
-            if kind == "word" and following[:2] == ("sign", "="):
-                if closing == "]" or not keys or text.lower() in named:
-                    raise self.error(f"unexpected {text!r}", at)
-                self.index += 2
-                named[text.lower()] = self.value()
-            elif named:
-                raise self.error("values without a key must come before those with one", at)
-            else:
-                values.append(self.value())
-            if not self.take(","):
-                self.expect(closing)
-                break
-        self.depth -= 1
-        return values, named
 
 
 def _plain(name: str) -> str:

@@ -19,10 +19,9 @@ from podium.objectives.base import (
     LossTerm,
     Objective,
     document_weights_of,
-    labels_of,
+    labels_and_mask,
     query_weights_of,
     register,
-    require_labels,
 )
 
 
@@ -30,9 +29,7 @@ class Points:
     """The labelled documents of some data in the canonical order, with their weights d_i u_q."""
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
-        labels = labels_of(data, source, who).astype(np.float64)
-        require_labels(labels, source, who)
-        labelled = ~np.isnan(labels)
+        labels, labelled = labels_and_mask(data, source, who)
         queries = np.repeat(query_weights_of(data), data.query_sizes)
         self.n, self.rows, self.labels = len(data), data.canonical_order[labelled], labels[labelled]
         self.weights = (document_weights_of(data) * queries)[labelled]
@@ -315,6 +312,56 @@ class BoundMulticlass(BoundPoints):
         return expected(scores, self.worth)
 
 
+@register
+@dataclass(frozen=True)
+class Cumulative(Multiclass):
+    """K − 1 scores for K labels, each with P(l > k) = 1 / (1 + e^{−F_k}): McRank (Li, Burges and Wu 2007, §5).
+
+    For a tree of the boundary above label k: y = 1[l > k] − p_k, leaf = Σy / Σ p_k (1 − p_k). Documents are ranked by
+    the expected relevance, the lowest label plus the sum of P(l > k) times the distance to the next label, or by the
+    expected gain, computed in the same way. `Ordinal` has one score for all boundaries instead.
+
+    Args:
+        expects: `"relevance"` or `"gain"`.
+        labels: the label source; at most 256 different values.
+
+    Example:
+        >>> import podium
+        >>> from podium.objectives import Cumulative
+        >>> Cumulative().bind(podium.artificial(20, features=4)).n_outputs
+        4
+
+    """
+
+    def bind(self, data: RankingData) -> BoundMulticlass:
+        return _BoundCumulative(self, Points(data, self.labels, self))
+
+
+class _BoundCumulative(BoundMulticlass):
+    def _set_classes(self, classes: Floats) -> None:
+        super()._set_classes(classes)
+        self.n_outputs = len(classes) - 1
+
+    def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
+        p = self.points
+        above = logistic(np.atleast_2d(scores)[:, p.rows])
+        y = (self.class_of > np.arange(self.n_outputs)[:, None]) - above
+        gradients, hessians = p.by_row(p.weights * y), p.by_row(p.weights * above * (1.0 - above))
+        return gradients.reshape(scores.shape), hessians.reshape(scores.shape)
+
+    def costs(self, scores: Floats) -> Floats:
+        is_above = self.class_of > np.arange(self.n_outputs)[:, None]
+        return np.asarray(np.logaddexp(0.0, np.where(is_above, -scores, scores)).sum(axis=0))
+
+    def ranked_by(self, scores: Floats) -> Floats:
+        return expected_above(np.atleast_2d(scores), self.worth)
+
+
+def logistic(x: Floats) -> Floats:
+    """Return 1 / (1 + e^{−x}), without overflow."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
+
+
 def softmax(scores: Floats) -> Floats:
     """Return e^s over the sum of its column."""
     powers = np.exp(scores - scores.max(axis=0))
@@ -327,3 +374,21 @@ def expected(scores: Floats, worth: Floats) -> Floats:
     for share, value in zip(softmax(scores), worth, strict=True):
         totals += share * value
     return totals
+
+
+def expected_above(scores: Floats, worth: Floats) -> Floats:
+    """Return worth_0 + Σ_k P(l > k) (worth_{k+1} − worth_k), from a row of scores for each boundary."""
+    totals = np.full(scores.shape[1], worth[0])
+    for chances, step in zip(logistic(scores), np.diff(worth), strict=True):
+        totals += chances * step
+    return totals
+
+
+def probabilities_between(scores: Floats) -> Floats:
+    """Return the probability of each label (row); a P(l > k) above that of a lower k is lowered to it.
+
+    >>> probabilities_between(np.array([[1.0], [0.0]])).round(4).tolist()
+    [[0.2689], [0.2311], [0.5]]
+    """
+    above = np.minimum.accumulate(logistic(scores), axis=0)
+    return -np.diff(above, axis=0, prepend=1.0, append=0.0)
