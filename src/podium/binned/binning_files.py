@@ -163,7 +163,7 @@ class _Reading:
         """Return the preferences between rows, which only Podium's Parquet files can contain."""
         if self.request.format != "parquet":
             return None
-        from podium.data.io.parquet_blocks import opened_files
+        from podium.data.io.parquet import opened_files
 
         with opened_files(self.request.sources, self.request.columns, Budget(self.request.max_bytes)) as files:
             return files.preferences

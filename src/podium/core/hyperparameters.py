@@ -176,9 +176,7 @@ L1 = number(
     "l1", 0.0, least=0,
     help="L1 regularization: moves the sum of gradients of a leaf towards 0, in leaf values and in gains of Newton "
     "splits",
-    names=Names(
-        "lambda_l1 reg_alpha l1_regularization", "alpha reg_alpha", defaults=("0", "0", "", "")
-    ),
+    names=Names("lambda_l1 reg_alpha l1_regularization", "alpha reg_alpha", defaults=("0", "0", "", "")),
 )  # fmt: skip
 L2 = number(
     "l2", 1.0, least=0, help="L2 regularization: added to the hessian of a leaf",
@@ -243,9 +241,7 @@ INTERACTION_CONSTRAINTS = anything(
 
 DOCUMENT_FRACTION = fraction(
     "document_fraction", help="the share of documents that each tree is grown on. Gradients come from all.",
-    names=Names(
-        "bagging_fraction subsample sub_row bagging", "subsample", "subsample", "", ("1", "1", "0.8", "")
-    ),
+    names=Names("bagging_fraction subsample sub_row bagging", "subsample", "subsample", "", ("1", "1", "0.8", "")),
 )  # fmt: skip
 QUERY_FRACTION = fraction(
     "query_fraction", help="the share of queries that each tree is grown on. Gradients come from all.",
@@ -255,9 +251,7 @@ QUERY_FRACTION = fraction(
 )  # fmt: skip
 FEATURE_FRACTION = fraction(
     "feature_fraction", help="the share of features that each tree is grown on",
-    names=Names(
-        "feature_fraction colsample_bytree sub_feature", "colsample_bytree", defaults=("1", "1", "", "")
-    ),
+    names=Names("feature_fraction colsample_bytree sub_feature", "colsample_bytree", defaults=("1", "1", "", "")),
 )  # fmt: skip
 FEATURE_FRACTION_PER_NODE = fraction(
     "feature_fraction_per_node",

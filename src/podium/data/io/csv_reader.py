@@ -25,7 +25,7 @@ from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, V
 from podium.data.io.parquet import import_pyarrow
 from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.request import Columns
-from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
+from podium.data.io.text_blocks import Block, Source, source_name
 from podium.data.io.text_numbers import LINE_FEED, RETURN
 from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
 from podium.data.memory import ROW_BYTES
@@ -61,13 +61,6 @@ class _Layout:
         return features | {name: (k, False) for k, (_, name) in enumerate(self.extras)}
 
 
-@dataclass
-class _CsvPart:
-    runs: list[QueryRun]
-    texts: list[list[str]]  # the values of each text column
-    overflows: int
-
-
 class CsvReader(TextReader):
     """Reads CSV or TSV files, which must all have the same header."""
 
@@ -75,7 +68,7 @@ class CsvReader(TextReader):
         super().__init__(*arguments, **others)
         import_pyarrow("CSV")
         self.delimiter, self.columns = delimiter, columns
-        self.header: list[str] | None = None
+        self.layout: Any = None  # the `_Layout`, known after the first header
         self.categories: dict[str, set[str]] = {}
         self.seen = CategoriesSeen()
 
@@ -93,18 +86,19 @@ class CsvReader(TextReader):
             window *= 4
 
     def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
-        names, rest = _split_header(source, text_blocks(source, advance, self.budget), self.delimiter)
-        self.header = self.header or names
-        if names != self.header:
-            first = source_name(self.sources[0])
-            raise FileFormatError(source_name(source), f"must have the same header as {first}", line=1)
-        return rest
-
-    @cached_property
-    def layout(self) -> _Layout:
-        """The role of each column, known after the first header."""
-        assert self.header is not None
-        return _layout(source_name(self.sources[0]), self.delimiter, self.header, self.columns)
+        blocks, first_file = super().open_blocks(source, advance), source_name(self.sources[0])
+        first = next(blocks, None)
+        if first is None:
+            raise FileFormatError(source_name(source), "is empty, but expected a header line with column names")
+        end = first.text.tobytes().index(b"\n") + 1
+        names = header_names(Block(first.file, first.text[:end]), self.delimiter)
+        if self.layout is None:
+            self.layout = _layout(first_file, self.delimiter, names, self.columns)
+        elif names != self.layout.names:
+            raise FileFormatError(source_name(source), f"must have the same header as {first_file}", line=1)
+        for block in chain([Block(first.file, first.text[end:])], blocks):
+            block.first_line = 2
+            yield block
 
     def examine(self, items: list[Counted]) -> None:
         _, _, _, texts = self._parse(items)
@@ -153,15 +147,19 @@ class CsvReader(TextReader):
 
         parse = partial(self._parse_block, features, extras)
         parts = list(map_threads(parse, drain(items), self.options.n_threads))
-        runs = [run for part in parts for run in part.runs]
-        self.add_group(runs, n_rows, sum(part.overflows for part in parts))
-        texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
+        runs = [run for of_block, _, _ in parts for run in of_block]
+        self.add_group(runs, n_rows, sum(overflows for _, _, overflows in parts))
+        texts = {name: [text for _, columns, _ in parts for text in columns[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
-    def _parse_block(self, features: Float32s, extras: Floats, item: Counted) -> _CsvPart:
-        """Fill in the numbers of a block's rows, and return the rest."""
+    def _parse_block(
+        self, features: Float32s, extras: Floats, item: Counted
+    ) -> tuple[list[QueryRun], list[list[str]], int]:
+        """Fill in the numbers of a block's rows; return its runs, its text columns and the number of overflows."""
         if not item.rows:
-            return _CsvPart([], [[] for _ in self.layout.texts], 0)
+            return [], [[] for _ in self.layout.texts], 0
+        from pyarrow import compute
+
         block, layout, rows = item.block, self.layout, slice(item.first_row, item.first_row + item.rows)
         check_bytes(block)
         check_quotes(block, layout)
@@ -178,7 +176,8 @@ class CsvReader(TextReader):
             if (size >= LARGEST_EXACT).any():
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
         overflows = self._examine_texts(item, far) if far else 0
-        query, *columns = (_trimmed(table.column(name)) for name in texts)
+        trimmed = (compute.utf8_trim(table.column(name), " ").combine_chunks() for name in texts)
+        query, *columns = (column.dictionary_encode() for column in trimmed)
         # Equal values share one object, to save memory.
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
@@ -186,7 +185,7 @@ class CsvReader(TextReader):
         runs = _runs(item, query)
         n_objects = len(runs) + (item.rows if layout.document_ids is not None else 0)
         self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * item.rows * len(layout.categorical), block.file)
-        return _CsvPart(runs, values, overflows)
+        return runs, values, overflows
 
     def _examine_large(self, feature: int, values: Floats) -> None:
         """Record the integer parts of a feature's numbers that float32 does not represent."""
@@ -234,21 +233,6 @@ def _lines(text: Bytes) -> tuple[Ints, Ints]:
     return starts, np.flatnonzero(~is_blank)
 
 
-def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
-    first = next(blocks, None)
-    if first is None:
-        raise FileFormatError(source_name(source), "is empty, but expected a header line with column names")
-    end = first.text.tobytes().index(b"\n") + 1
-    names = header_names(Block(first.file, first.text[:end]), delimiter)
-
-    def rest() -> Iterator[Block]:
-        for block in chain([Block(first.file, first.text[end:])], blocks):
-            block.first_line = 2
-            yield block
-
-    return names, rest()
-
-
 def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _Layout:
     try:
         roles, features = assign_roles(names, columns.roles, columns.feature_names)
@@ -293,7 +277,7 @@ def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list
 
 
 def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
-    pyarrow = import_pyarrow("CSV")
+    import pyarrow
     from pyarrow import csv
 
     return csv.read_csv(
@@ -305,7 +289,7 @@ def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
 
 
 def _to_numbers(texts: Any) -> Any:
-    pyarrow = import_pyarrow("CSV")
+    import pyarrow
     from pyarrow import compute
 
     trimmed = compute.utf8_trim(texts, " ")
@@ -314,13 +298,6 @@ def _to_numbers(texts: Any) -> Any:
     for words, digit in ((TRUE, "1"), (FALSE, "0")):
         digits = compute.if_else(compute.is_in(trimmed, pyarrow.array(words)), digit, digits)
     return digits.cast(pyarrow.float64())
-
-
-def _trimmed(column: Any) -> Any:
-    """Return a column of stripped text, as codes and a dictionary."""
-    from pyarrow import compute
-
-    return compute.utf8_trim(column, " ").combine_chunks().dictionary_encode()
 
 
 def _runs(item: Counted, query: Any) -> list[QueryRun]:

@@ -186,7 +186,7 @@ class _Blocks:
                     yield request.finished(data, rows_before)
                     del data
                 if first is not None:
-                    self._require_unchanged(stamps, first.n_rows, reader.n_rows)
+                    self._require_unchanged(stamps, first.n_rows == reader.n_rows)
                 if self.like is not None:
                     reader.finish()
                     if request.format == "letor":
@@ -199,19 +199,15 @@ class _Blocks:
         files = [Path(source) for source in self.request.sources if isinstance(source, str | os.PathLike)]
         return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else None for file in files}
 
-    def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], n_rows: int, n_rows_now: int) -> None:
+    def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], has_same_rows: bool) -> None:
         """Raise if a file has changed since the first pass."""
-        changed, now = self.request.name, self._stamps()
-        change = f"the first pass read {n_rows} rows, the second {n_rows_now}" if n_rows != n_rows_now else None
-        for file, before in stamps.items():
-            if before != now[file]:
-                changed, change = file, change or _difference(before, now[file])
-                break
-        if change is not None:
+        now = self._stamps()
+        changed = next((file for file, stamp in stamps.items() if stamp != now[file]), None)
+        if changed is not None or not has_same_rows:
             raise FileFormatError(
-                changed,
-                f"changed while it was read: {change}. The blocks so far may be wrong; read the file again once it no "
-                "longer changes",
+                changed or self.request.name,
+                "changed while it was read, so the blocks so far may be wrong: read the file again once it no longer "
+                "changes",
             )
 
     def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
@@ -229,8 +225,7 @@ class _Blocks:
         return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
 
     def _of_parquet(self) -> Iterator[RankingData]:
-        from podium.data.io.parquet import DAMAGED, import_pyarrow
-        from podium.data.io.parquet_blocks import opened_files
+        from podium.data.io.parquet import DAMAGED, import_pyarrow, opened_files
 
         request, errors = self.request, (*DAMAGED, import_pyarrow().ArrowException)
         with opened_files(request.sources, request.columns, self.budget) as files:
@@ -277,12 +272,3 @@ def _check_features(reader: TextReader, like: Schema) -> None:
     absent_value = {"zero": 0.0, "missing": np.nan}[reader.options.absent] if reader.facts().is_sparse else None
     no_rows = {"features": np.empty((0, len(names)), np.float32), "qid": np.empty(0, np.int64), "feature_names": names}
     like.rows(RankingData._make(no_rows, {"absent_value": absent_value}))
-
-
-def _difference(before: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
-    """Describe how two stamps of a file differ; None is the stamp of a file that does not exist."""
-    if before is None or now is None:
-        return "it was removed" if now is None else "it was created"
-    if before[0] != now[0]:
-        return f"it had {before[0]:,} bytes, then {now[0]:,}"
-    return "its size is the same, but its modification time differs"

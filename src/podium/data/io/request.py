@@ -135,9 +135,10 @@ class Request:
         with self.naming_memory_errors():
             budget = Budget(self.max_bytes)
             if self.format == "parquet":
-                from podium.data.io.parquet import read_parquet
+                from podium.data.io.parquet import opened_files
 
-                return self.finished(read_parquet(self.sources, *self.columns, budget))
+                with opened_files(self.sources, self.columns, budget, buffer_bytes=0) as files:
+                    return self.finished(files.all_rows())
             with progress(f"reading {self.name}", self.total_size) as advance:
                 arguments = self.text_reader(budget).all_rows(advance)
             return self.finished(self.data_of_text(arguments))
@@ -148,11 +149,10 @@ class Request:
             from podium.data.io.letor_reader import LetorReader
 
             return LetorReader(self.sources, self.options, budget, **others)
-        if delimiter := FORMATS[self.format].delimiter:
-            from podium.data.io.csv_reader import CsvReader
+        from podium.data.io.csv_reader import CsvReader
 
-            return CsvReader(delimiter, self.columns, self.sources, self.options, budget, **others)
-        raise NotImplementedError(f"there is no reader of text for the format {self.format!r}")
+        delimiter = FORMATS[self.format].delimiter
+        return CsvReader(delimiter, self.columns, self.sources, self.options, budget, **others)
 
     def data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
         """Return the data for a text reader's arguments of `RankingData`; its rows follow `rows_before` others."""

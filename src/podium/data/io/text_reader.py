@@ -32,15 +32,7 @@ class Counted:
     block: Block
     rows: int
     largest_index: int
-    first_row: int = 0
-
-
-def _numbered(items: list[Counted]) -> list[Counted]:
-    first_row = 0
-    for item in items:
-        item.first_row = first_row
-        first_row += item.rows
-    return items
+    first_row: int  # in its group
 
 
 def drain(items: list[Counted]) -> Iterator[Counted]:
@@ -144,15 +136,17 @@ class TextReader(ABC):
     def all_rows(self, advance: Callable[[float], None]) -> dict[str, Any]:
         """Return the arguments of `RankingData` for all rows; raise if a file has no rows."""
         items: list[Counted] = []
+        n_rows = 0
         for source in self.sources:
-            blocks, lines_before, before = self.open_blocks(source, advance), 0, len(items)
+            blocks, lines_before, before = self.open_blocks(source, advance), 0, n_rows
             scanned = map_threads(lambda b: (b, self.scan(b.text, ALL_ROWS)), blocks, self.options.n_threads)
             for block, (lines, rows, largest, _) in scanned:
                 block.first_line += lines_before
                 lines_before += lines
-                items.append(Counted(block, rows, largest))
-            self.end_source(source, sum(item.rows for item in items[before:]))
-        arguments = self.arguments(_numbered(items))
+                items.append(Counted(block, rows, largest, n_rows))
+                n_rows += rows
+            self.end_source(source, n_rows - before)
+        arguments = self.arguments(items)
         self.finish()
         return arguments
 
@@ -163,7 +157,7 @@ class TextReader(ABC):
         """
         wanted = iter(sizes)
         group: list[Counted] = []
-        left = next(wanted)
+        left, first_row = next(wanted), 0
         for source in self.sources:
             lines_before = n_rows = 0
             for block in self.open_blocks(source, advance):
@@ -171,15 +165,15 @@ class TextReader(ABC):
                 while len(text):
                     lines, rows, largest, end = self.scan(text, left)
                     if end == 0:  # the group is full
-                        yield _numbered(group)
+                        yield group
                         self.budget.release()
-                        group, left = [], next(wanted, ALL_ROWS)
+                        group, left, first_row = [], next(wanted, ALL_ROWS), 0
                         continue
-                    group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
-                    left, n_rows = left - rows, n_rows + rows
+                    group.append(Counted(Block(block.file, text[:end], first_line), rows, largest, first_row))
+                    left, first_row, n_rows = left - rows, first_row + rows, n_rows + rows
                     text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
             self.end_source(source, n_rows)
-        yield _numbered(group)
+        yield group
         self.budget.release()  # for a second pass
 
     def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
