@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from podium.data import frames
 from podium.data.columns import to_query_ids
 from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losses, fits_float32, names_of_categories
 from podium.data.io.queries import QueryBlocks
-from podium.data.io.request import Columns
 from podium.data.io.text_blocks import Source, opened, source_name
 from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema
 from podium.errors import DataError, FileFormatError, MissingExtraError
+
+if TYPE_CHECKING:
+    from podium.data.io.reading import Columns
 
 _DESCRIPTION = b"podium"  # key of metadata that columns cannot express, as JSON
 _PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability), with weights if there are any
@@ -66,22 +68,50 @@ class ColumnFacts(NamedTuple):
     losses: tuple[str, ...]  # descriptions of what the conversion to float32 lost
 
 
+def read_parquet(sources: Sequence[Source], columns: Columns, budget: Budget) -> RankingData:
+    """Read all rows; only one file at a time is open, because there may be more than a process can open."""
+    pairs, tables = [], []
+    for source in sources:
+        name = source_name(source)
+        with _opened_file(source, budget, buffer_bytes=0) as (file, schema), _naming_damage(name):
+            _, _, names = _used_columns(schema, columns)
+            n_bytes = _unpacked_bytes(file.metadata, len(names))
+            budget.hold("data", n_bytes, name)
+            tables.append(file.read(names).select(names))
+            budget.hold("data", max(0, tables[-1].nbytes - n_bytes), name)
+        pairs.append((file, schema))
+    with _naming_damage(source_name(sources[0])):
+        files = ParquetFiles(sources, pairs, columns, budget)
+    return files.all_rows(tables)
+
+
 @contextmanager
-def opened_files(
-    sources: Sequence[Source], columns: Columns, budget: Budget, buffer_bytes: int = BUFFER_BYTES
-) -> Iterator[ParquetFiles]:
-    """Yield all files as one table; `buffer_bytes` of a column are read at a time, with 0 a whole row group."""
+def opened_files(sources: Sequence[Source], columns: Columns, budget: Budget) -> Iterator[ParquetFiles]:
+    """Yield all files as one table that is read in parts."""
     with ExitStack() as stack:
-        pairs = [stack.enter_context(_opened_file(source, budget, buffer_bytes)) for source in sources]
+        pairs = [stack.enter_context(_opened_file(source, budget, BUFFER_BYTES)) for source in sources]
         with _naming_damage(source_name(sources[0])):
             files = ParquetFiles(sources, pairs, columns, budget)
         yield files
 
 
-class ParquetFiles:
-    """Open Parquet files with the same columns, as one table.
+def _used_columns(schema: Any, columns: Columns) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the roles, the features, and all columns that are used; raise if one of these has a nested type."""
+    types = import_pyarrow().types
+    roles, features = frames.assign_roles(schema.names, columns.roles, columns.feature_names)
+    with_role = (*roles.values(), *roles["labels"].values())
+    used = {*features, *(name for name in with_role if isinstance(name, str))}
+    for name in used:
+        dtype = schema.field(name).type
+        if types.is_nested(dtype) or types.is_fixed_size_binary(dtype):
+            raise frames.not_numbers(name, dtype)
+    return roles, features, [name for name in schema.names if name in used]
 
-    The budget limits all rows, or a block and a column.
+
+class ParquetFiles:
+    """Parquet files with the same columns, as one table; the methods that read in parts need open files.
+
+    The budget limits a block, and a column.
     """
 
     def __init__(
@@ -97,15 +127,7 @@ class ParquetFiles:
                 raise FileFormatError(source_name(source), f"must have the same columns as {self.name}")
             if size == 0:
                 raise FileFormatError(source_name(source), "has no documents")
-        names = self.schemas[0].names
-        self.roles, self.features = frames.assign_roles(names, columns.roles, columns.feature_names)
-        with_role = (*self.roles.values(), *self.roles["labels"].values())
-        used = {*self.features, *(name for name in with_role if isinstance(name, str))}
-        self.names = [name for name in names if name in used]
-        types = import_pyarrow().types
-        for dtype, name in ((schema.field(name).type, name) for schema in self.schemas for name in self.names):
-            if types.is_nested(dtype) or types.is_fixed_size_binary(dtype):
-                raise frames.not_numbers(name, dtype)
+        self.roles, self.features, self.names = _used_columns(self.schemas[0], columns)
         # Podium's description of the features, as far as all files agree; empty for files from other tools.
         descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in self.schemas]
         are_ours = all(isinstance(one, dict) for one in descriptions)
@@ -115,15 +137,8 @@ class ParquetFiles:
         encoding = self.description.get("encoding") if columns.feature_names is None else None
         self.described = Encoding.from_json(encoding, len(self.features))
 
-    def all_rows(self) -> RankingData:
-        """Return all rows as data."""
-        tables = []
-        for source, file in zip(self.sources, self.files, strict=True):
-            with _naming_damage(source_name(source)):
-                n_bytes = _unpacked_bytes(file.metadata, len(self.names))
-                self.budget.hold("data", n_bytes, source_name(source))
-                tables.append(file.read(self.names).select(self.names))
-                self.budget.hold("data", max(0, tables[-1].nbytes - n_bytes), source_name(source))
+    def all_rows(self, tables: Sequence[Any]) -> RankingData:
+        """Return the table of each file as data."""
         try:
             table = _joined(tables)
             data = RankingData(

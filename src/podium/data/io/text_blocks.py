@@ -146,6 +146,10 @@ class Block:
     file: str
     text: Bytes
     first_line: int = 1  # in the file; set once the lines of earlier blocks are counted
+    # set by a reader's scan
+    rows: int = 0
+    largest_index: int = 0
+    first_row: int = 0  # in the group of rows that is parsed together
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the line and the column, both from 1, of a byte of this block."""
@@ -158,6 +162,13 @@ class Block:
         """Return an error that points to a byte of this block."""
         line, column = self.place(at)
         return FileFormatError(self.file, problem, line=line, column=column)
+
+    def decoded(self, start: int, end: int, what: str) -> str:
+        """Decode bytes; raise an error with the place if they are not UTF-8."""
+        try:
+            return self.text[start:end].tobytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.error(start + error.start, f"the {what} is not valid UTF-8") from error
 
     def token(self, at: int) -> str:
         """Return the text from a byte up to a separator, for an error message."""
@@ -206,8 +217,11 @@ def text_blocks(
             start = _length_of_mark(name, text[:end]) if is_first else 0
             cut = max(start, pages.rfind(b"\n", 0, end) + 1)
             rest = text[cut:end]
-            if end >= BLOCK_BYTES and (is_first or cut == start):  # before reading more; parsers check the rest
-                _refuse_nul(Block(name, text[start:end]), has_place=is_first)
+            # Look for NUL before reading more; parsers check the rest.
+            if end >= BLOCK_BYTES and (is_first or cut == start) and not text[start:end].all():
+                problem = "found a NUL byte: this is not a text file, or it is damaged"
+                block = Block(name, text[start:end])
+                raise block.error(int(block.text.argmin()), problem) if is_first else FileFormatError(name, problem)
             if cut > start:
                 yield Block(name, text[start:cut])
             is_first = False
@@ -217,13 +231,6 @@ def text_blocks(
         if len(rest) > 0:
             text[end] = ord("\n")
             yield Block(name, text[: end + 1])
-
-
-def _refuse_nul(block: Block, *, has_place: bool) -> None:
-    """Raise if the block contains NUL; if it starts with the first line (`has_place`), say where."""
-    if not block.text.all():
-        problem = "found a NUL byte: this is not a text file, or it is damaged"
-        raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
 
 
 def _fill(stream: Any, buffer: memoryview) -> int:
