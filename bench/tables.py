@@ -16,7 +16,7 @@ from typing import Any
 from bench.harness import RESULTS
 from podium import estimators
 from podium.core.hyperparameters import WITH_OTHER_NAMES
-from podium.core.parameters import TOOLS, parameters, table
+from podium.core.parameters import TOOLS, parameters
 
 ROOT = Path(__file__).parent.parent
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -150,7 +150,9 @@ FEW_TOOLS = ("podium-ranker", "lightgbm", "xgboost", "catboost-yetirank", "catbo
 
 def parameters_of(estimator: str) -> str:
     """Return the parameters of an estimator."""
-    return table(getattr(estimators, estimator))
+    declared = parameters(getattr(estimators, estimator))
+    rows = [f"| `{name}` | `{one.default!r}` | {one.help.rstrip('.')} |" for name, one in declared.items()]
+    return "\n".join(["| parameter | default | what it is |", "|---|---|---|", *rows]) + "\n"
 
 
 def names_in_other_tools() -> str:

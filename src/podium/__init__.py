@@ -83,64 +83,26 @@ if TYPE_CHECKING:
     from podium.tuning import tune as tune
 
 
-# Every public name, and the module to import it from.
-_HOMES = {
-    # data
-    "RankingData": "podium.data",  # documents with features and labels, grouped into queries
-    "read": "podium.data",  # read LETOR, CSV, TSV or Parquet files
-    "read_blocks": "podium.data",  # read files larger than memory in blocks
-    "bin_files": "podium.binned",  # bin files larger than memory into a folder to train on
-    "open_binned": "podium.binned",  # open such a folder
-    "write": "podium.data",  # write LETOR or Parquet files
-    # generated data
-    "artificial": "podium.data.datasets.artificial",  # labels from random cubic polynomials, as in the papers
-    "artificial_web": "podium.data.datasets.artificial",  # data that resembles MSLR-WEB
-    # measures
-    "Measure": "podium.measures",  # the base class of all measures, and of your own
-    "NDCG": "podium.measures",  # normalised discounted cumulative gain
-    "ERR": "podium.measures",  # expected reciprocal rank
-    "AP": "podium.measures",  # average precision
-    "Graded": "podium.measures",  # several measures in order of priority
-    # evaluation
-    "evaluate": "podium.evaluation",  # measure one ranking
-    "compare": "podium.evaluation",  # compare rankings, with significance tests
-    "save_chart": "podium.reports",  # save a chart, as returned by plot(), as an image or a web page
-    "report": "podium.reports.page",  # write a web page about a model: quality, features, queries, training
-    "read_run": "podium.evaluation",  # read a TREC run
-    "write_run": "podium.evaluation",
-    "read_qrels": "podium.evaluation",  # read TREC judgements
-    "write_qrels": "podium.evaluation",
-    # models
-    "Ranker": "podium.estimators",  # the model to start with: boosted trees on two objectives, averaged
-    "LambdaMART": "podium.estimators",  # boosted trees on LambdaRank's gradients
-    "RankNetTrees": "podium.estimators",  # boosted trees on RankNet's pairs
-    "MART": "podium.estimators",  # boosted regression trees on the labels
-    "MARTClassifier": "podium.estimators",  # boosted trees for two classes
-    "McRank": "podium.estimators",  # ranking by classification
-    "OrdinalMART": "podium.estimators",  # ordinal regression: boosted trees, and thresholds between the labels
-    "AdditiveGroves": "podium.estimators",  # bagged sums of a few large trees
-    "PRank": "podium.estimators",  # an online perceptron with thresholds between the labels
-    "adapt": "podium.estimators",  # adapt a background model to a new domain
-    "Committee": "podium.estimators",  # several objectives, bagged and weighted: more training time, a better model
-    "RankNet": "podium.estimators",  # a neural net trained on pairs
-    "LambdaRank": "podium.estimators",  # a neural net trained on λ of a measure
-    "LinearRanker": "podium.estimators",  # a weighted sum of features, trained on λ
-    "combine": "podium.models",  # find the best weights of several rankers; exact for two
-    "load": "podium.estimators",  # load a saved estimator or model
-    "import_model": "podium.formats",  # import a model from another tool
-    # many fits
-    "fit_many": "podium.estimators",  # fit many estimators in parallel
-    "cross_validate": "podium.estimators",  # measure each query by a model trained without it
-    "tune": "podium.tuning",  # search for the parameters that maximize a measure
-    # scikit-learn
-    "QueryKFold": "podium.estimators",  # folds of whole queries
-    "QueryNormalizer": "podium.estimators",  # normalise features within each query
-    # errors and warnings
-    "PodiumError": "podium.errors",  # the base class of all errors
-    "DataError": "podium.errors",  # invalid data or parameters
-    "FileFormatError": "podium.errors",  # an invalid file, with line and column
-    "PodiumWarning": "podium.errors",  # something valid, but often a mistake
-}
+# The public names of the top level, by the module to import them from.
+_PUBLIC = {
+    "podium.data": ("RankingData", "read", "read_blocks", "write"),
+    "podium.binned": ("bin_files", "open_binned"),
+    "podium.data.datasets.artificial": ("artificial", "artificial_web"),
+    "podium.measures": ("Measure", "NDCG", "ERR", "AP", "Graded"),
+    "podium.evaluation": ("evaluate", "compare", "read_run", "write_run", "read_qrels", "write_qrels"),
+    "podium.reports": ("save_chart",),
+    "podium.reports.page": ("report",),
+    "podium.estimators": (
+        "Ranker", "LambdaMART", "RankNetTrees", "MART", "MARTClassifier", "McRank", "OrdinalMART", "AdditiveGroves",
+        "PRank", "adapt", "Committee", "RankNet", "LambdaRank", "LinearRanker", "load", "fit_many", "cross_validate",
+        "QueryKFold", "QueryNormalizer",
+    ),
+    "podium.models": ("combine",),
+    "podium.formats": ("import_model",),
+    "podium.tuning": ("tune",),
+    "podium.errors": ("PodiumError", "DataError", "FileFormatError", "PodiumWarning"),
+}  # fmt: skip
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 # Names that moved from the top level into a package. The old names still work, with a warning, until the next release.
 _MOVED = {

@@ -26,7 +26,6 @@ from podium.core.parameters import (
     optional,
     parameters,
     settings,
-    table,
 )  # fmt: skip
 from podium.errors import DataError, ParameterError
 from podium.estimators.parameters import MODELS
@@ -93,22 +92,10 @@ def test_scikit_learn_clones_and_sets():
         Small(dept=3)
 
 
-def test_a_custom_constructor_takes_all_others_as_settings():
-    class Mine(Small):
-        def __init__(self, depth=1, colour="red", **settings):
-            super().__init__(depth, **settings)
-            self.colour = colour
-
-    assert Mine(colour="blue", rate=0.1).get_params() == {"colour": "blue", "depth": 1, "rate": 0.1, "kind": "a"}
-    with pytest.raises(ParameterError, match="did you mean 'colour'"):
-        Mine(color="blue")
-
-
-def test_docstrings_and_tables():
+def test_docstrings():
     doc = inspect.getdoc(Small)
     assert "Args:\n    depth: levels, at most. None of them is empty.\n    rate: of learning\n" in doc
     assert doc.index("Args:") < doc.index("Attributes:")
-    assert "| `depth` | `4` | levels, at most. None of them is empty |\n" in table(Small)
     assert DEPTH.summary == "Levels, at most."
     assert "n_leaves: maximum number of leaves of a tree" in inspect.getdoc(GrowthParameters)
     assert "monotone: for each feature" in inspect.getdoc(GrowthParameters)

@@ -75,7 +75,7 @@ def test_parquet_that_claims_to_be_large_is_not_unpacked(tmp_path):
 BOMBS = """
 import resource, sys
 import pyarrow as pa, pyarrow.parquet as pq, numpy as np
-import podium, podium.data.io.parquet_blocks
+import podium, podium.data.io.parquet
 n = 400_000
 text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int8)), pa.array(["x" * 20_000]))
 tables = {

@@ -58,7 +58,7 @@ def test_weights_go_with_their_pairs(tmp_path):
     plain.replace(qid=qid + 10).write(tmp_path / "b.parquet")
     assert digest_of(podium.read([tmp_path / "a.parquet", tmp_path / "b.parquet"])) == digest_of(both)
     assert plain.preferences.weight is None
-    with pytest.raises(DataError, match=r"weights must be finite and non-negative, but pair 1 has -1\.0"):
+    with pytest.raises(DataError, match=r"weights must be finite and non-negative, but entry 1 is -1\.0"):
         RankingData(X, qid=qid, preferences=([0, 1], [1, 2], [1, 1], [1, -1]))
 
 

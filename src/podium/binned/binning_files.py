@@ -33,8 +33,7 @@ from podium.core.validation import require_whole, to_path
 from podium.data import RankingData, read_blocks
 from podium.data.canonical import hash_rows
 from podium.data.features import as_list_of_features, numbers_of_features
-from podium.data.io.reading import ROWS, request_for
-from podium.data.io.request import FORMATS, Request
+from podium.data.io.reading import FORMATS, ROWS, Request, request_for
 from podium.data.io.text_blocks import Source
 from podium.data.memory import Budget
 from podium.data.normalizing import require_scale
@@ -163,7 +162,7 @@ class _Reading:
         """Return the preferences between rows, which only Podium's Parquet files can contain."""
         if self.request.format != "parquet":
             return None
-        from podium.data.io.parquet_blocks import opened_files
+        from podium.data.io.parquet import opened_files
 
         with opened_files(self.request.sources, self.request.columns, Budget(self.request.max_bytes)) as files:
             return files.preferences

@@ -115,8 +115,7 @@ def bias(
     logs: Logs,
     form: Form = "flat",
     by: Annotated[
-        str,
-        typer.Option(help="The method: em, or intervention (from pairs that were shown at several positions)."),
+        str, typer.Option(help="The method: em, or intervention (from pairs that were shown at several positions).")
     ] = "em",
     time_unit: Unit = None,
     column: Column = None,

@@ -63,9 +63,7 @@ def generate(
 
 @reads_data
 def describe(
-    sources: Sources,
-    reader: Reader,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    sources: Sources, reader: Reader, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """Summarize ranking data and point out likely mistakes."""
     summary = reader(sources).summary()
@@ -114,8 +112,7 @@ def bin_(
     reader: Reader,
     max_bins: Annotated[int, typer.Option(help="Maximum number of bins per feature; train with the same value.")] = 255,
     like: Annotated[
-        Path | None,
-        typer.Option(help="For validation data: the binned training data, whose bins to use."),
+        Path | None, typer.Option(help="For validation data: the binned training data, whose bins to use.")
     ] = None,
     keep_values: Annotated[
         bool,

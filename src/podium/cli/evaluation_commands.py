@@ -130,8 +130,7 @@ def read_ranked(data: str, systems: Mapping[str, str], is_qrels: bool, reader: R
 def evaluate(
     data: Data,
     scores: Annotated[
-        str,
-        typer.Argument(help="A model file, a file with one score per line, a TREC run, or feature:NAME."),
+        str, typer.Argument(help="A model file, a file with one score per line, a TREC run, or feature:NAME.")
     ],
     reader: Reader,
     by: Annotated[

@@ -56,10 +56,7 @@ EXAMPLES = {
         "podium index describe docs.index",
     ),
     "search": ("podium search docs.index 'red shoes' -k 10",),
-    "features": (
-        "podium features list",
-        "podium features explain docs.index 'red shoes' 1 -f 'bm25(title)'",
-    ),
+    "features": ("podium features list", "podium features explain docs.index 'red shoes' 1 -f 'bm25(title)'"),
     "pipeline": ("podium pipeline docs.index queries.tsv qrels.txt -o shop",),
     "serve": (
         "podium serve run/model.podium",

@@ -7,16 +7,13 @@ import os
 import platform
 import re
 import sys
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 
-def info(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show versions, processor, extras and the kernel cache, for bug reports."""
     facts = _facts()
     if as_json:
@@ -47,7 +44,7 @@ def _facts() -> dict[str, Any]:
         "extras": {extra: [name for name in packages if not _version(name)] for extra, packages in extras.items()},
         "kernels": str(cache_folder()),
         "installed in": str(Path(sys.modules["podium"].__file__ or "").parent),
-        "variables": _variables(),
+        "variables": {name: os.environ[name] for name in sorted(os.environ) if _is_shown(name)},
     }  # fmt: skip
 
 
@@ -59,10 +56,9 @@ def _memory() -> str:
         return "unknown"
 
 
-def _variables() -> dict[str, str]:
-    """Return the environment variables of Podium and Numba, without secrets."""
-    variables = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(("PODIUM_", "NUMBA_"))}
-    return {name: value for name, value in variables.items() if "TOKEN" not in name}
+def _is_shown(variable: str) -> bool:
+    """Return whether an environment variable belongs to Podium or Numba and is not a secret."""
+    return variable.startswith(("PODIUM_", "NUMBA_")) and "TOKEN" not in variable
 
 
 def _shown(value: Any) -> str:
@@ -89,6 +85,8 @@ def _processor() -> str:
 
 def _required() -> dict[str, list[str]]:
     """Return the packages that each extra for users requires, and under "" those that Podium itself requires."""
+    from importlib.metadata import PackageNotFoundError, requires
+
     packages: dict[str, list[str]] = {"": []}
     try:
         lines = requires("podium") or []
@@ -105,6 +103,8 @@ def _required() -> dict[str, list[str]]:
 
 
 def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

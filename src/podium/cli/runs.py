@@ -97,7 +97,8 @@ class RunFolder:
             reason = unfinished if self.checkpoint.exists() else "podium train writes it when a run finishes"
             raise DataError(f"{self.history} does not exist: {reason}")
         history = _read_json(self.history)
-        if not _is_history(history):
+        columns = list(history.values()) if isinstance(history, dict) else [None]
+        if not all(isinstance(one, list) and all(isinstance(value, int | float) for value in one) for one in columns):
             raise FileFormatError(self.history, "was not written by podium train: expected lists of numbers")
         return dict(history)
 
@@ -127,13 +128,6 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise FileFormatError(path, f"cannot be read: {error}") from error
-
-
-def _is_history(content: Any) -> bool:
-    return isinstance(content, dict) and all(
-        isinstance(values, list) and all(isinstance(value, int | float) for value in values)
-        for values in content.values()
-    )
 
 
 LARGEST_CONFIG = 1 << 20  # bytes
@@ -181,6 +175,8 @@ def to_toml(parameters: dict[str, Any], reading: dict[str, Any]) -> str:
 
 
 def _toml_lines(parameters: dict[str, Any]) -> str:
+    from podium.objectives import Objective, describe
+
     lines = []
     for name, value in parameters.items():
         if isinstance(value, bool):
@@ -190,12 +186,7 @@ def _toml_lines(parameters: dict[str, Any]) -> str:
         elif isinstance(value, list):
             lines += [f"{name} = {json.dumps(value)}"] if value else []
         elif value is not None and value != ():
-            lines.append(f"{name} = {json.dumps(_text(value))}")
+            # Text that can be parsed again, such as the expression of an objective.
+            text = describe(value) if isinstance(value, Objective) else str(value)
+            lines.append(f"{name} = {json.dumps(text)}")
     return "\n".join(lines) + "\n"
-
-
-def _text(value: Any) -> str:
-    """Return a parameter as text that can be parsed again, such as the expression of an objective."""
-    from podium.objectives import Objective, describe
-
-    return describe(value) if isinstance(value, Objective) else str(value)

@@ -143,9 +143,7 @@ def serve(
     log_requests: Annotated[
         bool,
         typer.Option(
-            "--access-log/--no-access-log",
-            " /--no-log-requests",
-            help="Log path, status and duration of each request.",
+            "--access-log/--no-access-log", " /--no-log-requests", help="Log path, status and duration of each request."
         ),
     ] = True,
 ) -> None:

@@ -117,8 +117,7 @@ def command_of(name: str) -> Any:
         reader: Reader,
         chosen: dict[str, Any],
         data: Annotated[
-            list[str] | None,
-            typer.Argument(help="Training files, read as one data set, unless --config names them."),
+            list[str] | None, typer.Argument(help="Training files, read as one data set, unless --config names them.")
         ] = None,
         output: Annotated[
             Path, typer.Option("--output", "-o", help="The folder to write: model, history, config.")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
 PARTS = ("training", "everything else")  # compiled by one process each if there are several cores
@@ -19,6 +16,9 @@ PARTS = ("training", "everything else")  # compiled by one process each if there
 
 def warmup() -> None:
     """Compile all kernels into the cache, for container images or right after installation."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     from podium.core.compiling import cache_folder
     from podium.core.threads import thread_count
 
@@ -105,6 +105,8 @@ def use_clicks() -> None:
 
 def use_measures(data: Any) -> None:
     """Measure, compare and combine rankings."""
+    import numpy as np
+
     import podium
     from podium.diagnostics import calibration
     from podium.measures import registered
@@ -128,6 +130,7 @@ def use_measures(data: Any) -> None:
 
 def use_trees(data: Any) -> None:
     """Train trees with every option that selects other kernels."""
+    import numpy as np
     from scipy import sparse
 
     import podium

@@ -39,10 +39,6 @@ def _hashed(value: Any) -> bytes:
         return _digest("set", sorted(map(_hashed, value)))
     if isinstance(value, list | tuple):
         return _digest("sequence", map(_hashed, value))
-    return _hashed_object(value)
-
-
-def _hashed_object(value: Any) -> bytes:
     kind = type(value)
     if hasattr(kind, "__array__"):
         return _hashed(np.asarray(value))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import json
+import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -27,32 +27,13 @@ from podium.core.validation import did_you_mean
 ByRound = float | Sequence[float] | Callable[[int], float]  # a number, or one for each round
 
 
-def _number_or_text(text: str) -> float | str:
-    """Return text as a number if possible, else unchanged."""
+def _literal(text: str) -> Any:
+    """Parse a number, `0.3,0.2` or `[["bm25", "age"], [2, 3]]`; other text stays text, which is a word or refused."""
     try:
-        return float(text)
-    except ValueError:
+        value = ast.literal_eval(text.strip())
+    except (MemoryError, RecursionError, SyntaxError, ValueError):
         return text
-
-
-def _rates(text: str) -> Any:
-    """Parse `0.1`, or `0.3,0.2,0.1` for the first rounds; other text stays text, which is refused later."""
-    rates = [_number_or_text(part) for part in text.split(",")]
-    return rates if len(rates) > 1 else rates[0]
-
-
-def _units(text: str) -> Any:
-    """Parse `10`, or `32,16` for two layers; other text stays text, which the net refuses."""
-    units = [int(part) if part.strip().isdecimal() else part for part in text.split(",")]
-    return units if len(units) > 1 else units[0]
-
-
-def _groups(text: str) -> Any:
-    """Parse JSON such as `[["bm25", "age"], [2, 3]]`; other text stays text, which the estimator refuses."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return list(value) if isinstance(value, tuple) else value
 
 
 # Measures
@@ -99,7 +80,7 @@ ROUNDS_OF_RANKER = integer(
     help="maximum number of rounds. Each grows a tree on query regression and one on λ.",
 )  # fmt: skip
 LEARNING_RATE = number(
-    "learning_rate", 0.1, above=0, by_round=True, read=_rates,
+    "learning_rate", 0.1, above=0, by_round=True, read=_literal,
     help="the factor of each tree. A list has a factor for each round, and the last one applies to all later rounds; a "
     "function returns the factor of a round, counted from 0.",
     names=Names(
@@ -108,7 +89,7 @@ LEARNING_RATE = number(
     ),
 )  # fmt: skip
 RANKER_RATE = optional(number(
-    "learning_rate", above=0, by_round=True, read=_rates, names=LEARNING_RATE.names,
+    "learning_rate", above=0, by_round=True, read=_literal, names=LEARNING_RATE.names,
     help="the factor of each tree; a list has a factor for each round, and a function returns it. None means 0.05, or "
     "0.1 with more than 100,000 training documents.",
 ))  # fmt: skip
@@ -176,9 +157,7 @@ L1 = number(
     "l1", 0.0, least=0,
     help="L1 regularization: moves the sum of gradients of a leaf towards 0, in leaf values and in gains of Newton "
     "splits",
-    names=Names(
-        "lambda_l1 reg_alpha l1_regularization", "alpha reg_alpha", defaults=("0", "0", "", "")
-    ),
+    names=Names("lambda_l1 reg_alpha l1_regularization", "alpha reg_alpha", defaults=("0", "0", "", "")),
 )  # fmt: skip
 L2 = number(
     "l2", 1.0, least=0, help="L2 regularization: added to the hessian of a leaf",
@@ -232,7 +211,7 @@ MONOTONE = anything(
     ),
 )  # fmt: skip
 INTERACTION_CONSTRAINTS = anything(
-    "interaction_constraints", None, read=_groups,
+    "interaction_constraints", None, read=_literal,
     help="groups of features that may interact: the features on any path from the root to a leaf belong to one group. "
     "By name or number, such as `[[\"bm25\", \"age\"], [2, 3]]`. Features without a group are not used, as in "
     "LightGBM.",
@@ -243,9 +222,7 @@ INTERACTION_CONSTRAINTS = anything(
 
 DOCUMENT_FRACTION = fraction(
     "document_fraction", help="the share of documents that each tree is grown on. Gradients come from all.",
-    names=Names(
-        "bagging_fraction subsample sub_row bagging", "subsample", "subsample", "", ("1", "1", "0.8", "")
-    ),
+    names=Names("bagging_fraction subsample sub_row bagging", "subsample", "subsample", "", ("1", "1", "0.8", "")),
 )  # fmt: skip
 QUERY_FRACTION = fraction(
     "query_fraction", help="the share of queries that each tree is grown on. Gradients come from all.",
@@ -255,9 +232,7 @@ QUERY_FRACTION = fraction(
 )  # fmt: skip
 FEATURE_FRACTION = fraction(
     "feature_fraction", help="the share of features that each tree is grown on",
-    names=Names(
-        "feature_fraction colsample_bytree sub_feature", "colsample_bytree", defaults=("1", "1", "", "")
-    ),
+    names=Names("feature_fraction colsample_bytree sub_feature", "colsample_bytree", defaults=("1", "1", "", "")),
 )  # fmt: skip
 FEATURE_FRACTION_PER_NODE = fraction(
     "feature_fraction_per_node",
@@ -338,7 +313,7 @@ SUBMODEL = anything(
     names=Names("input_model model_input model_in init_model", "xgb_model", "init_model"),
 )  # fmt: skip
 SUBMODEL_SCALE = anything(
-    "submodel_scale", "fit", read=_number_or_text,
+    "submodel_scale", "fit", read=_literal,
     help="the factor of the submodel's scores: a number above 0, or `\"fit\"` for the factor with the lowest "
     "cross-entropy of RankNet's pairs on the training queries, because scores on a large scale leave nothing to learn. "
     "1.0 is the papers' F_0.",
@@ -413,7 +388,7 @@ NET = anything(
     "A module whose `forward` also accepts `offsets` sees whole lists. By default, the papers' net.",
 )  # fmt: skip
 HIDDEN = anything(
-    "hidden", 10, read=_units,
+    "hidden", 10, read=_literal,
     help="number of units of the hidden layer, or of each of several. The papers used 10 or 15.",
 )  # fmt: skip
 ACTIVATION = choice("activation", "tanh", ("tanh", "relu", "sigmoid"), help="activation of the hidden layers")

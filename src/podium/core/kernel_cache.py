@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from traceback import walk_tb
@@ -162,7 +162,8 @@ def _is_safe(folder: Path) -> bool:
     trusted = {0, os.getuid(), PACKAGE.stat().st_uid}
     status = folder.lstat()
     if stat.S_ISDIR(status.st_mode) and status.st_uid in trusted:
-        if not status.st_mode & 0o077 or not any(map(_is_open, [folder, *folder.rglob("*")])):
+        entries = [path.lstat().st_mode for path in (folder, *folder.rglob("*"))] if status.st_mode & 0o077 else []
+        if not any(mode & 0o022 and not stat.S_ISLNK(mode) for mode in entries):
             return True
     warnings.warn(
         f"Podium ignores the compiled kernels in {folder}, because other users can write to them: "
@@ -171,30 +172,18 @@ def _is_safe(folder: Path) -> bool:
     return False
 
 
-def _is_open(path: Path) -> bool:
-    """Return whether users other than the owner can write here."""
-    status = path.lstat()
-    return bool(status.st_mode & 0o022) and not stat.S_ISLNK(status.st_mode)
-
-
 def _remove_old(new: Path) -> None:
     """Remove old folders of other versions; not those used within a day, because a process may still write to them."""
-    prefix, now = new.name.partition("kernels-")[0] + "kernels-", time.time()
-    others = sorted(_last_uses(new, prefix), reverse=True)
-    for k, (last_use, folder) in enumerate(others):
-        age = (now - last_use) / DAY
+    prefix, last_uses = new.name.partition("kernels-")[0] + "kernels-", []
+    for folder in new.parent.glob(prefix + "*"):
+        with suppress(FileNotFoundError):  # another process may have removed it
+            status = folder.lstat()
+            if folder != new and stat.S_ISDIR(status.st_mode):
+                last_uses.append((status.st_mtime, folder))
+    for k, (last_use, folder) in enumerate(sorted(last_uses, reverse=True)):
+        age = (time.time() - last_use) / DAY
         if age > KEPT_DAYS or (k >= KEPT_FOLDERS and age > 1):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _last_uses(new: Path, prefix: str) -> Iterator[tuple[float, Path]]:
-    for folder in new.parent.glob(prefix + "*"):
-        try:
-            status = folder.lstat()
-        except FileNotFoundError:  # another process has removed it
-            continue
-        if folder != new and stat.S_ISDIR(status.st_mode):
-            yield status.st_mtime, folder
 
 
 def _temporary_folder() -> Path | None:
@@ -218,7 +207,5 @@ def _link(source: Path, target: Path) -> None:
     for path in (*source.glob("*/*.nb?"), *source.glob(CHECKED)):
         link = target / path.relative_to(source)
         link.parent.mkdir(exist_ok=True)
-        try:
+        with suppress(FileExistsError):
             link.symlink_to(path)
-        except FileExistsError:
-            pass

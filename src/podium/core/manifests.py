@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +17,6 @@ from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
-
-BYTES_AT_ONCE = 1 << 22  # bytes of a file to read at a time
 
 
 @dataclass(frozen=True)
@@ -110,19 +107,17 @@ class FolderFormat:
 
 def checksums(paths: Sequence[Path]) -> list[str]:
     """Return the SHA-256 of each file, computed on threads."""
-    lock = threading.Lock()
+
+    def checksum(path: Path) -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    digests = []
     with progress("checksums", sum(path.stat().st_size for path in paths)) as advance:
-
-        def checksum(path: Path) -> str:
-            digest = hashlib.sha256()
-            with path.open("rb") as file:
-                while block := file.read(BYTES_AT_ONCE):
-                    digest.update(block)
-                    with lock:
-                        advance(len(block))
-            return digest.hexdigest()
-
-        return list(map_threads(checksum, paths))
+        for path, digest in zip(paths, map_threads(checksum, paths), strict=True):
+            digests.append(digest)
+            advance(path.stat().st_size)
+    return digests
 
 
 def _own_checksum(manifest: Mapping[str, Any]) -> str:

@@ -30,15 +30,6 @@ class Observations:
     Attributes:
         values: a list for each name, an entry for each round so far.
 
-    Example:
-        >>> from types import SimpleNamespace
-        >>> observations = Observations()
-        >>> for iteration in range(2):
-        ...     round_ = SimpleNamespace(iteration=iteration, means={})
-        ...     observations.record([lambda r: {"even": 1.0} if r.iteration % 2 == 0 else None], round_)
-        >>> observations.columns(2)
-        {'even': [1.0, nan]}
-
     """
 
     def __init__(self, values: Mapping[str, Sequence[float]] | None = None) -> None:

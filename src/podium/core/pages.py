@@ -16,20 +16,7 @@ def base_style() -> str:
 def html_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool], caption: str = ""
 ) -> str:
-    """Return a table as HTML for notebooks, with escaped text.
-
-    Args:
-        columns: the names of the columns.
-        rows: the texts of each row.
-        numeric: whether each column is numeric, and so aligned to the right.
-        caption: the caption of the table.
-
-    Example:
-        >>> from podium.core.pages import html_table
-        >>> html_table(["a<b"], [["1"]], [True])[:70]
-        '<table><thead><tr><th scope="col" style="text-align:right">a&lt;b</th>'
-
-    """
+    """Return a table as HTML for notebooks, with escaped text; numeric columns are aligned to the right."""
     sides = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
 
     def cells(tag: str, texts: Sequence[Any], more: str = "") -> str:

@@ -16,8 +16,9 @@ that type checkers and editors know the constructor:
 
     from_parameters(GrowthParameters, estimator) # takes the values of the estimator by the declared names
 
-Signatures, checks, the `Args` of docstrings, command-line options (`cli/options.py`), tables in the docs (`table`) and
-translations from LightGBM and XGBoost (`estimators/translating.py`) all derive from these declarations.
+Signatures, checks, the `Args` of docstrings, command-line options (`cli/options.py`), tables in the docs
+(`bench/tables.py`) and translations from LightGBM and XGBoost (`estimators/translating.py`) all derive from these
+declarations.
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ class Parameterized:
     """The base of classes whose fields are parameters: dataclasses that scikit-learn can clone and search.
 
     The constructor stores values unchanged and only checks names; call `check_parameters` in `fit`. A subclass changes
-    a default in one line, or defines a constructor that takes all other parameters as `**settings`.
+    a default in one line.
 
     >>> from podium.core.hyperparameters import N_LEAVES
     >>> class Trees(Parameterized):
@@ -244,8 +245,6 @@ class Parameterized:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclasses.dataclass(repr=False, eq=False)(cls)
-        if "__init__" in vars(cls):
-            _spell_out_settings(cls)
         _document(cls)
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
@@ -286,36 +285,10 @@ def settings(cls: Class) -> Class:
 
 
 def from_parameters(cls: type[Settings], owner: object, **others: Any) -> Settings:
-    """Create settings from the parameters of `owner` by their declared names; `others` are all other fields.
-
-    >>> from podium.core.hyperparameters import N_LEAVES, N_TREES
-    >>> class Trees(Parameterized):
-    ...     n_trees: int = N_TREES()
-    ...     n_leaves: int = N_LEAVES()
-    >>> @settings
-    ... class Growth:
-    ...     n_leaves: int = N_LEAVES()
-    >>> from_parameters(Growth, Trees(n_leaves=7))
-    Growth(n_leaves=7)
-    """
+    """Create settings from the parameters of `owner` by their declared names; `others` are all other fields."""
     given = parameters(owner)
     shared = {name: parameter.name for name, parameter in parameters(cls).items() if parameter.name in given}
     return cls(**{name: getattr(owner, declared) for name, declared in shared.items()} | others)
-
-
-def _spell_out_settings(cls: type) -> None:
-    """Replace a constructor's `**settings` by all other fields in its signature, which scikit-learn reads."""
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if "__signature__" in vars(cls.__init__) or len(named) == len(signature.parameters):  # type: ignore[misc]
-        return
-    taken = {p.name for p in named}
-    named += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default)
-        for name, parameter in parameters(cls).items()
-        if name not in taken
-    ]
-    cls.__init__.__signature__ = signature.replace(parameters=named)  # type: ignore[misc]
 
 
 @cache  # many classes have the same parameters
@@ -340,19 +313,3 @@ def _document(cls: type) -> None:
     cut = re.search(r"\n\n(?=Attributes:|Example|>>>)", text)
     end = cut.start() if cut else len(text)
     cls.__doc__ = f"{text[:end]}\n\nArgs:\n{args}{text[end:]}"
-
-
-def table(cls: type) -> str:
-    """Return the parameters of a class as a Markdown table for the docs, which a test compares.
-
-    >>> from podium.core.hyperparameters import N_LEAVES
-    >>> class Trees(Parameterized):
-    ...     n_leaves: int = N_LEAVES(15)
-    >>> print(table(Trees))
-    | parameter | default | what it is |
-    |---|---|---|
-    | `n_leaves` | `15` | maximum number of leaves of a tree |
-    <BLANKLINE>
-    """
-    rows = [f"| `{name}` | `{one.default!r}` | {one.help.rstrip('.')} |" for name, one in parameters(cls).items()]
-    return "\n".join(["| parameter | default | what it is |", "|---|---|---|", *rows]) + "\n"

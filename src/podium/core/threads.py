@@ -46,8 +46,10 @@ def thread_count(n_threads: int | None = None) -> int:
     """Return the number of threads to use: `n_threads`, or the number of available cores, within the limit."""
     if _limit.n_threads == 1:
         return 1
-    if n_threads is None:
-        wanted = _n_cores()
+    if n_threads is None and hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        wanted = len(os.sched_getaffinity(0))
+    elif n_threads is None:
+        wanted = os.cpu_count() or 1
     else:
         require_whole("n_threads", n_threads, 1, optional=True)
         if n_threads > MOST_THREADS:
@@ -56,25 +58,10 @@ def thread_count(n_threads: int | None = None) -> int:
     return wanted if _limit.n_threads is None else min(wanted, _limit.n_threads)
 
 
-def _n_cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
-
-
 def n_threads_for(work: float, n_threads: int | None = None, least: float = WORTH_SHARING) -> int:
     """Return the number of threads for some work: one if it is less than `least`, because waking a thread takes time.
 
-    Args:
-        work: the amount of work in the units of `least`, by default rows of a simple pass.
-        n_threads: the requested number of threads; all cores by default.
-        least: the amount of work from which a second thread pays off.
-
-    Example:
-        >>> n_threads_for(100, 4), n_threads_for(1_000_000, 4)
-        (1, 4)
-
+    The unit of work is by default a row of a simple pass.
     """
     return 1 if work < least else thread_count(n_threads)
 

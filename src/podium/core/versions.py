@@ -9,14 +9,7 @@ from podium import __version__
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Podium, Python and numerical libraries, and the machine, by name.
-
-    Example:
-        >>> from podium.core.versions import versions
-        >>> list(versions())
-        ['Podium', 'Python', 'NumPy', 'Numba', 'SciPy', 'machine']
-
-    """
+    """Return the versions of Podium, Python and numerical libraries, and the machine, by name."""
     libraries = {name: version(name.lower()) for name in ("NumPy", "Numba", "SciPy")}
     machine = f"{platform.system()} {platform.machine()}"
     return {"Podium": __version__, "Python": platform.python_version(), **libraries, "machine": machine}

@@ -28,6 +28,12 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def refuse_first(is_bad: NDArray[Any], problem: Callable[[int], str]) -> None:
+    """Raise a `DataError` with the problem of the first bad entry, if there is one."""
+    if is_bad.any():
+        raise DataError(problem(int(is_bad.argmax())))
+
+
 def unmasked(values: Any) -> NDArray[Any]:
     """Return an array with NaN in place of masked values, and float64 in place of `np.longdouble`."""
     if not isinstance(values, np.ma.MaskedArray):
@@ -131,11 +137,8 @@ def to_labels(values: ArrayLike, source: str, n: int) -> Float32s:
     """Return the labels of one source, with NaN for unlabelled documents."""
     numbers = _to_column(values, f"labels {source!r}", n)
     labels = _as_float32(numbers)
-    infinite = np.flatnonzero(np.isinf(labels))
-    if len(infinite):
-        raise DataError(
-            f"labels {source!r} must be finite, or NaN for unlabelled documents, but row {infinite[0]} is infinite"
-        )
+    problem = f"labels {source!r} must be finite, or NaN for unlabelled documents"
+    refuse_first(np.isinf(labels), lambda row: f"{problem}, but row {row} is infinite")
     _warn_of_rounding(numbers, labels, source)
     return frozen(labels)
 
@@ -168,9 +171,8 @@ def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> di
 def to_weights(values: ArrayLike, name: str, n: int) -> Float32s:
     """Return weights as float32; raise unless they are finite and non-negative."""
     weights = to_floats(values, name, n)
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise DataError(f"{name} must be finite and non-negative, but entry {bad[0]} is {weights[bad[0]]}")
+    is_bad = ~(np.isfinite(weights) & (weights >= 0))
+    refuse_first(is_bad, lambda k: f"{name} must be finite and non-negative, but entry {k} is {weights[k]}")
     return frozen(weights)
 
 
@@ -205,10 +207,9 @@ def by_query(
     if array.ndim == 1 and len(array) == n != n_queries:
         of_rows = convert(array)[order]
         first = of_rows[offsets[:-1]]
-        unequal = np.flatnonzero(of_rows != np.repeat(first, np.diff(offsets)))
-        if len(unequal):
-            row = order[unequal[0]]
-            raise DataError(f"{name} must be constant within a query, but row {row} differs from the rows before it")
+        problem = f"{name} must be constant within a query"
+        is_other = of_rows != np.repeat(first, np.diff(offsets))
+        refuse_first(is_other, lambda k: f"{problem}, but row {order[k]} differs from the rows before it")
         return np.ascontiguousarray(first)
     if array.ndim != 1 or len(array) != n_queries:
         raise DataError(
@@ -222,12 +223,9 @@ def to_positions(values: ArrayLike, n: int) -> Int32s:
     """Return the ranks, from 1, at which documents were shown; −1 or NaN means that a document was not shown."""
     floats = to_floats(values, "positions", n)
     floats = np.where(np.isnan(floats), np.float32(-1), floats)
-    bad = np.flatnonzero((floats != np.floor(floats)) | ((floats < 1) & (floats != -1)) | (floats > 2**24))
-    if len(bad):
-        raise DataError(
-            "positions must be whole numbers from 1, or −1 or NaN for documents that were not shown, "
-            f"but row {bad[0]} has {floats[bad[0]]:g}"
-        )
+    is_bad = (floats != np.floor(floats)) | ((floats < 1) & (floats != -1)) | (floats > 2**24)
+    problem = "positions must be whole numbers from 1, or −1 or NaN for documents that were not shown"
+    refuse_first(is_bad, lambda row: f"{problem}, but row {row} has {floats[row]:g}")
     return frozen(floats.astype(np.int32))
 
 
@@ -261,9 +259,8 @@ def to_query_ids(values: Any, n: int) -> NDArray[Any]:
     if kind in "iub" and (kind != "u" or n == 0 or array.max() <= np.iinfo(np.int64).max):
         return frozen(array.astype(np.int64))
     if kind == "f":
-        bad = np.flatnonzero(~np.isfinite(array) | (array != np.floor(array)) | (np.abs(array) >= 2**53))
-        if len(bad):
-            raise DataError(f"qid must be whole numbers or text, but row {bad[0]} has {array[bad[0]]}")
+        is_bad = ~np.isfinite(array) | (array != np.floor(array)) | (np.abs(array) >= LARGEST_EXACT)
+        refuse_first(is_bad, lambda row: f"qid must be whole numbers or text, but row {row} has {array[row]}")
         return frozen(array.astype(np.int64))
     return frozen(_query_ids_from_objects(array))
 
@@ -368,18 +365,17 @@ def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> Preferenc
         raise DataError(f"preferences: i and j must have the same length, but have {len(i)} and {len(j)} entries")
     given = columns[2] if len(columns) > 2 else np.ones(len(i))
     probability = to_floats(given, "preferences: probability", len(i))
-    bad = np.flatnonzero(~((probability >= 0) & (probability <= 1)))
-    if len(bad):
-        raise DataError(f"preferences: probabilities must be in [0, 1], but pair {bad[0]} has {probability[bad[0]]}")
-    weight = to_floats(columns[3], "preferences: weight", len(i)) if len(columns) > 3 else None
-    if weight is not None and len(bad := np.flatnonzero(~((weight >= 0) & (weight < np.inf)))):
-        raise DataError(f"preferences: weights must be finite and non-negative, but pair {bad[0]} has {weight[bad[0]]}")
+    refuse_first(
+        ~((probability >= 0) & (probability <= 1)),
+        lambda k: f"preferences: probabilities must be in [0, 1], but pair {k} has {probability[k]}",
+    )
+    weight = to_weights(columns[3], "preferences: weights", len(i)) if len(columns) > 3 else None
     query = query_of_row(order, offsets)
-    bad = np.flatnonzero((query[i] != query[j]) | (i == j))
-    if len(bad):
-        k = bad[0]
-        raise DataError(f"preferences: pair {k} (rows {i[k]} and {j[k]}) must be two documents of one query")
-    return PreferencePairs(frozen(i), frozen(j), frozen(probability), None if weight is None else frozen(weight))
+    refuse_first(
+        (query[i] != query[j]) | (i == j),
+        lambda k: f"preferences: pair {k} (rows {i[k]} and {j[k]}) must be two documents of one query",
+    )
+    return PreferencePairs(frozen(i), frozen(j), frozen(probability), weight)
 
 
 def _as_columns(values: Any) -> tuple[Any, ...]:
@@ -404,7 +400,6 @@ def _to_row_numbers(column: Any, name: str, n: int) -> Ints:
     is_whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
     if array.ndim != 1 or not is_whole:
         raise DataError(f"preferences: {name} must be a column of row numbers")
-    bad = np.flatnonzero((array < 0) | (array >= n))
-    if len(bad):
-        raise DataError(f"preferences: pair {bad[0]} has row {array[bad[0]]}, but rows are numbered 0 to {n - 1}")
+    problem = f"but rows are numbered 0 to {n - 1}"
+    refuse_first((array < 0) | (array >= n), lambda k: f"preferences: pair {k} has row {array[k]}, {problem}")
     return array.astype(np.int64)

@@ -45,26 +45,22 @@ class Encoding:
         """Return the encoding that `to_json` described; raise if the content is invalid."""
         if content is None:
             return cls()
-        if not isinstance(content, dict):
-            raise DataError("the encoding of the features is invalid")
-        categories, shifts = content.get("categories", {}), content.get("shifts", {})
-        if not isinstance(categories, dict) or not isinstance(shifts, dict):
-            raise DataError("the encoding of the features is invalid")
-        for key in (*categories, *shifts):
-            is_digits = isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 9
-            if not is_digits or key != str(int(key)):
-                raise DataError(f"the encoding has an entry for {key!r}, but expected the number of a feature")
-            if int(key) >= n_features:
-                raise DataError(f"the encoding has an entry for feature {key}, but there are {n_features} features")
-        for names in categories.values():
-            is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-            if not is_list or len(set(names)) < len(names):
-                raise DataError("the categories of a feature must be a list of distinct names")
-        for shift in shifts.values():
-            is_number = isinstance(shift, int | float) and not isinstance(shift, bool)
-            if not is_number or abs(shift) >= 2**64 or not math.isfinite(shift):
-                raise DataError(f"the shift of a feature must be a finite number, but got {shift!r}")
-        return cls({int(k): tuple(names) for k, names in categories.items()}, {int(k): s for k, s in shifts.items()})
+        try:
+            categories = {int(k): tuple(names) for k, names in content.get("categories", {}).items()}
+            shifts = {int(k): shift for k, shift in content.get("shifts", {}).items()}
+            encoding = cls(categories, shifts)
+            is_valid = (
+                all(content.get(key, {}) == value for key, value in encoding.to_json().items())
+                and all(0 <= feature < n_features for feature in (*categories, *shifts))
+                and all(type(name) is str for names in categories.values() for name in names)
+                and all(len(set(names)) == len(names) for names in categories.values())
+                and all(type(shift) in (int, float) and abs(shift) < 2**64 for shift in shifts.values())
+            )
+        except (AttributeError, TypeError, ValueError):
+            is_valid = False
+        if not is_valid:
+            raise DataError(f"the encoding of the {n_features} features is invalid")
+        return encoding
 
     def of_columns(self, columns: Sequence[int]) -> Encoding:
         """Return the encoding of some of the features, in a new order."""

@@ -21,16 +21,9 @@ from podium.errors import DataError, warn
 
 def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) -> Ints:
     """Return the rows of some queries, given by numbers or a mask, in ascending order."""
-    numbers = np.asarray(queries if isinstance(queries, np.ndarray) else list(queries))
+    values = queries if isinstance(queries, np.ndarray) else list(queries)
     is_chosen = np.zeros(data.n_queries, bool)
-    if numbers.size:
-        if numbers.dtype.kind not in "iub":
-            raise DataError(f"queries must be numbers or a mask, but got {numbers.dtype}")
-        if numbers.dtype.kind == "b" and len(numbers) != data.n_queries:
-            raise DataError(f"the mask has {len(numbers)} entries, but there are {data.n_queries} queries")
-        if numbers.dtype.kind != "b" and (numbers.min() < 0 or numbers.max() >= data.n_queries):
-            raise DataError(f"query numbers must be between 0 and {data.n_queries - 1}")
-        is_chosen[numbers] = True
+    is_chosen[_numbers(values, data.n_queries, ("query", "queries"), least=0)] = True
     return np.sort(data.order[np.repeat(is_chosen, data.query_sizes)])
 
 
@@ -45,17 +38,22 @@ def number_of_query(data: RankingData, query: Any) -> int:
 
 def row_numbers(data: RankingData, rows: Any) -> Ints:
     """Return row numbers from numbers or a mask."""
-    n, numbers = len(data), as_array(rows)
+    return _numbers(rows, len(data), ("row", "rows"), least=-len(data))
+
+
+def _numbers(values: Any, n: int, nouns: tuple[str, str], least: int) -> Ints:
+    """Return numbers below n from numbers, where negative ones count from the end, or from a mask."""
+    numbers = as_array(values)
     if numbers.size == 0:
         numbers = numbers.astype(np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
-        raise DataError(f"rows must be numbers or a mask, but got {numbers.ndim}-dimensional {numbers.dtype}")
+        raise DataError(f"{nouns[1]} must be numbers or a mask, but got {numbers.ndim}-dimensional {numbers.dtype}")
     if numbers.dtype.kind == "b":
         if len(numbers) != n:
-            raise DataError(f"the mask has {len(numbers)} entries, but there are {n} rows")
+            raise DataError(f"the mask has {len(numbers)} entries, but there are {n} {nouns[1]}")
         return np.flatnonzero(numbers)
-    if ((numbers < -n) | (numbers >= n)).any():
-        raise DataError(f"row numbers must be between 0 and {n - 1}")
+    if ((numbers < least) | (numbers >= n)).any():
+        raise DataError(f"{nouns[0]} numbers must be between 0 and {n - 1}")
     return np.where(numbers < 0, numbers + n, numbers).astype(np.int64)
 
 

@@ -113,18 +113,13 @@ class ValueCounter:
             left, labelled = np.flatnonzero(is_copy), ~np.isnan(values)
             is_copy[left] = (rows[:, left][labelled] == values[labelled, None]).all(axis=0)
 
-    @property
-    def constant(self) -> list[int]:
-        """The features with a single value."""
-        return np.flatnonzero(self._is_constant).tolist()
-
     def counts(self, labels: Mapping[str, Float32s]) -> ValueCounts:
         """Return the counts of all rows; `labels` are the labels of all rows."""
         copies = {
             source: np.flatnonzero(is_copy).tolist() if _vary(labels[source]) else []
             for source, is_copy in self._is_copy.items()
         }
-        return ValueCounts(self.constant, self.nonzero, self.missing, copies)
+        return ValueCounts(np.flatnonzero(self._is_constant).tolist(), self.nonzero, self.missing, copies)
 
 
 def _vary(labels: Float32s) -> bool:
@@ -135,9 +130,7 @@ def _vary(labels: Float32s) -> bool:
 def summarize(data: RankingData, values: ValueCounts | None = None) -> Summary:
     """Return a summary of data, using counts of its values if they are passed."""
     sizes = data.query_sizes
-    if values is None:
-        copies = {source: _copies_of(labels, data) for source, labels in data.labels.items()}
-        values = ValueCounts(*_count_values(data), copies)
+    values = _count_values(data) if values is None else values
     cells = max(1, data.n_documents * data.n_features)
     return Summary(
         documents=data.n_documents,
@@ -168,19 +161,18 @@ def _summarize_labels(values: Float32s) -> LabelSummary:
     )  # fmt: skip
 
 
-def _count_values(data: RankingData) -> tuple[list[int], int, int]:
-    """Return the constant features, and the numbers of nonzero and of missing values."""
+def _count_values(data: RankingData) -> ValueCounts:
     X = data.features
-    if is_sparse(X):
-        if X.shape[0] == 0:
-            return [], 0, 0
+    if is_sparse(X) and X.shape[0] > 0:
         missing = int(np.isnan(X.data).sum())
         spread = X.max(axis=0).toarray().ravel() != X.min(axis=0).toarray().ravel()
-        return np.flatnonzero(~spread).tolist(), int(np.count_nonzero(X.data)) - missing, missing
+        copies = {source: _copies_of(labels, data) for source, labels in data.labels.items()}
+        return ValueCounts(np.flatnonzero(~spread).tolist(), int(np.count_nonzero(X.data)) - missing, missing, copies)
     counter = ValueCounter()
-    for start in range(0, len(X), 1 << 14):
-        counter.add(X[start : start + (1 << 14)])
-    return counter.constant, counter.nonzero, counter.missing
+    for start in range(0, X.shape[0], 1 << 14):
+        rows = slice(start, start + (1 << 14))
+        counter.add(X[rows], {source: labels[rows] for source, labels in data.labels.items()})
+    return counter.counts(data.labels)
 
 
 def _warnings(data: RankingData, counts: ValueCounts) -> list[str]:
@@ -206,7 +198,7 @@ def _warnings(data: RankingData, counts: ValueCounts) -> list[str]:
 
 
 def _copies_of(labels: Float32s, data: RankingData) -> list[int]:
-    """Return the features that equal the labels of all labelled documents, unless the labels are constant."""
+    """Return the sparse features that equal the labels of all labelled documents, unless the labels are constant."""
     if not _vary(labels):
         return []
     labelled = np.flatnonzero(~np.isnan(labels))

@@ -15,7 +15,7 @@ from podium.core.files import replacing, write_text
 from podium.core.validation import to_path
 from podium.data import RankingData, read_blocks
 from podium.data.features import first_repeated
-from podium.data.io.request import format_of
+from podium.data.io.reading import format_of
 from podium.data.io.text_blocks import COMPRESSED
 from podium.distributed.dask_engine import DaskEngine
 from podium.distributed.engine import HEARTBEAT, TIMEOUT

@@ -15,13 +15,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.random import seed_of
 from podium.core.threads import for_ranges
 from podium.data.datasets.clicks import simulate_clicks
-from podium.data.datasets.random_values import (
-    add_noise,
-    normal,
-    normal_values,
-    random_permutation,
-    uniform_matrix,
-)
+from podium.data.datasets.random_values import add_noise, normal, normal_values, random_permutation, uniform_matrix
 from podium.data.ranking_data import RankingData
 from podium.errors import DataError
 

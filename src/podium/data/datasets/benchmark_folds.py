@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.core.validation import to_path
-from podium.data.io.reading import read
-from podium.data.io.request import SUFFIXES
+from podium.data.io.reading import SUFFIXES, read
 from podium.data.io.text_blocks import COMPRESSED
 from podium.data.io.writing import numbers_of
 from podium.data.ranking_data import RankingData

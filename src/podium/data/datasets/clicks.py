@@ -83,7 +83,10 @@ def simulate_clicks(
             raise DataError(f"{name} must be non-negative, but got {amount}")
     if not 0 <= noise <= 1:
         raise DataError(f"noise must be between 0 and 1, but got {noise}")
-    _check_columns(data, attraction, shown_by)
+    if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
+        raise DataError("attraction must be a number between 0 and 1 for each document")
+    if shown_by is not None and (shown_by.shape != (data.n_documents,) or not np.isfinite(shown_by).all()):
+        raise DataError("shown_by must be a finite number for each document")
     if label in data.labels:
         raise DataError(f"the data already has labels {label!r}: choose another name with label=…")
     behaviour = Users(users, _examination(depth, position_bias), noise, disorder)
@@ -102,13 +105,6 @@ def simulate_clicks(
             advance(1)
     rates /= np.float32(users * (similar_queries + 1))
     return data.replace(labels=dict(data.labels) | {label: rates}, positions=positions)
-
-
-def _check_columns(data: RankingData, attraction: Floats, shown_by: Floats | None) -> None:
-    if attraction.shape != (data.n_documents,) or not ((attraction >= 0) & (attraction <= 1)).all():
-        raise DataError("attraction must be a number between 0 and 1 for each document")
-    if shown_by is not None and (shown_by.shape != (data.n_documents,) or not np.isfinite(shown_by).all()):
-        raise DataError("shown_by must be a finite number for each document")
 
 
 def _attraction_of_labels(data: RankingData) -> Floats:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,14 @@ from podium.data.frames import assign_roles
 from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
 from podium.data.io.parquet import import_pyarrow
 from podium.data.io.queries import QueryRun, query_ids
-from podium.data.io.request import Columns
-from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
+from podium.data.io.text_blocks import Block, Source, source_name
 from podium.data.io.text_numbers import LINE_FEED, RETURN
-from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
+from podium.data.io.text_reader import OBJECT_BYTES, Facts, TextReader, drain
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from podium.data.io.reading import Columns
 
 _WINDOW = 1 << 12  # bytes in which `CsvReader.scan` first looks for the end of a group
 _EXACT_FLOAT32 = 2**24  # float32 represents all integers up to this one
@@ -61,21 +63,15 @@ class _Layout:
         return features | {name: (k, False) for k, (_, name) in enumerate(self.extras)}
 
 
-@dataclass
-class _CsvPart:
-    runs: list[QueryRun]
-    texts: list[list[str]]  # the values of each text column
-    overflows: int
-
-
 class CsvReader(TextReader):
     """Reads CSV or TSV files, which must all have the same header."""
+
+    layout: _Layout  # known after the first header
 
     def __init__(self, delimiter: str, columns: Columns, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
         import_pyarrow("CSV")
         self.delimiter, self.columns = delimiter, columns
-        self.header: list[str] | None = None
         self.categories: dict[str, set[str]] = {}
         self.seen = CategoriesSeen()
 
@@ -93,27 +89,28 @@ class CsvReader(TextReader):
             window *= 4
 
     def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
-        names, rest = _split_header(source, text_blocks(source, advance, self.budget), self.delimiter)
-        self.header = self.header or names
-        if names != self.header:
-            first = source_name(self.sources[0])
-            raise FileFormatError(source_name(source), f"must have the same header as {first}", line=1)
-        return rest
+        blocks, first_file = super().open_blocks(source, advance), source_name(self.sources[0])
+        first = next(blocks, None)
+        if first is None:
+            raise FileFormatError(source_name(source), "is empty, but expected a header line with column names")
+        end = first.text.tobytes().index(b"\n") + 1
+        names = header_names(Block(first.file, first.text[:end]), self.delimiter)
+        if not hasattr(self, "layout"):
+            self.layout = _layout(first_file, self.delimiter, names, self.columns)
+        elif names != self.layout.names:
+            raise FileFormatError(source_name(source), f"must have the same header as {first_file}", line=1)
+        for block in chain([Block(first.file, first.text[end:])], blocks):
+            block.first_line = 2
+            yield block
 
-    @cached_property
-    def layout(self) -> _Layout:
-        """The role of each column, known after the first header."""
-        assert self.header is not None
-        return _layout(source_name(self.sources[0]), self.delimiter, self.header, self.columns)
-
-    def examine(self, items: list[Counted]) -> None:
-        _, _, _, texts = self._parse(items)
+    def examine(self, blocks: list[Block]) -> None:
+        _, _, _, texts = self._parse(blocks)
         for name in self.layout.categorical:
             self.categories.setdefault(name, set()).update(filter(None, texts[name]))
 
     def facts(self) -> Facts:
         categories = {name: names_of_categories(values) for name, values in self.categories.items()}
-        return Facts(self.queries.are_integers, categories=categories)
+        return Facts(self.has_integer_ids, categories=categories)
 
     def feature_names(self) -> list[str]:
         return self.layout.features
@@ -122,9 +119,9 @@ class CsvReader(TextReader):
         super().finish()
         self.seen.warn()
 
-    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+    def arguments(self, blocks: list[Block]) -> dict[str, Any]:
         layout = self.layout
-        features, extras, runs, texts = self._parse(items)
+        features, extras, runs, texts = self._parse(blocks)
         facts = self.known or self.facts()
         arguments: dict[str, Any] = {
             "features": features,
@@ -144,29 +141,33 @@ class CsvReader(TextReader):
                 arguments[role] = extras[:, k]
         return arguments
 
-    def _parse(self, items: list[Counted]) -> tuple[Float32s, Floats, list[QueryRun], dict[str, list[str]]]:
+    def _parse(self, blocks: list[Block]) -> tuple[Float32s, Floats, list[QueryRun], dict[str, list[str]]]:
         """Return a group's features, its other numbers, its runs and its text columns; update the totals."""
-        layout, n_rows = self.layout, sum(item.rows for item in items)
+        layout, n_rows = self.layout, sum(block.rows for block in blocks)
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * len(layout.features) + 8 * len(layout.extras)), self.names)
         features = np.empty((n_rows, len(layout.features)), np.float32)
         extras = np.empty((n_rows, len(layout.extras)))
 
         parse = partial(self._parse_block, features, extras)
-        parts = list(map_threads(parse, drain(items), self.options.n_threads))
-        runs = [run for part in parts for run in part.runs]
-        self.add_group(runs, n_rows, sum(part.overflows for part in parts))
-        texts = {name: [text for part in parts for text in part.texts[k]] for k, name in enumerate(layout.texts)}
+        parts = list(map_threads(parse, drain(blocks), self.options.n_threads))
+        runs = [run for of_block, _, _ in parts for run in of_block]
+        self.add_group(runs, n_rows, sum(overflows for _, _, overflows in parts))
+        texts = {name: [text for _, columns, _ in parts for text in columns[k]] for k, name in enumerate(layout.texts)}
         return features, extras, runs, texts
 
-    def _parse_block(self, features: Float32s, extras: Floats, item: Counted) -> _CsvPart:
-        """Fill in the numbers of a block's rows, and return the rest."""
-        if not item.rows:
-            return _CsvPart([], [[] for _ in self.layout.texts], 0)
-        block, layout, rows = item.block, self.layout, slice(item.first_row, item.first_row + item.rows)
+    def _parse_block(
+        self, features: Float32s, extras: Floats, block: Block
+    ) -> tuple[list[QueryRun], list[list[str]], int]:
+        """Fill in the numbers of a block's rows; return its runs, its text columns and the number of overflows."""
+        if not block.rows:
+            return [], [[] for _ in self.layout.texts], 0
+        from pyarrow import compute
+
+        layout, rows = self.layout, slice(block.first_row, block.first_row + block.rows)
         check_bytes(block)
         check_quotes(block, layout)
         texts, numbers = [layout.qid, *layout.texts], list(layout.numbers)
-        table = _read_fields(item, layout, texts, numbers)
+        table = _read_fields(block, layout, texts, numbers)
         far: dict[str, Ints] = {}
         for name, (place, is_feature) in layout.numbers.items():
             values, short = table.column(name).to_numpy(), (features if is_feature else extras)[rows, place]
@@ -174,29 +175,27 @@ class CsvReader(TextReader):
                 short[:] = values
             size = np.abs(values)
             if is_feature and (size >= _EXACT_FLOAT32).any():
-                self._examine_large(place, values[size < LARGEST_EXACT])
+                # Record the integer parts of the feature's numbers that float32 does not represent.
+                whole = np.unique(np.trunc(values[size < LARGEST_EXACT]))
+                whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
+                self.merges.add(np.column_stack([np.full(len(whole), place), whole]))
             if (size >= LARGEST_EXACT).any():
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
-        overflows = self._examine_texts(item, far) if far else 0
-        query, *columns = (_trimmed(table.column(name)) for name in texts)
+        overflows = self._examine_texts(block, far) if far else 0
+        trimmed = (compute.utf8_trim(table.column(name), " ").combine_chunks() for name in texts)
+        query, *columns = (column.dictionary_encode() for column in trimmed)
         # Equal values share one object, to save memory.
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
-        runs = _runs(item, query)
-        n_objects = len(runs) + (item.rows if layout.document_ids is not None else 0)
-        self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * item.rows * len(layout.categorical), block.file)
-        return _CsvPart(runs, values, overflows)
+        runs = _runs(block, query)
+        n_objects = len(runs) + (block.rows if layout.document_ids is not None else 0)
+        self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * block.rows * len(layout.categorical), block.file)
+        return runs, values, overflows
 
-    def _examine_large(self, feature: int, values: Floats) -> None:
-        """Record the integer parts of a feature's numbers that float32 does not represent."""
-        whole = np.unique(np.trunc(values))
-        whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
-        self.merges.add(np.column_stack([np.full(len(whole), feature), whole]))
-
-    def _examine_texts(self, item: Counted, rows_of: dict[str, Ints]) -> int:
+    def _examine_texts(self, block: Block, rows_of: dict[str, Ints]) -> int:
         """Record such integer parts of numbers that float64 may merge, from text; count overflows of float32."""
-        overflows, table = 0, _read_fields(item, self.layout, list(rows_of), [])
+        overflows, table = 0, _read_fields(block, self.layout, list(rows_of), [])
         for name, rows in rows_of.items():
             place, is_feature = self.layout.numbers[name]
             texts = table.column(name).take(rows).to_pylist()
@@ -234,21 +233,6 @@ def _lines(text: Bytes) -> tuple[Ints, Ints]:
     return starts, np.flatnonzero(~is_blank)
 
 
-def _split_header(source: Source, blocks: Iterator[Block], delimiter: str) -> tuple[list[str], Iterator[Block]]:
-    first = next(blocks, None)
-    if first is None:
-        raise FileFormatError(source_name(source), "is empty, but expected a header line with column names")
-    end = first.text.tobytes().index(b"\n") + 1
-    names = header_names(Block(first.file, first.text[:end]), delimiter)
-
-    def rest() -> Iterator[Block]:
-        for block in chain([Block(first.file, first.text[end:])], blocks):
-            block.first_line = 2
-            yield block
-
-    return names, rest()
-
-
 def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _Layout:
     try:
         roles, features = assign_roles(names, columns.roles, columns.feature_names)
@@ -269,9 +253,9 @@ def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _L
     return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], chosen)
 
 
-def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
+def _read_fields(block: Block, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
     """Return columns of a block as a table: text unchanged, numbers as float64 with null for missing values."""
-    pyarrow, block = import_pyarrow("CSV"), item.block
+    pyarrow = import_pyarrow("CSV")
     try:
         table = _read_csv(block, layout, dict.fromkeys(texts, "string") | dict.fromkeys(numbers, "double"))
     except pyarrow.ArrowException as error:
@@ -283,17 +267,17 @@ def _read_fields(item: Counted, layout: _Layout, texts: list[str], numbers: list
         except pyarrow.ArrowException:
             check_lines(block, layout)
             raise FileFormatError(block.file, f"cannot be read: {error}", line=block.first_line) from error
-    if len(table) != item.rows:
+    if len(table) != block.rows:
         check_lines(block, layout)
         raise FileFormatError(
-            block.file, f"has {len(table)} rows on {item.rows} lines: a quoted field must not span lines",
+            block.file, f"has {len(table)} rows on {block.rows} lines: a quoted field must not span lines",
             line=block.first_line,
         )  # fmt: skip
     return table
 
 
 def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
-    pyarrow = import_pyarrow("CSV")
+    import pyarrow
     from pyarrow import csv
 
     return csv.read_csv(
@@ -305,7 +289,7 @@ def _read_csv(block: Block, layout: _Layout, types: dict[str, str]) -> Any:
 
 
 def _to_numbers(texts: Any) -> Any:
-    pyarrow = import_pyarrow("CSV")
+    import pyarrow
     from pyarrow import compute
 
     trimmed = compute.utf8_trim(texts, " ")
@@ -316,20 +300,13 @@ def _to_numbers(texts: Any) -> Any:
     return digits.cast(pyarrow.float64())
 
 
-def _trimmed(column: Any) -> Any:
-    """Return a column of stripped text, as codes and a dictionary."""
-    from pyarrow import compute
-
-    return compute.utf8_trim(column, " ").combine_chunks().dictionary_encode()
-
-
-def _runs(item: Counted, query: Any) -> list[QueryRun]:
+def _runs(block: Block, query: Any) -> list[QueryRun]:
     """Return the rows of a block whose query id differs from the previous one, with their row and line in the file."""
     codes = query.indices.to_numpy()
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-    names, lines = query.dictionary.to_pylist(), _lines(item.block.text)[1][starts]
+    names, lines = query.dictionary.to_pylist(), _lines(block.text)[1][starts]
     return [
-        QueryRun(item.first_row + row, names[codes[row]], item.block.file, item.block.first_line + line)
+        QueryRun(block.first_row + row, names[codes[row]], block.file, block.first_line + line)
         for row, line in zip(starts.tolist(), lines.tolist(), strict=True)
     ]
 
@@ -430,7 +407,7 @@ def _fields(block: Block, start: int, line: bytes, delimiter: str) -> Iterator[_
             at = quoted.end()
         stop = line.find(delimiter.encode(), at)
         end = len(line) if stop < 0 else stop
-        text = decoded(block, start + begin, start + end, "text").strip(" ")
+        text = block.decoded(start + begin, start + end, "text").strip(" ")
         if quoted is not None:
             rest = line[at:end].lstrip(b" ")
             if rest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,15 @@ from podium.data.io.letor_parser import (
     scan_letor,
 )
 from podium.data.io.queries import QueryRun, query_ids
-from podium.data.io.request import TextOptions
 from podium.data.io.side_files import SideFiles
 from podium.data.io.text_blocks import Block, Source
 from podium.data.io.text_numbers import LINE_FEED, RETURN
-from podium.data.io.text_reader import OBJECT_BYTES, Counted, Facts, TextReader, decoded, drain
+from podium.data.io.text_reader import OBJECT_BYTES, Facts, TextReader, drain
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from podium.data.io.reading import TextOptions
 
 NAME_BYTES = 64  # of a feature's name as a Python object
 DENSE_WASTE = 64  # a dense array over 1 GiB and more than this many times the size of its text must be a mistake
@@ -63,16 +65,16 @@ class LetorReader(TextReader):
         super().end_source(source, n_rows)
         self.side_files.check(source, n_rows)
 
-    def examine(self, items: list[Counted]) -> None:
+    def examine(self, blocks: list[Block]) -> None:
         """Parse a group for its facts only; without feature columns, features are checked but not kept."""
-        self._parse(items, 0)
+        self._parse(blocks, 0)
 
-    def arguments(self, items: list[Counted]) -> dict[str, Any]:
-        n_rows, n_bytes = sum(item.rows for item in items), sum(len(item.block.text) for item in items)
-        width = self._width(max(item.largest_index for item in items))
-        if self.known is None and self.like is None and not self._is_sparse(items):
-            _refuse_absurd_size(items, n_rows, width, n_bytes)
-        features, labels, parts = self._parse(items, width)
+    def arguments(self, blocks: list[Block]) -> dict[str, Any]:
+        n_rows, n_bytes = sum(block.rows for block in blocks), sum(len(block.text) for block in blocks)
+        width = self._width(max(block.largest_index for block in blocks))
+        if self.known is None and self.like is None and not self._is_sparse(blocks):
+            _refuse_absurd_size(blocks, n_rows, width, n_bytes)
+        features, labels, parts = self._parse(blocks, width)
         self.budget.hold("data", NAME_BYTES * width, self.names)
         facts = self.known or self.facts()
         absent_value = 0.0 if self.options.absent == "zero" else np.nan
@@ -89,7 +91,7 @@ class LetorReader(TextReader):
     def facts(self) -> Facts:
         n_indices = self.largest + 1 - self.options.first_index
         n_features = max(0, n_indices) if self.options.n_features is None else self.options.n_features
-        return Facts(self.queries.are_integers, n_features, self.fewest < n_indices, self.has_comments)
+        return Facts(self.has_integer_ids, n_features, self.fewest < n_indices, self.has_comments)
 
     def feature_names(self) -> list[str]:
         return self._names(self.facts().n_features)
@@ -109,14 +111,14 @@ class LetorReader(TextReader):
         n_expected = self.like.n_indices(self.options.first_index)
         return max(n_expected, n_in_text) if self.like.names is None or self.options.sparse else n_expected
 
-    def _is_sparse(self, items: list[Counted]) -> bool:
+    def _is_sparse(self, blocks: list[Block]) -> bool:
         # If an index is out of bounds, the text is parsed only to find the first error.
-        return self.options.sparse or max(item.largest_index for item in items) > self.options.last_index
+        return self.options.sparse or max(block.largest_index for block in blocks) > self.options.last_index
 
-    def _parse(self, items: list[Counted], width: int) -> tuple[Float32s | None, Floats, list[_LetorPart]]:
+    def _parse(self, blocks: list[Block], width: int) -> tuple[Float32s | None, Floats, list[_LetorPart]]:
         """Return a group's features (unless they are sparse), its labels, and the rest; update the totals."""
-        n_rows, sparse = sum(item.rows for item in items), self._is_sparse(items)
-        self.largest = max(self.largest, *(item.largest_index for item in items))
+        n_rows, sparse = sum(block.rows for block in blocks), self._is_sparse(blocks)
+        self.largest = max(self.largest, *(block.largest_index for block in blocks))
         self.budget.hold("data", n_rows * (ROW_BYTES + 4 * width * (not sparse)), self.names)
         labels = np.empty(n_rows)
         if sparse:
@@ -127,26 +129,29 @@ class LetorReader(TextReader):
             features = np.full((n_rows, width), np.nan, np.float32)
 
         parse = partial(self._parse_block, features, labels, sparse)
-        parts = list(map_threads(parse, drain(items), self.options.n_threads))
+        parts = list(map_threads(parse, drain(blocks), self.options.n_threads))
         self.fewest = min(self.fewest, *(part.fewest for part in parts))
         self.has_comments = self.has_comments or any(part.comments is not None for part in parts)
+        runs = [run for part in parts for run in part.runs]
         if self.side_files.has_queries:
-            self._take_queries(parts, n_rows)
-        self.add_group([run for part in parts for run in part.runs], n_rows, sum(part.overflows for part in parts))
+            if runs:
+                raise FileFormatError(runs[0].file, "has a query id, but earlier lines have none", line=runs[0].line)
+            parts[0].runs = runs = self.side_files.runs(self.n_rows, n_rows, self.names)
+        self.add_group(runs, n_rows, sum(part.overflows for part in parts))
         return None if sparse else features, labels, parts
 
-    def _parse_block(self, features: Float32s, labels: Floats, sparse: bool, item: Counted) -> _LetorPart:
+    def _parse_block(self, features: Float32s, labels: Floats, sparse: bool, block: Block) -> _LetorPart:
         """Fill in the labels of a block's rows, and the features unless they are sparse; return the rest."""
-        block, options, rows = item.block, self.options, slice(item.first_row, item.first_row + item.rows)
+        options, rows = self.options, slice(block.first_row, block.first_row + block.rows)
         n_pairs = len(block.text) // 4 + 1 if sparse else 0  # an upper bound: a pair takes at least four bytes
         target = ParsedRows(
             features=np.empty((1, n_pairs), np.float32) if sparse else features[rows],
             columns=np.empty(n_pairs, np.int32),
-            pairs_before=np.zeros(item.rows + 1, np.int64),
+            pairs_before=np.zeros(block.rows + 1, np.int64),
             labels=labels[rows],
-            comments=np.empty((item.rows, 2), np.int64),
+            comments=np.empty((block.rows, 2), np.int64),
         )
-        outcome, notes = _parsed(item, target, options, not self.side_files.has_queries)
+        outcome, notes = _parsed(block, target, options, not self.side_files.has_queries)
         for row, slot, start, end in notes.uncertain.tolist():
             number = float(block.text[start:end].tobytes())
             with np.errstate(over="ignore"):
@@ -160,12 +165,12 @@ class LetorReader(TextReader):
             target.labels[row] = number
         self.merges.add(notes.large)
         runs = [
-            QueryRun(item.first_row + row, decoded(block, start, end, "query id"), block.file, block.first_line + line)
+            QueryRun(block.first_row + row, block.decoded(start, end, "query id"), block.file, block.first_line + line)
             for row, line, start, end in notes.runs.tolist()
         ]
         comments = None
         if target.comments.any():
-            comments = [decoded(block, start, end, "comment").strip() for start, end in target.comments.tolist()]
+            comments = [block.decoded(start, end, "comment").strip() for start, end in target.comments.tolist()]
         values = target.features[0, : outcome.pairs].copy() if sparse else np.empty(0, np.float32)
         columns = target.columns[: outcome.pairs].copy()
         # The pairs of all blocks are concatenated at the end.
@@ -173,32 +178,25 @@ class LetorReader(TextReader):
         self.budget.hold("data", held, block.file)
         return _LetorPart(runs, comments, outcome.overflows, outcome.fewest, values, columns, target.pairs_before)
 
-    def _take_queries(self, parts: list[_LetorPart], n_rows: int) -> None:
-        """Take the queries from the side files, because the lines have none."""
-        for run in (run for part in parts for run in part.runs):
-            raise FileFormatError(run.file, "has a query id, but earlier lines have none", line=run.line)
-        parts[0].runs = self.side_files.runs(self.n_rows, n_rows, self.names)
 
-
-def _refuse_absurd_size(items: list[Counted], n_rows: int, width: int, n_bytes: int) -> None:
+def _refuse_absurd_size(blocks: list[Block], n_rows: int, width: int, n_bytes: int) -> None:
     size = 4 * n_rows * width
     if size > max(DENSE_WASTE * n_bytes, 1 << 30):
-        widest = max(items, key=lambda item: item.largest_index)
+        widest = max(blocks, key=lambda block: block.largest_index)
         raise FileFormatError(
-            widest.block.file,
+            widest.file,
             f"{n_rows} documents × {width} features would take {size / 2**30:.1f} GiB as a dense array, "
             f"{size // n_bytes} times the size of the text: pass sparse=True, or n_features if an index is wrong",
         )
 
 
-def _parsed(item: Counted, target: ParsedRows, options: TextOptions, has_qid: bool) -> tuple[ParseOutcome, Notes]:
+def _parsed(block: Block, target: ParsedRows, options: TextOptions, has_qid: bool) -> tuple[ParseOutcome, Notes]:
     """Run the parser, with larger buffers until all uncertain numbers fit; raise the problem that it records."""
-    block = item.block
-    runs = np.empty((item.rows, 4), np.int64)
+    runs = np.empty((block.rows, 4), np.int64)
     # Room for all large numbers that a block can contain; the shortest is "1e8" with a separator. The system only
     # commits the pages that are used.
     large = np.empty((len(block.text) // 4 + 1, 2), np.int64)
-    size = 64 + item.rows  # labels that are not integers are uncertain as well
+    size = 64 + block.rows  # labels that are not integers are uncertain as well
     while True:
         notes = Notes(runs, np.empty((size, 4), np.int64), large)
         outcomes = np.array([tuple(ParseOutcome())], OUTCOME)

@@ -1,4 +1,4 @@
-"""Parquet files (extra `parquet`)."""
+"""Parquet files (extra `parquet`): reading all rows or blocks of rows, and writing."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from podium.core.array_types import Floats
 from podium.core.files import replacing
-from podium.data.encoding import Encoding
-from podium.data.frames import LABEL_PREFIX, ROLES, assign_roles, features_by_name, has_role, not_numbers
+from podium.data import frames
+from podium.data.columns import to_query_ids
+from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losses, fits_float32, names_of_categories
+from podium.data.io.queries import QueryBlocks
 from podium.data.io.text_blocks import Source, opened, source_name
 from podium.data.memory import ROW_BYTES, Budget
 from podium.data.ranking_data import RankingData
+from podium.data.schema import Schema
 from podium.errors import DataError, FileFormatError, MissingExtraError
+
+if TYPE_CHECKING:
+    from podium.data.io.reading import Columns
 
 _DESCRIPTION = b"podium"  # key of metadata that columns cannot express, as JSON
 _PREFERENCES = b"podium.preferences"  # an .npy array of (i, j, probability), with weights if there are any
@@ -36,6 +43,11 @@ _PIECE_BYTES = 1 << 22
 _ABSENT_VALUES = {"0.0": 0.0, "nan": np.nan}
 DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
+ROWS_AT_ONCE = 1 << 16  # when a single column is read
+BATCH_ROWS = 1 << 13  # when all columns are read in blocks
+BUFFER_BYTES = 1 << 18  # per column of a file that is read in blocks
+COLUMN_COPIES = 4  # arrays per column that is examined as a whole: values, sorted, distinct, float32
+
 
 def import_pyarrow(purpose: str = "Parquet") -> Any:
     """Import pyarrow; raise an error that says how to install it if it is missing."""
@@ -47,110 +59,271 @@ def import_pyarrow(purpose: str = "Parquet") -> Any:
     return pyarrow
 
 
-def read_parquet(
-    sources: Sequence[Source],
-    roles: dict[str, Any],
-    feature_names: Sequence[str] | None,
-    categorical: Sequence[str],
-    budget: Budget,
-) -> RankingData:
-    """Read Parquet files with the same columns as one."""
-    pyarrow = import_pyarrow()
-    tables: list[Any] = []
-    schemas: list[Any] = []
+class ColumnFacts(NamedTuple):
+    """Facts that depend on whole columns."""
+
+    # the encoding of the features; a model's encoding has no categories that the model does not know
+    encoding: Encoding
+    wide: frozenset[int]  # the features whose original values are kept
+    losses: tuple[str, ...]  # descriptions of what the conversion to float32 lost
+
+
+def read_parquet(sources: Sequence[Source], columns: Columns, budget: Budget) -> RankingData:
+    """Read all rows; only one file at a time is open, because there may be more than a process can open."""
+    pairs, tables = [], []
     for source in sources:
         name = source_name(source)
-        with opened_parquet(source, budget) as (file, schema), naming_damage(name):
-            columns = used_columns(schema, roles, feature_names)
-            n_bytes = _unpacked_bytes(file.metadata, len(columns))
+        with _opened_file(source, budget, buffer_bytes=0) as (file, schema), _naming_damage(name):
+            _, _, names = _used_columns(schema, columns)
+            n_bytes = _unpacked_bytes(file.metadata, len(names))
             budget.hold("data", n_bytes, name)
-            table = file.read(columns).select(columns)
-            budget.hold("data", max(0, table.nbytes - n_bytes), name)
-        schemas.append(schema)
-        tables.append(table)
-    require_same_columns(sources, schemas, [len(t) for t in tables])
-    try:
-        table = pyarrow.concat_tables([t.replace_schema_metadata(None) for t in tables], promote_options="permissive")
-        data = RankingData(
-            without_text(table, schemas, assign_roles(schemas[0].names, roles, feature_names)[1], categorical),
-            **roles, feature_names=feature_names, categorical=categorical,
-            preferences=stored_preferences(schemas, [len(t) for t in tables]),
-        )  # fmt: skip
-        description = common_description(schemas)
-        described = description.get("encoding") if feature_names is None else None
-        encoding = Encoding.from_json(described, data.n_features)
-        if encoding and encoding != data.encoding:
-            features = features_by_name(table, data.feature_names, encoding)
-            data = data.replace(features=features, encoding=encoding)._changed(wide=data.wide)
-        return as_described(data, description, categorical)
-    except (*DAMAGED, pyarrow.ArrowException) as error:
-        raise FileFormatError(source_name(sources[0]), str(error)) from None
-
-
-def used_columns(schema: Any, roles: dict[str, Any], feature_names: Sequence[str] | None) -> list[str]:
-    """Return the columns that are features or have a role, in the order of the file; raise for nested types."""
-    types = import_pyarrow().types
-    roles, features = assign_roles(schema.names, roles, feature_names)
-    used = {*features, *roles["labels"].values(), *(value for value in roles.values() if isinstance(value, str))}
-    for name in used:
-        dtype = schema.field(name).type
-        if types.is_nested(dtype) or types.is_fixed_size_binary(dtype):
-            raise not_numbers(name, dtype)
-    return [name for name in schema.names if name in used]
-
-
-def without_text(table: Any, schemas: Sequence[Any], features: Sequence[str], categorical: Sequence[str]) -> Any:
-    """Return the table; raise for features that hold text, which is read as dictionaries, but are not categorical."""
-    pyarrow = import_pyarrow()
-    for name in set(features).difference(categorical):
-        column, dtype = table.column(name), schemas[0].field(name).type
-        if pyarrow.types.is_dictionary(column.type) and not pyarrow.types.is_dictionary(dtype):
-            if column.null_count < len(column):
-                raise not_numbers(name, dtype)
-            missing = pyarrow.nulls(len(column), pyarrow.float32())
-            table = table.set_column(table.column_names.index(name), name, missing)
-    return table
-
-
-def require_same_columns(sources: Sequence[Source], schemas: Sequence[Any], sizes: Sequence[int]) -> None:
-    """Raise if a file has no rows, or other columns than the first file."""
-    for source, schema, size in zip(sources, schemas, sizes, strict=True):
-        if schema.names != schemas[0].names:
-            raise FileFormatError(source_name(source), f"must have the same columns as {source_name(sources[0])}")
-        if size == 0:
-            raise FileFormatError(source_name(source), "has no documents")
-
-
-def common_description(schemas: Sequence[Any]) -> dict[str, Any]:
-    """Return Podium's description of the features, as far as all files agree; empty for files from other tools."""
-    descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in schemas]
-    if not all(isinstance(description, dict) for description in descriptions):
-        return {}
-    return {name: value for name, value in descriptions[0].items() if all(d.get(name) == value for d in descriptions)}
-
-
-def as_described(data: RankingData, description: dict[str, Any], categorical: Sequence[str]) -> RankingData:
-    """Return the data with the attributes that its file describes; without feature names if it was written so."""
-    if description.get("features_are_named") is False:
-        data = data.replace(feature_names=None)
-    reading = description.get("reading")
-    chosen = {"categorical": list(categorical)} if categorical else {}
-    return data._changed(
-        absent_value=_ABSENT_VALUES.get(str(description.get("absent_value"))),
-        reading=(reading if isinstance(reading, dict) else {}) | chosen,
-    )
+            tables.append(file.read(names).select(names))
+            budget.hold("data", max(0, tables[-1].nbytes - n_bytes), name)
+        pairs.append((file, schema))
+    with _naming_damage(source_name(sources[0])):
+        files = ParquetFiles(sources, pairs, columns, budget)
+    return files.all_rows(tables)
 
 
 @contextmanager
-def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Iterator[tuple[Any, Any]]:
+def opened_files(sources: Sequence[Source], columns: Columns, budget: Budget) -> Iterator[ParquetFiles]:
+    """Yield all files as one table that is read in parts."""
+    with ExitStack() as stack:
+        pairs = [stack.enter_context(_opened_file(source, budget, BUFFER_BYTES)) for source in sources]
+        with _naming_damage(source_name(sources[0])):
+            files = ParquetFiles(sources, pairs, columns, budget)
+        yield files
+
+
+def _used_columns(schema: Any, columns: Columns) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the roles, the features, and all columns that are used; raise if one of these has a nested type."""
+    types = import_pyarrow().types
+    roles, features = frames.assign_roles(schema.names, columns.roles, columns.feature_names)
+    with_role = (*roles.values(), *roles["labels"].values())
+    used = {*features, *(name for name in with_role if isinstance(name, str))}
+    for name in used:
+        dtype = schema.field(name).type
+        if types.is_nested(dtype) or types.is_fixed_size_binary(dtype):
+            raise frames.not_numbers(name, dtype)
+    return roles, features, [name for name in schema.names if name in used]
+
+
+class ParquetFiles:
+    """Parquet files with the same columns, as one table; the methods that read in parts need open files.
+
+    The budget limits a block, and a column.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], pairs: Sequence[tuple[Any, Any]], columns: Columns, budget: Budget
+    ) -> None:
+        self.sources, self.columns, self.budget = sources, columns, budget
+        self.files, self.schemas = [file for file, _ in pairs], [schema for _, schema in pairs]
+        self.sizes = [file.metadata.num_rows for file in self.files]
+        self.n_rows, self.name = sum(self.sizes), source_name(sources[0])
+        self.seen = CategoriesSeen()
+        for source, schema, size in zip(sources, self.schemas, self.sizes, strict=True):
+            if schema.names != self.schemas[0].names:
+                raise FileFormatError(source_name(source), f"must have the same columns as {self.name}")
+            if size == 0:
+                raise FileFormatError(source_name(source), "has no documents")
+        self.roles, self.features, self.names = _used_columns(self.schemas[0], columns)
+        # Podium's description of the features, as far as all files agree; empty for files from other tools.
+        descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in self.schemas]
+        are_ours = all(isinstance(one, dict) for one in descriptions)
+        common = descriptions[0].items() if are_ours else ()
+        self.description = {key: value for key, value in common if all(d.get(key) == value for d in descriptions)}
+        # The encoding that the features were written with, if they are all read.
+        encoding = self.description.get("encoding") if columns.feature_names is None else None
+        self.described = Encoding.from_json(encoding, len(self.features))
+
+    def all_rows(self, tables: Sequence[Any]) -> RankingData:
+        """Return the table of each file as data."""
+        try:
+            table = _joined(tables)
+            data = RankingData(
+                self._without_text(table), **self.columns.roles, feature_names=self.columns.feature_names,
+                categorical=self.columns.categorical, preferences=self.preferences,
+            )  # fmt: skip
+            if self.described and self.described != data.encoding:
+                features = frames.features_by_name(table, data.feature_names, self.described)
+                data = data.replace(features=features, encoding=self.described)._changed(wide=data.wide)
+            return self._as_described(data)
+        except (*DAMAGED, import_pyarrow().ArrowException) as error:
+            raise FileFormatError(self.name, str(error)) from None
+
+    @cached_property
+    def _empty(self) -> Any:
+        """An empty table with column types that accommodate all files."""
+        return _joined([file.schema_arrow.empty_table() for file in self.files]).select(self.names)
+
+    def facts(self, like: Schema | None) -> ColumnFacts:
+        """Examine whole columns: all that may need a shift, or with `like` only those that the model shifts."""
+        series_of = frames.columns_by_name(self._empty)[1]
+        losses, shifts, wide = Losses(), dict(self.described.shifts), set()
+        categories = dict(self.described.categories)
+
+        def may_be_shifted(series: Any) -> bool:
+            return frames.holds_numbers(series) and not fits_float32(frames.values_of(series).dtype)
+
+        is_named = self.description.get("features_are_named") is not False
+        for k, name in enumerate(self.features):
+            feature = -1 if like is None else like.feature_of(k, name if is_named else None)
+            if self._holds_categories(name):
+                if like is not None and feature in like.encoding.categories:
+                    categories[k] = like.encoding.categories[feature]
+                elif like is None and not self.described:
+                    categories[k] = names_of_categories(
+                        value for part in self._parts(name) for value in frames.objects_of(part)
+                    )  # fmt: skip
+            elif may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
+                shift, is_wide = self._shift_of(name, losses)
+                if shift is not None and not self.described:
+                    shifts[k] = shift
+                if is_wide:
+                    wide.add(k)
+        return ColumnFacts(Encoding(categories, shifts), frozenset(wide), losses.words())
+
+    def sizes_of_blocks(self, most_rows: int) -> list[int] | None:
+        """Return the number of rows of each block of whole queries; None if the rows of a query are not adjacent."""
+        blocks, before = QueryBlocks(most_rows), 0
+        for part in self._parts(self.roles["qid"]):
+            qid = to_query_ids(frames.values_of(part), len(part))
+            starts = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], bool)]))
+            n_bytes = blocks.n_bytes
+            for query, row in zip(qid[starts].tolist(), starts.tolist(), strict=True):
+                if blocks.begin(str(query), before + row):
+                    return None
+            self.budget.hold("query ids", blocks.n_bytes - n_bytes, self.name)
+            before += len(part)
+        return blocks.sizes(self.n_rows)
+
+    def tables(self, sizes: Iterable[int], advance: Callable[[float], None]) -> Iterator[Any]:
+        """Yield all columns, in tables with these numbers of rows."""
+        pyarrow = import_pyarrow()
+        wanted = iter(sizes)
+        held, n_held, size = [self._empty], 0, next(wanted)
+        for batch in self._batches(self.names, BATCH_ROWS):
+            advance(batch.num_rows)
+            rest = pyarrow.Table.from_batches([batch]).select(self.names)
+            self.budget.hold("data", _table_bytes(rest), self.name)
+            while n_held + len(rest) >= size:
+                n_more = size - n_held
+                yield _joined([*held, rest.slice(0, n_more)])
+                self.budget.release()
+                rest, held, n_held, size = rest.slice(n_more), [self._empty], 0, next(wanted, self.n_rows + 1)
+                self.budget.hold("data", _table_bytes(rest), self.name)
+            held.append(rest)
+            n_held += len(rest)
+        if n_held:
+            yield _joined(held)
+
+    def data(self, table: Any, facts: ColumnFacts, first_row: int, has_whole_queries: bool) -> RankingData:
+        """Return the rows of a table as data."""
+        table = self._without_text(table)
+        series_of = frames.columns_by_name(table)[1]
+        categories = dict(facts.encoding.categories)
+        for k, name in enumerate(self.features):
+            if not self.described and k not in categories and self._holds_categories(name):
+                categories[k] = names_of_categories(frames.objects_of(series_of[name]))
+        encoding = Encoding(categories, facts.encoding.shifts)
+        converted, names, roles = frames.take_apart(table, *self.columns, encoding, self.seen)
+        pairs = self.preferences if has_whole_queries else None
+        if pairs is not None:
+            pairs = pairs[(pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + len(table))]
+            pairs[:, :2] -= first_row
+        data = RankingData(converted.features, **roles, feature_names=names, encoding=encoding, preferences=pairs)
+        wide = {k: frames.values_of(series_of[self.features[k]]) for k in sorted(facts.wide)}
+        return self._as_described(data)._changed(wide=wide, losses=facts.losses)
+
+    def _as_described(self, data: RankingData) -> RankingData:
+        """Return the data with the attributes that its file describes; without feature names if it was written so."""
+        if self.description.get("features_are_named") is False:
+            data = data.replace(feature_names=None)
+        reading = self.description.get("reading")
+        chosen = {"categorical": list(self.columns.categorical)} if self.columns.categorical else {}
+        return data._changed(
+            absent_value=_ABSENT_VALUES.get(str(self.description.get("absent_value"))),
+            reading=(reading if isinstance(reading, dict) else {}) | chosen,
+        )
+
+    def _without_text(self, table: Any) -> Any:
+        """Return the table; raise for features that hold text (read as dictionaries) but are not categorical."""
+        pyarrow = import_pyarrow()
+        for name in set(self.features).difference(self.columns.categorical):
+            column, dtype = table.column(name), self.schemas[0].field(name).type
+            if pyarrow.types.is_dictionary(column.type) and not pyarrow.types.is_dictionary(dtype):
+                if column.null_count < len(column):
+                    raise frames.not_numbers(name, dtype)
+                missing = pyarrow.nulls(len(column), pyarrow.float32())
+                table = table.set_column(table.column_names.index(name), name, missing)
+        return table
+
+    def _holds_categories(self, name: str) -> bool:
+        is_dictionary = import_pyarrow().types.is_dictionary
+        return name in self.columns.categorical or any(is_dictionary(one.field(name).type) for one in self.schemas)
+
+    def _shift_of(self, name: str, losses: Losses) -> tuple[float | None, bool]:
+        """Return the shift of a column, and whether to keep its values, as if all files were read at once."""
+        self.budget.hold("data", 8 * COLUMN_COPIES * self.n_rows, self.name)
+        values = np.concatenate([frames.values_of(part) for part in self._parts(name)])
+        builder = FeatureBuilder(np.empty((len(values), 1), np.float32))
+        builder.losses = losses
+        builder.set_numbers(0, repr(name), values)
+        self.budget.release()
+        return builder.shifts.get(0), 0 in builder.wide
+
+    def _parts(self, name: str) -> Iterator[Any]:
+        """Yield a column in parts, as narwhals series."""
+        for batch in self._batches([name], ROWS_AT_ONCE):
+            table = import_pyarrow().Table.from_batches([batch]).select([name])
+            yield frames.columns_by_name(_joined([self._empty.select([name]), table]))[1][name]
+
+    def _batches(self, names: list[str], n_rows: int) -> Iterator[Any]:
+        for source, file in zip(self.sources, self.files, strict=True):
+            batches = file.iter_batches(n_rows, columns=names)
+            while True:
+                with _naming_damage(source_name(source)):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch
+
+    @cached_property
+    def preferences(self) -> Floats | None:
+        """The preferences of all rows, with row numbers that continue from file to file."""
+        pairs, first_row = [], 0
+        for schema, size in zip(self.schemas, self.sizes, strict=True):
+            entries = schema.metadata or {}
+            if _PREFERENCES in entries:
+                array = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
+                array[:, :2] += first_row
+                pairs.append(array)
+            first_row += size
+        if len({array.shape[1] for array in pairs}) > 1:  # some files have weights
+            pairs = [np.column_stack([array, np.ones(len(array))])[:, :4] for array in pairs]
+        return np.concatenate(pairs) if pairs else None
+
+
+def _joined(tables: Sequence[Any]) -> Any:
+    tables = [table.replace_schema_metadata(None) for table in tables]
+    return import_pyarrow().concat_tables(tables, promote_options="permissive")
+
+
+def _table_bytes(table: Any) -> int:
+    """Return the memory of a table and its float32 copy: at least 12 bytes per number, plus some per row."""
+    return int(max(table.nbytes, 12 * table.num_rows * table.num_columns) + ROW_BYTES * table.num_rows)
+
+
+@contextmanager
+def _opened_file(source: Source, budget: Budget, buffer_bytes: int) -> Iterator[tuple[Any, Any]]:
     """Yield a file opened by pyarrow and its schema; raise if a checksum is wrong.
 
-    Text is read as a dictionary, so repeated values are stored once. With `buffer_bytes`, that many bytes of a column
-    are read at a time instead of a whole row group.
+    Text is read as a dictionary, so repeated values are stored once.
     """
     name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
-        with naming_damage(name):
+        with _naming_damage(name):
             file = stream if stream.seekable() else _in_memory(stream, budget, name)
             position = _position_of_digest(file)
             if position is not None and _digest(file, position) != _bytes_at(file, position, _DIGEST_BYTES):
@@ -167,7 +340,7 @@ def opened_parquet(source: Source, budget: Budget, buffer_bytes: int = 0) -> Ite
 
 
 @contextmanager
-def naming_damage(name: str) -> Iterator[None]:
+def _naming_damage(name: str) -> Iterator[None]:
     """Add the name of the file to errors of pyarrow and of the roles of columns."""
     try:
         yield
@@ -226,21 +399,6 @@ def _bytes_at(file: Any, position: int, size: int) -> bytes:
     return bytes(file.read(size))
 
 
-def stored_preferences(schemas: Sequence[Any], sizes: Sequence[int]) -> Floats | None:
-    """Return the preferences of all files, with row numbers that continue from file to file."""
-    pairs, first_row = [], 0
-    for schema, size in zip(schemas, sizes, strict=True):
-        entries = schema.metadata or {}
-        if _PREFERENCES in entries:
-            array = np.load(io.BytesIO(entries[_PREFERENCES]), allow_pickle=False)
-            array[:, :2] += first_row
-            pairs.append(array)
-        first_row += size
-    if len({array.shape[1] for array in pairs}) > 1:  # some files have weights
-        pairs = [np.column_stack([array, np.ones(len(array))])[:, :4] for array in pairs]
-    return np.concatenate(pairs) if pairs else None
-
-
 def write_parquet(data: RankingData, path: Path) -> None:
     """Write data so that it reads back bit for bit."""
     pyarrow = import_pyarrow()
@@ -273,15 +431,15 @@ def _table(data: RankingData, pyarrow: Any) -> Any:
     """Return the data as an Arrow table; its metadata has what columns cannot express."""
     columns: dict[str, Any] = {"qid": pyarrow.array(data.qid)}
     for source, values in data.labels.items():
-        columns["label" if source == "relevance" else LABEL_PREFIX + source] = values
+        columns["label" if source == "relevance" else frames.LABEL_PREFIX + source] = values
     for role in ("document_weights", "positions", "document_ids"):
         if getattr(data, role) is not None:
-            columns[ROLES[role][0]] = pyarrow.array(getattr(data, role))
+            columns[frames.ROLES[role][0]] = pyarrow.array(getattr(data, role))
     if data.query_weights is not None:
-        columns[ROLES["query_weights"][0]] = data.query_weight_of_row
+        columns[frames.ROLES["query_weights"][0]] = data.query_weight_of_row
     for k in range(data.n_features):
         name = data.feature_names[k] if data.feature_names is not None else f"f{k + 1}"
-        if has_role(name):
+        if frames.has_role(name):
             raise DataError(f"rename the feature {name!r}: a column of that name would have another role")
         columns[name] = _column(data, k, pyarrow)
     description = {

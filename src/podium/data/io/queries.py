@@ -1,19 +1,14 @@
-"""The query ids of files: their type, ids that return after other queries, and the ends of blocks of whole queries."""
+"""The query ids of files: their type, and the ends of blocks of whole queries."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.core.array_types import Ints
-from podium.errors import FileFormatError, warn
-
-if TYPE_CHECKING:
-    from podium.core.choices import Returning
 
 QUERY_BYTES = 128  # of an id in a set, apart from its characters
 
@@ -25,13 +20,6 @@ class QueryBlocks:
 
     Attributes:
         n_bytes: the memory that the stored ids take.
-
-    Example:
-        >>> blocks = QueryBlocks(4)
-        >>> [blocks.begin(query, row) for query, row in (("a", 0), ("b", 3), ("c", 4), ("a", 9))]
-        [False, False, False, True]
-        >>> blocks.sizes(10)
-        [4, 5, 1]
 
     """
 
@@ -79,44 +67,13 @@ def block_bounds(query_starts: Ints, n_rows: int, most_rows: int) -> list[int]:
     return [0, *np.cumsum(blocks.sizes(n_rows)).tolist()]
 
 
-@dataclass(frozen=True)
-class QueryRun:
+class QueryRun(NamedTuple):
     """Consecutive rows with one query id: their first row, and its line of the file."""
 
     row: int
     query: str
     file: str
     line: int
-
-
-class QueryRuns:
-    """Collects the runs of all rows, group by group."""
-
-    def __init__(self, returning: Returning, most_rows: int | None) -> None:
-        self.blocks = QueryBlocks(most_rows or 0)  # where blocks end that hold whole queries
-        self.are_integers = True  # whether all ids so far are integers
-        self.returned: QueryRun | None = None  # the first run whose query returns after others
-        self._returning = returning
-        self._keeps_ids = returning != "merge" or most_rows is not None
-
-    def add(self, runs: Iterable[QueryRun], rows_before: int) -> None:
-        """Add the runs of a group that follows `rows_before` other rows."""
-        for run in runs:
-            self.are_integers = self.are_integers and _is_integer(run.query)
-            if self._keeps_ids and self.blocks.begin(run.query, rows_before + run.row) and self.returned is None:
-                self.returned = run
-                self._report(run)
-
-    def _report(self, run: QueryRun) -> None:
-        """Warn or raise, as requested, because a query returns."""
-        problem = f"query {run.query!r} returns after other queries"
-        if self._returning == "error":
-            raise FileFormatError(run.file, problem, line=run.line)
-        if self._returning == "warn":
-            warn(
-                f"{run.file}, line {run.line}: {problem}; all its documents are treated as one query "
-                "(pass returning_qid='merge' to accept that silently, 'error' to raise an error)"
-            )
 
 
 def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[Any]:
@@ -126,7 +83,8 @@ def query_ids(runs: list[QueryRun], n_rows: int, as_integers: bool) -> NDArray[A
     return np.repeat(np.array(ids, np.int64 if as_integers else object), lengths)
 
 
-def _is_integer(text: str) -> bool:
+def is_integer(text: str) -> bool:
+    """Return whether a query id is an integer that int64 holds, and is written as Python writes it."""
     try:
         return str(int(text)) == text and -(2**63) <= int(text) < 2**63
     except ValueError:  # not a number, or one of over 4300 digits

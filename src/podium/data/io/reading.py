@@ -4,27 +4,68 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise, repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from podium.core.choices import Absent, DataFormat, Returning
 from podium.core.progress import progress
-from podium.core.validation import require_whole
+from podium.core.threads import thread_count
+from podium.core.validation import require_whole, to_path
 from podium.data.io.queries import block_bounds
-from podium.data.io.request import Request, request_of
-from podium.data.io.text_blocks import Source
-from podium.data.io.text_reader import TextReader
+from podium.data.io.side_files import side_file
+from podium.data.io.text_blocks import COMPRESSED, Source, source_name
 from podium.data.memory import Budget
 from podium.data.ranking_data import RankingData
 from podium.data.schema import Schema
-from podium.errors import FileFormatError, warn
+from podium.data.sparse import MOST_FEATURES
+from podium.errors import DataError, FileFormatError, warn
+
+if TYPE_CHECKING:
+    from podium.data.io.text_reader import TextReader
 
 ROWS = 1 << 15
+
+
+class FormatFacts(NamedTuple):
+    """Facts about a format of data."""
+
+    suffixes: tuple[str, ...]
+    has_columns: bool  # whether it has named columns
+    options: tuple[str, ...] = ()  # the fields of `TextOptions` that apply to it, except `n_threads`
+    delimiter: str = ""  # for CSV and TSV
+
+
+_LETOR_OPTIONS = ("n_features", "absent", "first_index", "largest_index", "sparse", "returning_qid")
+FORMATS: dict[DataFormat, FormatFacts] = {
+    "letor": FormatFacts((".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"), False, _LETOR_OPTIONS),
+    "csv": FormatFacts((".csv",), has_columns=True, options=("returning_qid",), delimiter=","),
+    "tsv": FormatFacts((".tsv",), has_columns=True, options=("returning_qid",), delimiter="\t"),
+    "parquet": FormatFacts((".parquet", ".pq"), has_columns=True),
+}
+SUFFIXES: dict[str, DataFormat] = {suffix: name for name, facts in FORMATS.items() for suffix in facts.suffixes}
+_FORMAT_NAMES = ", ".join(map(repr, [*FORMATS][:-1])) + f" or {[*FORMATS][-1]!r}"
+
+
+def format_of(path: str | os.PathLike[str]) -> DataFormat:
+    """Return the format that a file's suffix indicates."""
+    suffixes = to_path(path).suffixes
+    if suffixes and suffixes[-1].lower() in COMPRESSED:
+        suffixes.pop()
+    name = SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
+    if name is None and side_file(path, ".query", ".group") is not None:
+        return "letor"
+    if name is None:
+        raise DataError(
+            f"{os.fspath(path)}: the suffix does not determine the format; use one of {', '.join(SUFFIXES)} "
+            f"(optionally with .gz, .bz2 or .xz), or pass format={_FORMAT_NAMES}"
+        )
+    return name
 
 
 def read(
@@ -140,8 +181,7 @@ def read_blocks(
 
     """
     require_whole("rows", rows, 1)
-    request = request_for(source, format, options)
-    return _Blocks(request, rows, whole_queries or request.normalize is not None, like).read()
+    return request_for(source, format, options).blocks(rows, whole_queries, like)
 
 
 def request_for(source: Source | Sequence[Source], format: DataFormat | None, options: dict[str, Any]) -> Request:  # noqa: A002
@@ -151,124 +191,297 @@ def request_for(source: Source | Sequence[Source], format: DataFormat | None, op
     return request_of(given.arguments)
 
 
-class _Blocks:
-    def __init__(self, request: Request, rows: int, whole_queries: bool, like: Schema | None) -> None:
-        self.request, self.rows, self.whole_queries = request, rows, whole_queries
-        self.like = None if whole_queries else like
-        self.budget = Budget(request.max_bytes)
+@dataclass(frozen=True)
+class TextOptions:
+    """The options for text, see `podium.read`. `FORMATS` lists those that apply to a format."""
 
-    def read(self) -> Iterator[RankingData]:
-        """Yield the blocks."""
-        with self.request.naming_memory_errors():
-            if self.request.format == "parquet":
-                yield from self._of_parquet()
-            elif self.like is None and self.request.total_size is None:
-                yield from self._cut(self.request.read())
+    n_features: int | None = None
+    absent: Absent = "zero"
+    first_index: int = 1
+    largest_index: int = 1_000_000
+    sparse: bool = False
+    returning_qid: Returning = "warn"
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.absent not in ("zero", "missing"):
+            raise DataError(f"absent must be 'zero' or 'missing', but got {self.absent!r}")
+        require_whole("first_index", self.first_index, 0)
+        if self.first_index > 1:
+            raise DataError(f"first_index must be 0 or 1, but got {self.first_index!r}")
+        require_whole("n_features", self.n_features, 0, optional=True, most=MOST_FEATURES)
+        require_whole("largest_index", self.largest_index, 0, most=MOST_FEATURES)
+        if self.returning_qid not in ("warn", "merge", "error"):
+            raise DataError(f"returning_qid must be 'warn', 'merge' or 'error', but got {self.returning_qid!r}")
+        thread_count(self.n_threads)
+        if self.sparse and self.absent == "missing":
+            raise DataError("sparse=True implies that absent features are zero: use absent='missing' with sparse=False")
+
+    @property
+    def last_index(self) -> int:
+        """The largest valid feature index."""
+        if self.n_features is None:
+            return self.largest_index
+        return self.n_features - 1 + self.first_index
+
+    @property
+    def why_last(self) -> str:
+        """The reason for that limit, for an error message."""
+        return " (pass largest_index=… to allow it)" if self.n_features is None else ", the limit set by n_features"
+
+
+_ROLES = ("relevance", "qid", "labels", "document_weights", "query_weights", "positions", "document_ids")
+
+
+class Columns(NamedTuple):
+    """The roles of the columns of a file with column names."""
+
+    # the name of a column, or None, by argument of `RankingData`; for `labels` a dictionary of names
+    roles: dict[str, Any]
+    feature_names: Sequence[str] | None  # the feature columns; None for all columns without a role
+    categorical: Sequence[str]  # the categorical features
+
+
+@dataclass(frozen=True)
+class Request:
+    """The validated arguments of `read`."""
+
+    format: DataFormat
+    sources: list[Source]
+    options: TextOptions
+    columns: Columns
+    unlabelled: float | None
+    normalize: str | None
+    max_bytes: int | None
+
+    @property
+    def name(self) -> str:
+        """The name of the first source, for messages."""
+        return source_name(self.sources[0])
+
+    def read(self) -> RankingData:
+        """Return the data of all rows."""
+        with self.naming_memory_errors():
+            budget = Budget(self.max_bytes)
+            if self.format == "parquet":
+                from podium.data.io.parquet import read_parquet
+
+                return self.finished(read_parquet(self.sources, self.columns, budget))
+            with progress(f"reading {self.name}", self.total_size) as advance:
+                arguments = self._text_reader(self.options, budget).all_rows(advance)
+            return self.finished(self._data_of_text(arguments))
+
+    def blocks(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
+        """Yield the data in blocks of rows; see `read_blocks`."""
+        whole_queries = whole_queries or self.normalize is not None
+        like = None if whole_queries else like
+        with self.naming_memory_errors():
+            if self.format == "parquet":
+                yield from self._blocks_of_parquet(rows, whole_queries, like)
+            elif like is None and self.total_size is None:
+                yield from _cut(self.read(), rows, whole_queries)
             else:
-                yield from self._of_text()
+                yield from self._blocks_of_text(rows, whole_queries, like)
 
-    def _of_text(self) -> Iterator[RankingData]:
-        request, n_passes = self.request, 2 if self.like is None else 1
-        if request.options.returning_qid == "warn" and (self.whole_queries or self.like is not None):
+    def _blocks_of_text(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
+        budget, options, n_passes = Budget(self.max_bytes), self.options, 2 if like is None else 1
+        if options.returning_qid == "warn" and (whole_queries or like is not None):
             # With whole queries another warning follows, and scores of a model that does not see lists cannot change.
-            request = replace(request, options=replace(request.options, returning_qid="merge"))
-        with progress(f"reading {request.name}", n_passes * (request.total_size or 0) or None) as advance:
-            known, first, stamps = None, None, self._stamps()
-            sizes: Iterable[int] | None = repeat(self.rows)
-            if self.like is None:
-                first = self._look(request, advance)
-                known, sizes = first.facts(), self._sizes(first)
+            options = replace(options, returning_qid="merge")
+        with progress(f"reading {self.name}", n_passes * (self.total_size or 0) or None) as advance:
+            first, known, stamps = None, None, self._stamps()
+            sizes: Iterable[int] | None = repeat(rows)
+            if like is None:
+                first = self._text_reader(options, budget, most_rows=rows if whole_queries else None)
+                for items in first.groups(advance, repeat(rows)):
+                    first.examine(items)
+                first.finish()
+                known = first.facts()
+                if whole_queries:
+                    sizes = None if first.has_returning_query else first.query_blocks.sizes(first.n_rows)
             if sizes is not None:
-                reader = request.text_reader(self.budget, known=known, like=self.like)
+                reader = self._text_reader(options, budget, known=known, like=like)
                 for items in reader.groups(advance, sizes):
                     rows_before = reader.n_rows
-                    data = request.data_of_text(reader.arguments(items), rows_before)
-                    yield request.finished(data, rows_before)
+                    data = self._data_of_text(reader.arguments(items), rows_before)
+                    yield self.finished(data, rows_before)
                     del data
                 if first is not None:
-                    self._require_unchanged(stamps, first.n_rows, reader.n_rows)
-                if self.like is not None:
+                    self._require_unchanged(stamps, first.n_rows == reader.n_rows)
+                if like is not None:
                     reader.finish()
-                    if request.format == "letor":
-                        _check_features(reader, self.like)
+                    if self.format == "letor":
+                        _check_features(reader, like)
         if sizes is None:
-            yield from self._all_at_once()
+            yield self._all_at_once()
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
         """Return the size and modification time of each file; None if it does not exist."""
-        files = [Path(source) for source in self.request.sources if isinstance(source, str | os.PathLike)]
+        files = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
         return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else None for file in files}
 
-    def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], n_rows: int, n_rows_now: int) -> None:
+    def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], has_same_rows: bool) -> None:
         """Raise if a file has changed since the first pass."""
-        changed, now = self.request.name, self._stamps()
-        change = f"the first pass read {n_rows} rows, the second {n_rows_now}" if n_rows != n_rows_now else None
-        for file, before in stamps.items():
-            if before != now[file]:
-                changed, change = file, change or _difference(before, now[file])
-                break
-        if change is not None:
+        now = self._stamps()
+        changed = next((file for file, stamp in stamps.items() if stamp != now[file]), None)
+        if changed is not None or not has_same_rows:
             raise FileFormatError(
-                changed,
-                f"changed while it was read: {change}. The blocks so far may be wrong; read the file again once it no "
-                "longer changes",
+                changed or self.name,
+                "changed while it was read, so the blocks so far may be wrong: read the file again once it no longer "
+                "changes",
             )
 
-    def _look(self, request: Request, advance: Callable[[float], None]) -> TextReader:
-        """Make a first pass over the text; return its reader, which has the facts that depend on all of it."""
-        reader = request.text_reader(self.budget, most_rows=self.rows if self.whole_queries else None)
-        for items in reader.groups(advance, repeat(self.rows)):
-            reader.examine(items)
-        reader.finish()
-        return reader
+    def _blocks_of_parquet(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
+        from podium.data.io.parquet import DAMAGED, import_pyarrow, opened_files
 
-    def _sizes(self, reader: TextReader) -> Iterable[int] | None:
-        """Return the number of rows of each block; None if the rows of a query are not adjacent."""
-        if not self.whole_queries:
-            return repeat(self.rows)
-        return None if reader.queries.returned is not None else reader.queries.blocks.sizes(reader.n_rows)
-
-    def _of_parquet(self) -> Iterator[RankingData]:
-        from podium.data.io.parquet import DAMAGED, import_pyarrow
-        from podium.data.io.parquet_blocks import opened_files
-
-        request, errors = self.request, (*DAMAGED, import_pyarrow().ArrowException)
-        with opened_files(request.sources, request.columns, self.budget) as files:
-            with request.naming_rows(0, errors):
-                sizes = files.sizes_of_blocks(self.rows) if self.whole_queries else repeat(self.rows)
-                facts = files.facts(self.like) if sizes is not None else None
+        errors = (*DAMAGED, import_pyarrow().ArrowException)
+        with opened_files(self.sources, self.columns, Budget(self.max_bytes)) as files:
+            with self.naming_rows(0, errors):
+                sizes = files.sizes_of_blocks(rows) if whole_queries else repeat(rows)
+                facts = files.facts(like) if sizes is not None else None
             if sizes is not None and facts is not None:
-                with progress(f"reading {request.name}", files.n_rows) as advance:
+                with progress(f"reading {self.name}", files.n_rows) as advance:
                     rows_before = 0
                     for table in files.tables(sizes, advance):
-                        with request.naming_rows(rows_before, errors):
-                            data = files.data(table, facts, rows_before, self.whole_queries)
-                        yield request.finished(data, rows_before)
+                        with self.naming_rows(rows_before, errors):
+                            data = files.data(table, facts, rows_before, whole_queries)
+                        yield self.finished(data, rows_before)
                         rows_before += len(table)
                         del data, table
                 files.seen.warn()
         if facts is None:
-            yield from self._all_at_once()
+            yield self._all_at_once()
 
-    def _all_at_once(self) -> Iterator[RankingData]:
+    def _all_at_once(self) -> RankingData:
         warn(
-            f"{self.request.name}: all rows are read into memory, because the rows of a query are not adjacent: sort "
-            "the rows by query to read in blocks",
+            f"{self.name}: all rows are read into memory, because the rows of a query are not adjacent: sort the rows "
+            "by query to read in blocks",
             stacklevel=3,
         )
-        yield self.request.read()
+        return self.read()
 
-    def _cut(self, data: RankingData) -> Iterator[RankingData]:
-        if not self.whole_queries:
-            data = data.replace(preferences=None)
-            ends = [*range(0, len(data), self.rows), len(data)]
-        else:
-            if not np.array_equal(data.order, np.arange(len(data))):
-                yield data
-                return
-            ends = block_bounds(data.offsets[:-1], len(data), self.rows)
-        for first, last in pairwise(ends):
-            yield data.take(np.arange(first, last))
+    def _text_reader(self, options: TextOptions, budget: Budget, **others: Any) -> TextReader:
+        """Return a reader for the text; `others` are arguments of `TextReader`."""
+        if self.format == "letor":
+            from podium.data.io.letor_reader import LetorReader
+
+            return LetorReader(self.sources, options, budget, **others)
+        from podium.data.io.csv_reader import CsvReader
+
+        delimiter = FORMATS[self.format].delimiter
+        return CsvReader(delimiter, self.columns, self.sources, options, budget, **others)
+
+    def _data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
+        """Return the data for a text reader's arguments of `RankingData`; its rows follow `rows_before` others."""
+        categorical = self.columns.categorical
+        reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
+        if self.format == "letor":
+            reading = {"absent": self.options.absent, "first_index": self.options.first_index}
+        origin = {"absent_value": arguments.pop("absent_value", None), "reading": reading}
+        with self.naming_rows(rows_before):
+            return RankingData._make(arguments, origin)
+
+    def finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
+        """Return the data with unlabelled values removed and features normalized, as requested."""
+        with self.naming_rows(rows_before):
+            if self.unlabelled is not None:
+                labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
+                data = data.replace(labels=labels)
+            return data if self.normalize is None else data.normalized(self.normalize)
+
+    @contextmanager
+    def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
+        """Add the file, and the row from which rows are counted, to errors in columns, such as a negative weight."""
+        try:
+            yield
+        except FileFormatError:
+            raise
+        except errors as error:  # rows count from 0, without the header
+            place = f" (counted from row {rows_before})" if rows_before else ""
+            raise FileFormatError(self.name, f"{error}{place}") from None
+
+    @contextmanager
+    def naming_memory_errors(self) -> Iterator[None]:
+        """Turn a MemoryError into an error that names the file."""
+        try:
+            yield
+        except MemoryError as error:
+            raise FileFormatError(self.name, "does not fit into the memory of this process") from error
+
+    @property
+    def total_size(self) -> int | None:
+        """The size of all files in bytes; None if a source is a stream or a pipe, which cannot be read twice."""
+        paths = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
+        if len(paths) < len(self.sources) or not all(path.is_file() for path in paths):
+            return None
+        return sum(path.stat().st_size for path in paths)
+
+
+def request_of(given: Mapping[str, Any]) -> Request:
+    """Return the validated arguments of `read`."""
+    source = given["source"]
+    sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]
+    kind = _checked_format(given["format"], sources)
+    options = TextOptions(**{option.name: given[option.name] for option in fields(TextOptions)})
+    labels, feature_names, categorical = given["labels"], given["feature_names"], given["categorical"]
+    if labels is not None and not isinstance(labels, Mapping):
+        raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, but got {labels!r:.60}")
+    roles = {role: given[role] for role in _ROLES} | {"labels": dict(labels or {})}
+    _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
+    for argument, names in (("feature_names", feature_names), ("categorical", categorical)):
+        is_list = isinstance(names, Sequence) and not isinstance(names, str)
+        if names is not None and not (is_list and all(isinstance(name, str) for name in names)):
+            raise DataError(f"{argument} must be a list of column names, but got {names!r:.60}")
+    named = {role: column for role, column in roles.items() if role != "labels" and column is not None}
+    named |= {f"labels[{source!r}]": column for source, column in roles["labels"].items()}
+    for argument, column in named.items():
+        if not isinstance(column, str):
+            raise DataError(f"{argument} must be the name of a column, but got {column!r:.60}")
+    columns = Columns(roles, feature_names, categorical or ())
+    return Request(kind, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
+
+
+def _checked_format(name: str | None, sources: Sequence[Source]) -> DataFormat:
+    if not sources:
+        raise DataError("pass at least one file to read")
+    if name:
+        if name not in FORMATS:
+            raise DataError(f"format must be {_FORMAT_NAMES}, but got {name!r}")
+        return name
+    paths = [source for source in sources if isinstance(source, str | os.PathLike)]
+    if len(paths) < len(sources):
+        raise DataError("a stream has no suffix: pass its format, as in read(stream, format='letor')")
+    formats = {format_of(path) for path in paths}
+    if len(formats) > 1:
+        raise DataError(f"files read together must have the same format, but got {', '.join(sorted(formats))}")
+    return formats.pop()
+
+
+def _refuse_unused(kind: DataFormat, options: TextOptions, of_columns: dict[str, Any]) -> None:
+    facts, default = FORMATS[kind], TextOptions()
+    names = [option.name for option in fields(TextOptions) if option.name not in (*facts.options, "n_threads")]
+    unused = [name for name in names if getattr(options, name) != getattr(default, name)]
+    if not facts.has_columns:
+        unused += [name for name, value in of_columns.items() if value]
+    if unused:
+        hint = ": to name its features, read it and call data.replace(feature_names=[…])"
+        raise DataError(
+            f"{unused[0]} does not apply to the format {kind!r}{hint if unused[0] == 'feature_names' else ''}"
+        )
+
+
+def _cut(data: RankingData, rows: int, whole_queries: bool) -> Iterator[RankingData]:
+    """Yield data that is in memory in blocks of rows."""
+    if not whole_queries:
+        data = data.replace(preferences=None)
+        ends = [*range(0, len(data), rows), len(data)]
+    elif np.array_equal(data.order, np.arange(len(data))):
+        ends = block_bounds(data.offsets[:-1], len(data), rows)
+    else:
+        yield data
+        return
+    for first, last in pairwise(ends):
+        yield data.take(np.arange(first, last))
 
 
 def _check_features(reader: TextReader, like: Schema) -> None:
@@ -277,12 +490,3 @@ def _check_features(reader: TextReader, like: Schema) -> None:
     absent_value = {"zero": 0.0, "missing": np.nan}[reader.options.absent] if reader.facts().is_sparse else None
     no_rows = {"features": np.empty((0, len(names)), np.float32), "qid": np.empty(0, np.int64), "feature_names": names}
     like.rows(RankingData._make(no_rows, {"absent_value": absent_value}))
-
-
-def _difference(before: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
-    """Describe how two stamps of a file differ; None is the stamp of a file that does not exist."""
-    if before is None or now is None:
-        return "it was removed" if now is None else "it was created"
-    if before[0] != now[0]:
-        return f"it had {before[0]:,} bytes, then {now[0]:,}"
-    return "its size is the same, but its modification time differs"

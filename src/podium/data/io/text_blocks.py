@@ -66,18 +66,12 @@ _FORMATS = (
     _Format("bzip2", b"BZh", bz2.BZ2Decompressor, 0),
     _Format("xz", b"\xfd7zXZ\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
 )
-MAGIC_BYTES = max(len(format_.magic) for format_ in _FORMATS)
-
-
-def decompressed(raw: Any, head: bytes) -> io.RawIOBase | None:
-    """Return a stream of the decompressed text, or None; `head` was already read from `raw`."""
-    for format_ in _FORMATS:
-        if head.startswith(format_.magic):
-            return _Decompressed(raw, head, format_)
-    return None
+_MAGIC_BYTES = max(len(format_.magic) for format_ in _FORMATS)
 
 
 class _Decompressed(io.RawIOBase):
+    """A stream of the decompressed text; `head` was already read from `raw`."""
+
     def __init__(self, raw: Any, head: bytes, format_: _Format) -> None:
         self._raw, self._format = raw, format_
         self._decompressor = format_.decompressor()
@@ -152,6 +146,10 @@ class Block:
     file: str
     text: Bytes
     first_line: int = 1  # in the file; set once the lines of earlier blocks are counted
+    # set by a reader's scan
+    rows: int = 0
+    largest_index: int = 0
+    first_row: int = 0  # in the group of rows that is parsed together
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the line and the column, both from 1, of a byte of this block."""
@@ -164,6 +162,13 @@ class Block:
         """Return an error that points to a byte of this block."""
         line, column = self.place(at)
         return FileFormatError(self.file, problem, line=line, column=column)
+
+    def decoded(self, start: int, end: int, what: str) -> str:
+        """Decode bytes; raise an error with the place if they are not UTF-8."""
+        try:
+            return self.text[start:end].tobytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.error(start + error.start, f"the {what} is not valid UTF-8") from error
 
     def token(self, at: int) -> str:
         """Return the text from a byte up to a separator, for an error message."""
@@ -193,29 +198,32 @@ def text_blocks(
     budget = budget or Budget()
     with opened(source) as raw, _naming_file(name):
         n_read = 0.0
-        head = raw.read(MAGIC_BYTES) or b""
-        stream = decompressed(raw, head)
+        head = raw.read(_MAGIC_BYTES) or b""
+        format_ = next((one for one in _FORMATS if head.startswith(one.magic)), None)
+        stream = raw if format_ is None else _Decompressed(raw, head, format_)
         # The start of a line whose end has not been read yet; initially, what was read to detect the format.
-        rest = np.frombuffer(head if stream is None else b"", np.uint8)
-        stream, is_first = stream or raw, True
+        rest, is_first = np.frombuffer(head if format_ is None else b"", np.uint8), True
         while True:
             # If a line is longer than a block, the next block is twice as large, so that no line is copied many times.
             n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
-            text = _pages(len(rest) + n_more + 1)
+            pages = mmap.mmap(-1, len(rest) + n_more + 1)  # unmapped with its last view; `malloc` might keep memory
+            text = np.frombuffer(pages, np.uint8)
             text[: len(rest)] = rest
             filled = _fill(stream, text.data[len(rest) : -1])
             budget.hold("text", filled, name)
             end = len(rest) + filled
-            if is_first:
-                text, end = _without_mark(name, text, end)
-            elif not filled:
+            if not filled and not is_first:
                 break
-            cut = _after_last_line_feed(text[:end])
+            start = _length_of_mark(name, text[:end]) if is_first else 0
+            cut = max(start, pages.rfind(b"\n", 0, end) + 1)
             rest = text[cut:end]
-            if end >= BLOCK_BYTES and (is_first or cut == 0):  # before reading more; parsers check the rest
-                _refuse_nul(Block(name, text[:end]), has_place=is_first)
-            if cut > 0:
-                yield Block(name, text[:cut])
+            # Look for NUL before reading more; parsers check the rest.
+            if end >= BLOCK_BYTES and (is_first or cut == start) and not text[start:end].all():
+                problem = "found a NUL byte: this is not a text file, or it is damaged"
+                block = Block(name, text[start:end])
+                raise block.error(int(block.text.argmin()), problem) if is_first else FileFormatError(name, problem)
+            if cut > start:
+                yield Block(name, text[start:cut])
             is_first = False
             if raw.seekable():
                 n_read, before = float(raw.tell()), n_read
@@ -223,18 +231,6 @@ def text_blocks(
         if len(rest) > 0:
             text[end] = ord("\n")
             yield Block(name, text[: end + 1])
-
-
-def _refuse_nul(block: Block, *, has_place: bool) -> None:
-    """Raise if the block contains NUL; if it starts with the first line (`has_place`), say where."""
-    if not block.text.all():
-        problem = "found a NUL byte: this is not a text file, or it is damaged"
-        raise block.error(int(block.text.argmin()), problem) if has_place else FileFormatError(block.file, problem)
-
-
-def _pages(size: int) -> Bytes:
-    """Return memory that is unmapped when its last view is gone; `malloc` might keep it."""
-    return np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
 
 def _fill(stream: Any, buffer: memoryview) -> int:
@@ -248,15 +244,6 @@ def _fill(stream: Any, buffer: memoryview) -> int:
             break
         filled += n_read
     return filled
-
-
-def _after_last_line_feed(text: Bytes) -> int:
-    """Return the position after the last line feed, or 0; searched from the end, where it usually is."""
-    for tail in (1 << 14, len(text)):
-        position = text[-tail:].tobytes().rfind(b"\n")
-        if position >= 0:
-            return max(0, len(text) - tail) + position + 1
-    return 0
 
 
 @contextmanager
@@ -311,13 +298,13 @@ class _Readable(io.RawIOBase):
         return len(piece)
 
 
-def _without_mark(name: str, text: Bytes, end: int) -> tuple[Bytes, int]:
-    head = text[: min(end, 8)].tobytes()
+def _length_of_mark(name: str, text: Bytes) -> int:
+    """Return the length of the byte order mark of UTF-8, if there is one; raise for marks of other formats."""
+    head = text[:8].tobytes()
     for mark, what in _OTHER_MARKS.items():
         if head.startswith(mark):
             raise FileFormatError(name, f"looks like {what}, but expected plain text in UTF-8", line=1)
-    skipped = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
-    return text[skipped:], end - skipped
+    return len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
 
 
 @contextmanager

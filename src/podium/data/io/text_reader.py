@@ -6,48 +6,32 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from podium.core.array_types import Bytes, Ints
 from podium.core.threads import map_threads
 from podium.data.encoding import MERGE_SAMPLE, listed
-from podium.data.io.queries import QueryRun, QueryRuns
-from podium.data.io.request import TextOptions
+from podium.data.io.queries import QueryBlocks, QueryRun, is_integer
 from podium.data.io.text_blocks import Block, Source, source_name, text_blocks
 from podium.data.memory import Budget
 from podium.data.schema import Schema
 from podium.errors import FileFormatError, warn
+
+if TYPE_CHECKING:
+    from podium.data.io.reading import TextOptions
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
 OBJECT_BYTES = 256  # of the Python objects of a run of rows with one query id, or of a document id
 
 
-@dataclass
-class Counted:
-    """A block with the counts of a first scan, and the number of its first row."""
-
-    block: Block
-    rows: int
-    largest_index: int
-    first_row: int = 0
-
-
-def _numbered(items: list[Counted]) -> list[Counted]:
-    first_row = 0
-    for item in items:
-        item.first_row = first_row
-        first_row += item.rows
-    return items
-
-
-def drain(items: list[Counted]) -> Iterator[Counted]:
+def drain(blocks: list[Block]) -> Iterator[Block]:
     """Yield the blocks in order and drop them, so that their text can be freed once it is parsed."""
-    items.reverse()
-    while items:
-        yield items.pop()
+    blocks.reverse()
+    while blocks:
+        yield blocks.pop()
 
 
 class Merges:
@@ -82,14 +66,6 @@ class Merges:
                 f"{file}: different numbers became equal in float32 in {merged}. Subtract an offset from them, or read "
                 "the file as a frame with float64 columns: RankingData(frame) shifts such columns automatically"
             )
-
-
-def decoded(block: Block, start: int, end: int, what: str) -> str:
-    """Decode bytes; raise an error with the place if they are not UTF-8."""
-    try:
-        return block.text[start:end].tobytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise block.error(start + error.start, f"the {what} is not valid UTF-8") from error
 
 
 @dataclass(frozen=True)
@@ -137,33 +113,39 @@ class TextReader(ABC):
     ) -> None:
         self.sources, self.options, self.budget, self.known, self.like = sources, options, budget, known, like
         self.names = ", ".join(source_name(source) for source in sources)
-        self.queries = QueryRuns(options.returning_qid if known is None else "merge", most_rows)
+        self.returning = options.returning_qid if known is None else "merge"
+        self.keeps_ids = self.returning != "merge" or most_rows is not None
+        self.query_blocks = QueryBlocks(most_rows or 0)
+        self.has_integer_ids = True  # whether all query ids so far are integers
+        self.has_returning_query = False  # whether a query returned after others
         self.merges = Merges()
         self.n_overflows = self.n_rows = 0
 
     def all_rows(self, advance: Callable[[float], None]) -> dict[str, Any]:
         """Return the arguments of `RankingData` for all rows; raise if a file has no rows."""
-        items: list[Counted] = []
+        blocks: list[Block] = []
+        n_rows = 0
         for source in self.sources:
-            blocks, lines_before, before = self.open_blocks(source, advance), 0, len(items)
-            scanned = map_threads(lambda b: (b, self.scan(b.text, ALL_ROWS)), blocks, self.options.n_threads)
+            opened, lines_before, before = self.open_blocks(source, advance), 0, n_rows
+            scanned = map_threads(lambda b: (b, self.scan(b.text, ALL_ROWS)), opened, self.options.n_threads)
             for block, (lines, rows, largest, _) in scanned:
                 block.first_line += lines_before
-                lines_before += lines
-                items.append(Counted(block, rows, largest))
-            self.end_source(source, sum(item.rows for item in items[before:]))
-        arguments = self.arguments(_numbered(items))
+                block.rows, block.largest_index, block.first_row = rows, largest, n_rows
+                blocks.append(block)
+                lines_before, n_rows = lines_before + lines, n_rows + rows
+            self.end_source(source, n_rows - before)
+        arguments = self.arguments(blocks)
         self.finish()
         return arguments
 
-    def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Counted]]:
+    def groups(self, advance: Callable[[float], None], sizes: Iterable[int]) -> Iterator[list[Block]]:
         """Yield groups with these numbers of rows, for `examine` or `arguments`.
 
         Lines without a row belong to the group before them. Groups are read lazily, and the budget limits one group.
         """
         wanted = iter(sizes)
-        group: list[Counted] = []
-        left = next(wanted)
+        group: list[Block] = []
+        left, first_row = next(wanted), 0
         for source in self.sources:
             lines_before = n_rows = 0
             for block in self.open_blocks(source, advance):
@@ -171,15 +153,15 @@ class TextReader(ABC):
                 while len(text):
                     lines, rows, largest, end = self.scan(text, left)
                     if end == 0:  # the group is full
-                        yield _numbered(group)
+                        yield group
                         self.budget.release()
-                        group, left = [], next(wanted, ALL_ROWS)
+                        group, left, first_row = [], next(wanted, ALL_ROWS), 0
                         continue
-                    group.append(Counted(Block(block.file, text[:end], first_line), rows, largest))
-                    left, n_rows = left - rows, n_rows + rows
+                    group.append(Block(block.file, text[:end], first_line, rows, largest, first_row))
+                    left, first_row, n_rows = left - rows, first_row + rows, n_rows + rows
                     text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
             self.end_source(source, n_rows)
-        yield _numbered(group)
+        yield group
         self.budget.release()  # for a second pass
 
     def open_blocks(self, source: Source, advance: Callable[[float], None]) -> Iterator[Block]:
@@ -192,11 +174,11 @@ class TextReader(ABC):
             raise FileFormatError(source_name(source), "has no documents")
 
     @abstractmethod
-    def examine(self, items: list[Counted]) -> None:
+    def examine(self, blocks: list[Block]) -> None:
         """Parse a group only for its facts."""
 
     @abstractmethod
-    def arguments(self, items: list[Counted]) -> dict[str, Any]:
+    def arguments(self, blocks: list[Block]) -> dict[str, Any]:
         """Return the arguments of `RankingData` for a group."""
 
     @abstractmethod
@@ -215,8 +197,20 @@ class TextReader(ABC):
 
     def add_group(self, runs: list[QueryRun], n_rows: int, n_overflows: int) -> None:
         """Add a parsed group to the totals; `runs` has the query ids of all its blocks, in order."""
-        n_bytes = self.queries.blocks.n_bytes
-        self.queries.add(runs, self.n_rows)
-        self.budget.hold("query ids", self.queries.blocks.n_bytes - n_bytes, self.names)
+        n_bytes = self.query_blocks.n_bytes
+        for run in runs:
+            self.has_integer_ids = self.has_integer_ids and is_integer(run.query)
+            returns = self.keeps_ids and self.query_blocks.begin(run.query, self.n_rows + run.row)
+            if returns and not self.has_returning_query:
+                self.has_returning_query = True
+                problem = f"query {run.query!r} returns after other queries"
+                if self.returning == "error":
+                    raise FileFormatError(run.file, problem, line=run.line)
+                if self.returning == "warn":
+                    warn(
+                        f"{run.file}, line {run.line}: {problem}; all its documents are treated as one query "
+                        "(pass returning_qid='merge' to accept that silently, 'error' to raise an error)"
+                    )
+        self.budget.hold("query ids", self.query_blocks.n_bytes - n_bytes, self.names)
         self.n_rows += n_rows
         self.n_overflows += n_overflows

@@ -18,7 +18,7 @@ from podium.core.files import compressed, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import to_path
-from podium.data.io.request import format_of
+from podium.data.io.reading import format_of
 from podium.data.io.text_numbers import COLON, HASH, LINE_FEED, SPACE, write_integer, write_number
 from podium.data.ranking_data import RankingData
 from podium.data.schema import as_data
