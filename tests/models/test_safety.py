@@ -336,7 +336,7 @@ def test_arrays_of_another_size_than_they_claim_are_refused(n, tmp_path):
 @pytest.mark.parametrize(
     "header", ["[]", "1", "", '{"format": "podium linear", "version": 1' + "0" * 5000 + "}", "\xff"]
 )
-def test_a_header_that_is_none_is_refused(header, tmp_path):
+def test_an_invalid_header_is_refused(header, tmp_path):
     with zipfile.ZipFile(tmp_path / "m", "w") as file:
         file.writestr("header.json", header)
     with pytest.raises(FileFormatError):
