@@ -259,13 +259,13 @@ def test_small_files_take_little_memory(tmp_path):
     assert int(megabytes) < 300, f"{megabytes} MB"
 
 
-def test_what_memory_does_not_suffice_for_is_no_bare_error(tmp_path, monkeypatch):
+def test_too_little_memory_gives_a_clear_error(tmp_path, monkeypatch):
     path = hostile.MODELS / "lambdamart.podium"
 
     def exhausted(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(archive._ArchiveReader, "_fill", exhausted)
+    monkeypatch.setattr(archive._ArchiveReader, "_bytes", exhausted)
     with pytest.raises(FileFormatError, match="does not fit into memory"):
         load(path)
 

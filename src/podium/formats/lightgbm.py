@@ -377,7 +377,7 @@ def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
 def _around_zeros(split: SplitNode, threshold: float, zeros: Any) -> SplitNode:
     """Return a split that sends zeros, and NaN with them, to another child than their neighbours.
 
-    Two tests tell zeros from the values below and above them. Where these may go either way, the child is the split
+    Two tests separate zeros from the values below and above them. Where these may go either way, the child is the split
     itself. If zeros go with the values above them, one test is enough.
     """
     below, above = float(below32(-ZERO_THRESHOLD)), float(floor32(ZERO_THRESHOLD))
