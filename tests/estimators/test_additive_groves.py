@@ -224,7 +224,7 @@ def test_weights_missing_labels_and_values(small):
     assert np.isfinite(categories.predict((x // 10).astype(int))).all()
 
 
-def test_what_makes_no_sense(small):
+def test_invalid_arguments(small):
     for wrong, words in (
         ({"alpha": 0.0}, "alpha must be"), ({"training": "quick"}, "training must be one of 'fast', 'slow', 'layered'"),
         ({"n_groves": 0}, "n_groves must be a whole number from 1"), ({"categorical": [9]}, "no feature 9"),

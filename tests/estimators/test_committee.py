@@ -176,7 +176,7 @@ def test_equal_objectives_have_seeds_of_their_own(parts):
     assert first != second
 
 
-def test_what_makes_no_sense(parts):
+def test_invalid_arguments(parts):
     train = parts[0]
     for wrong, words in (
         ({"members": []}, "needs at least one member"), ({"members": 3}, "pairs of an objective"),

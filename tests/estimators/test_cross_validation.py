@@ -65,7 +65,7 @@ def test_against_a_loop_by_hand(data, estimator, valid):
     assert result.estimators is None
 
 
-def test_neither_threads_nor_row_order_play_a_part(data):
+def test_threads_and_row_order_do_not_matter(data):
     models = {"a": LambdaMART(**FEW), "b": LambdaMART(**FEW, document_fraction=0.5)}
     one = podium.cross_validate(models, data, folds=3, n_threads=1)
     shuffle = np.random.default_rng(0).permutation(len(data))
@@ -80,7 +80,7 @@ def test_neither_threads_nor_row_order_play_a_part(data):
         ].tolist()
 
 
-def test_equal_scores_stand_in_the_canonical_order(data):
+def test_equal_scores_are_in_the_canonical_order(data):
     constant = LambdaMART(n_trees=1, min_documents_in_leaf=len(data))
     with pytest.warns(podium.PodiumWarning):
         one = podium.cross_validate(constant, data, folds=2)

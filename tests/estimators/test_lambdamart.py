@@ -288,7 +288,7 @@ def test_large_labels_and_one_large_query():
         ({"measure": "tau"}, {}, "no swap deltas"), ({}, {"y": [1]}, "has its own labels"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(train, arguments, fit, words):
+def test_invalid_arguments_are_refused(train, arguments, fit, words):
     with pytest.raises(DataError, match=words):
         LambdaMART(**(SMALL | arguments)).fit(train, **fit)
 

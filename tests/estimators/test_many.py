@@ -49,7 +49,7 @@ def alone(parts):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_each_is_as_if_alone(parts, alone, n_threads):
+def test_each_model_equals_that_of_a_separate_fit(parts, alone, n_threads):
     train, valid, test = parts
     given = rankers()
     fitted = podium.fit_many(given, train, valid=valid, n_threads=n_threads)
@@ -62,14 +62,14 @@ def test_each_is_as_if_alone(parts, alone, n_threads):
         assert np.array_equal(one.predict(test), other.predict(test))
 
 
-def test_the_order_of_rows_plays_no_part(parts, alone):
+def test_the_order_of_rows_does_not_matter(parts, alone):
     train, valid, _ = parts
     shuffled = train.take(np.random.default_rng(0).permutation(len(train)))
     fitted = podium.fit_many(rankers()[:7], shuffled, valid=valid, n_threads=2)
     assert [one.digest() for one in fitted] == [other.digest() for other in alone[:7]]
 
 
-def test_nets_are_as_if_alone(parts):
+def test_nets_equal_those_of_separate_fits(parts):
     torch = pytest.importorskip("torch")
     train = parts[0]
 

@@ -106,7 +106,7 @@ class TestMART:
         for leaf in range(4):
             assert model.predict(data)[leaves == leaf] == pytest.approx(data.relevance[leaves == leaf].mean())
 
-    def test_beside_scikit_learn(self):
+    def test_against_scikit_learn(self):
         rng = np.random.default_rng(0)
         X = rng.integers(0, 100, (1500, 4)).astype(np.float32)  # no more values than bins: the same candidate splits
         y = X[:, 0] * (X[:, 1] > 50) + 5 * rng.normal(size=1500)
@@ -118,7 +118,7 @@ class TestMART:
         assert mine.score(X[1000:], y[1000:]) == pytest.approx(r2_score(y[1000:], mine.predict(X[1000:])))
         assert mine.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
 
-    def test_classifier_beside_scikit_learn(self):
+    def test_classifier_against_scikit_learn(self):
         rng = np.random.default_rng(1)
         X = rng.integers(0, 100, (1500, 4)).astype(np.float32)
         y = np.where(X[:, 0] + 20 * rng.normal(size=1500) > 60, 7.0, 3.0)
@@ -239,7 +239,7 @@ class TestObjectivesInTrees:
         assert np.array_equal(resumed.position_bias_, whole.position_bias_)
         assert not hasattr(LambdaMART(2).fit(clicked).fit(data), "position_bias_")
 
-    def test_what_makes_no_sense(self, data):
+    def test_invalid_arguments(self, data):
         with pytest.raises(DataError, match="step must be 'newton' or 'gradient'"):
             LambdaMART(step="leap").fit(data)
         with pytest.raises(DataError, match="objective must be an Objective"):
@@ -304,7 +304,7 @@ class TestRounds:
 
 
 class TestArguments:
-    def test_settings_beside_an_objective_are_refused(self, data):
+    def test_settings_of_the_default_objective_are_refused_with_another(self, data):
         for setting in ({"truncation": 3}, {"sigma": 2.0}, {"normalize": False}):
             with pytest.raises(DataError, match=f"{next(iter(setting))} is for the default objective"):
                 LambdaMART(2, objective="lambda(ndcg)", **setting).fit(data)
@@ -458,7 +458,7 @@ class TestLinear:
         assert np.allclose(LinearRanker(n_iterations=4).fit(thin).predict(thin), dense.predict(data), atol=1e-9)
 
 
-def test_an_objective_of_ones_own(data):
+def test_a_custom_objective(data):
     class Huber(Objective):
         def bind(self, data):
             from podium.objectives import BoundObjective

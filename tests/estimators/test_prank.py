@@ -236,7 +236,7 @@ class TestPartialFit:
         assert bare.digest() == one.digest()
         assert bare.model_.feature_names == tuple(names)
 
-    def test_what_makes_no_sense(self, data):
+    def test_invalid_arguments(self, data):
         x, y = data.features, data.relevance
         with pytest.raises(DataError, match=r"first call of partial_fit needs all labels .*classes=\[0, 1, 2"):
             PRank().partial_fit(x, y)

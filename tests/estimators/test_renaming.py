@@ -76,13 +76,13 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_names_and_the_order_of_rows_play_no_part(name):
+def test_names_and_the_order_of_rows_do_not_matter(name):
     data = made(3)
     assert MODELS[name](data).model_.digest() == MODELS[name](renamed(data, 5)).model_.digest()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_names_of_features_play_no_part_in_training(name):
+def test_names_of_features_do_not_matter_in_training(name):
     data = made(3)
     named = data.replace(feature_names=["d", "a", "c", "b"])
     scores = [MODELS[name](part).model_.predict(data.features) for part in (data, named)]
@@ -105,7 +105,7 @@ def test_chances_follow_the_content(first, second):
         assert sorted(left.row_hashes) == sorted(right.row_hashes)
 
 
-def test_equal_queries_and_documents_are_told_apart():
+def test_equal_queries_and_documents_are_distinguished():
     features = np.tile(np.arange(6, dtype=np.float32).reshape(3, 2), (50, 1))
     data = RankingData(features, np.tile([0, 1, 2], 50), qid=np.repeat(np.arange(50), 3))
     assert len(set(query_keys(data).tolist())) == 50

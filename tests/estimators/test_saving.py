@@ -132,7 +132,7 @@ def test_a_submodel_that_is_a_model_comes_back(data, tmp_path):
     assert clone(loaded).fit(data).digest() == ranker.digest()
 
 
-def test_whatever_takes_a_model_takes_a_loaded_estimator(data, valid, tmp_path):
+def test_a_loaded_estimator_works_in_place_of_a_model(data, valid, tmp_path):
     ranker = LambdaMART(**FEW).fit(data)
     ranker.save(tmp_path / "m.podium")
     loaded, bare = podium.load(tmp_path / "m.podium"), ranker.model_

@@ -193,7 +193,7 @@ def test_catboost_grows_the_same_symmetric_trees(regression, l2):
         ({"min_hessian_in_leaf": 1.0, "step": "gradient"}, "min_hessian_in_leaf=1.0 needs splits by hessians"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(train, options, words):
+def test_invalid_arguments_are_refused(train, options, words):
     with pytest.raises(DataError, match=words):
         LambdaMART(**SMALL, **options).fit(train)
 

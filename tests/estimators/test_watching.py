@@ -53,7 +53,7 @@ def test_coordinate_ascent_watches_the_training_data(data):
     assert model.history_["train/ap"][-1] == pytest.approx(expected)
 
 
-def test_a_single_metric_and_what_is_none(data):
+def test_a_single_metric_and_invalid_ones(data):
     assert set(LambdaMART(2, metrics="ap").fit(data, valid=data).history_) == {"valid/ndcg@10", "valid/ap"}
     assert set(LambdaMART(2, metrics=NDCG(3)).fit(data, valid=data).history_) == {"valid/ndcg@10", "valid/ndcg@3"}
     for wrong in (3, {"ap": 1}, [3], ["nonsense"], None):

@@ -84,7 +84,7 @@ def test_interventional_values_are_those_of_the_definition(drawn, shape, n_backg
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 30))
-def test_values_add_up_whatever_the_threads_and_the_order(seed, n_leaves, n_features):
+def test_values_add_up_for_any_threads_and_order(seed, n_leaves, n_features):
     random = np.random.default_rng(seed)
     model = random_model(random, 5, n_leaves, n_features)
     rows, background = random_documents(random, 300, n_features), random_documents(random, 30, n_features)

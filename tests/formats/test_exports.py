@@ -137,7 +137,7 @@ def test_every_double_goes_where_podium_sends_it(name, options, by, model, tmp_p
         zero = options.get("missing") == "zero"
         rows = rows_near(model, missing=not zero)
         written = quietly(model, path, name, **options)
-        scores = consumer_of(path, name, model).scores(rows)
+        scores = consumer_of(path, name, model)[1](rows)
         held = ~told_to_differ(name, model, rows, written)
         expected = model.predict(rows)
     assert np.array_equal(scores[held], expected[held])
@@ -156,7 +156,7 @@ def test_rules_agree_with_independent_evaluators(name, model, tmp_path):
     rows = rows_near(model, 60)
     quietly(model, tmp_path / "m", name, **{"missing": "zero"} if name == "ranklib" else {})
     with np.errstate(over="ignore"):
-        scores = consumer_of(tmp_path / "m", name, model).scores(rows)
+        scores = consumer_of(tmp_path / "m", name, model)[1](rows)
         expected = INDEPENDENT[name]((tmp_path / "m").read_bytes(), rows)
     assert np.array_equal(scores, expected)
 
@@ -203,7 +203,7 @@ def test_infinity_is_no_missing_value(name, options, tmp_path):
     model, path = split_of_missing(), tmp_path / ("m.onnx" if name == "onnx" else "m.json")
     written = quietly(model, path, name, **options)
     rows = np.array([[-np.inf], [-LARGEST], [0.0], [LARGEST], [1e300], [np.inf], [np.nan]])
-    scores = consumer_of(path, name, model).scores(rows)
+    scores = consumer_of(path, name, model)[1](rows)
     assert scores[:-1].tolist() == [1.0] * 6 if name != "catboost" else scores[1:4].tolist() == [1.0] * 3
     assert scores[-1] == (2.0 if options.get("missing") != "zero" and name != "ranklib" else 1.0)
     if name.endswith("json") or name in ("vespa", "elasticsearch"):
@@ -212,7 +212,7 @@ def test_infinity_is_no_missing_value(name, options, tmp_path):
 
 
 @pytest.mark.parametrize("missing_left", [True, False])
-def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tmp_path):
+def test_the_warning_names_the_infinity_that_catboost_reads_as_missing(missing_left, tmp_path):
     votes = [SplitNode(0, 0.0, missing_left, 1, 2)] * 2 + [SplitNode(0, 1.0, not missing_left, 1, 2)]
     grown = [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree") for split in votes]
     model = podium.models.Ensemble.of_trees(grown, 1, feature_names=("age",))
@@ -221,11 +221,11 @@ def test_catboost_tells_which_infinity_is_a_missing_value_to_it(missing_left, tm
     ):
         export_model(model, tmp_path / "m", format="catboost")
     rows = np.array([[-np.inf], [np.inf], [np.nan], [-LARGEST], [LARGEST]])
-    differs = consumer_of(tmp_path / "m", "catboost", model).scores(rows) != model.predict(rows)
+    differs = consumer_of(tmp_path / "m", "catboost", model)[1](rows) != model.predict(rows)
     assert differs.tolist() == [missing_left, not missing_left, False, False, False]
 
 
-def test_solr_tells_which_small_values_go_the_other_way(tmp_path):
+def test_the_warning_names_small_values_that_go_the_other_way_in_solr(tmp_path):
     split = SplitNode(0, 3e-14, True, 1, 2)
     tree = make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
     model = podium.models.Ensemble.of_trees([tree], 1, feature_names=("rate",))
@@ -233,7 +233,7 @@ def test_solr_tells_which_small_values_go_the_other_way(tmp_path):
         export_model(model, tmp_path / "m", format="solr")
 
 
-def test_lightgbm_tells_of_values_that_it_reads_as_zero(tmp_path):
+def test_the_warning_names_values_that_lightgbm_reads_as_zero(tmp_path):
     tree = make_tree(0, {0: SplitNode(0, 1e-40, True, 1, 2), 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")
     model = podium.models.Ensemble.of_trees([tree], 1, feature_names=("rate",))
     with pytest.warns(PodiumWarning, match="within 1e-35 of 0 as 0: those of feature rate"):
@@ -245,7 +245,7 @@ QID = np.repeat(np.arange(20), 30)
 
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
 @pytest.mark.parametrize("names", [None, ("1", "2", "3")])
-def test_xgboost_takes_arrays_where_nobody_named_the_features(suffix, names, tmp_path):
+def test_xgboost_takes_arrays_if_features_have_no_names(suffix, names, tmp_path):
     xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(size=(600, 2)), rng.integers(0, 6, 600)])
@@ -278,7 +278,7 @@ class TestNamesOfCategories:
     @pytest.mark.parametrize(
         "name", ["onnx", "elasticsearch", "solr", "catboost", "xgboost", "ranklib", "opensearch", "xgboost-dump"]
     )
-    def test_their_numbers_are_told(self, name, tmp_path):
+    def test_notes_list_their_numbers(self, name, tmp_path):
         model, data = with_names()
         options = {"missing": "zero"} if name == "ranklib" else {}
         written = export_model(model, tmp_path / "m", format=name, **options)
@@ -379,7 +379,7 @@ class TestCheck:
         with pytest.raises(FileFormatError, match=f"m: cannot be scored as {name} "):
             check_export(model, written.path, name, data)
 
-    def test_what_scored_is_told(self, tmp_path):
+    def test_the_result_names_what_scored(self, tmp_path):
         data = self.data()
         model = podium.LambdaMART(n_trees=5).fit(data).model_
         for name, by in (("lightgbm", "LightGBM"), ("xgboost", "XGBoost"), ("vespa", "the rules of vespa")):
@@ -388,7 +388,7 @@ class TestCheck:
             assert check.scored_by == by
             assert max(check.largest_difference, *check.probes.values()) < 1e-6
 
-    def test_missing_values_that_count_as_zero_are_told(self, tmp_path):
+    def test_notes_say_that_missing_values_count_as_zero(self, tmp_path):
         data = self.data()
         model = podium.LambdaMART(n_trees=5).fit(data).model_
         export_model(model, tmp_path / "m", format="ranklib", missing="zero")

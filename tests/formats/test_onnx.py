@@ -89,14 +89,14 @@ class TestNets:
         ranker.export(tmp_path / "m.onnx")
         assert np.allclose(scores_of(tmp_path / "m.onnx", X), ranker.predict(X), rtol=1e-6, atol=1e-6)
 
-    def test_values_at_quantiles_and_beside_them(self, tmp_path):
+    def test_values_at_and_next_to_quantiles(self, tmp_path):
         net = net_of(seeded(neural.Layers, N_FEATURES, (), "tanh"), "quantile")
         export_model(net, tmp_path / "m.onnx")
         grid = net.inputs.grid.T.astype(np.float32)
         for rows in (grid, np.nextafter(grid, np.float32(np.inf)), np.nextafter(grid, np.float32(-np.inf))):
             assert np.allclose(scores_of(tmp_path / "m.onnx", rows), net.predict(rows), rtol=1e-6, atol=1e-6)
 
-    def test_nets_of_ones_own_are_refused(self, tmp_path):
+    def test_custom_nets_are_refused(self, tmp_path):
         with pytest.raises(DataError, match="Sequential is your own module"):
             export_model(net_of(torch.nn.Sequential(torch.nn.Linear(N_FEATURES, 1)), "none"), tmp_path / "m.onnx")
 

@@ -208,7 +208,7 @@ def test_a_classifier_alone_predicts_classes(train, tmp_path):
     assert podium.evaluate(train, model, MEASURE).means == podium.evaluate(train, loaded, MEASURE).means
 
 
-def test_frames_stand_where_data_does(train, frame, tmp_path):
+def test_frames_work_in_place_of_data(train, frame, tmp_path):
     model = podium.LinearRanker(n_iterations=3).fit(frame)
     shares = [
         podium.diagnostics.local_optimality(model, data, directions=3, curves=0).rising_share for data in (train, frame)

@@ -259,13 +259,13 @@ def test_small_files_take_little_memory(tmp_path):
     assert int(megabytes) < 300, f"{megabytes} MB"
 
 
-def test_what_memory_does_not_suffice_for_is_no_bare_error(tmp_path, monkeypatch):
+def test_too_little_memory_gives_a_clear_error(tmp_path, monkeypatch):
     path = hostile.MODELS / "lambdamart.podium"
 
     def exhausted(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(archive._ArchiveReader, "_fill", exhausted)
+    monkeypatch.setattr(archive._ArchiveReader, "_bytes", exhausted)
     with pytest.raises(FileFormatError, match="does not fit into memory"):
         load(path)
 
@@ -336,7 +336,7 @@ def test_arrays_of_another_size_than_they_claim_are_refused(n, tmp_path):
 @pytest.mark.parametrize(
     "header", ["[]", "1", "", '{"format": "podium linear", "version": 1' + "0" * 5000 + "}", "\xff"]
 )
-def test_a_header_that_is_none_is_refused(header, tmp_path):
+def test_an_invalid_header_is_refused(header, tmp_path):
     with zipfile.ZipFile(tmp_path / "m", "w") as file:
         file.writestr("header.json", header)
     with pytest.raises(FileFormatError):

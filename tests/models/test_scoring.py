@@ -106,7 +106,7 @@ def test_sparse_rows_with_features_that_no_tree_uses():
     assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows.toarray()))
 
 
-def test_more_thresholds_than_a_rank_tells():
+def test_more_thresholds_than_a_rank_can_number():
     random = np.random.default_rng(5)
     trees = [random_tree(random, 60, 2, thresholds=random.normal(size=5000).astype(np.float32)) for _ in range(20)]
     model = Ensemble.of_trees(trees, 2)

@@ -164,7 +164,7 @@ def test_what_is_shown(tuning, data, valid):
         ({"folds": 2, "valid": 1}, "not both"), ({"folds": 1}, "folds must be"), ({"timeout": 0}, "timeout must be"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(data, options, message):
+def test_invalid_arguments_are_refused(data, options, message):
     with pytest.raises(DataError, match=message):
         tuned(data, **options)
     with pytest.raises(DataError, match="low must be positive"):

@@ -63,8 +63,8 @@ else:
     from sklearn.utils.validation import check_is_fitted
 
 __all__ = [
-    "BaseEstimator", "BaseRanker", "ClassifierMixin", "Published", "RegressorMixin", "check_is_fitted",
-    "lambda_objective",
+    "BaseEstimator", "BaseRanker", "ClassifierMixin", "Published", "RegressorMixin", "WeightedFeatures",
+    "WeightedTrees", "check_is_fitted", "lambda_objective",
 ]  # fmt: skip
 
 # Arguments of `fit` in other tools, and what to use instead.
@@ -174,8 +174,8 @@ class BaseRanker(BaseEstimator):
         train, sets = self._data(X, y, qid, sample_weight, query_weight), self._validation(valid, eval_set)
         self._train(train, sets, **options)
         remember_queries(self, train)
-        for hear in AFTER_FIT:
-            hear(self, train, sets)
+        for report in AFTER_FIT:
+            report(self, train, sets)
         return self
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
@@ -397,6 +397,26 @@ class BaseRanker(BaseEstimator):
         tags.estimator_type = "regressor"  # so that `sklearn.inspection` accepts predictions as numbers
         tags.regressor_tags = RegressorTags(poor_score=True)  # scores only rank, so R² means nothing
         return tags
+
+
+class WeightedFeatures(BaseRanker):
+    """The base class of estimators that train a `LinearModel`."""
+
+    @property
+    def coef_(self) -> Floats:
+        """The weight of each feature."""
+        check_is_fitted(self)
+        return np.asarray(self.model_.weights)
+
+
+class WeightedTrees(BaseRanker):
+    """The base class of estimators that train an `Ensemble` without being a `TreeRanker`."""
+
+    @property
+    def n_trees_(self) -> int:
+        """The number of trees, or of weak rankers."""
+        check_is_fitted(self)
+        return int(self.model_.n_trees)
 
 
 def lambda_objective(ranker: Any) -> Objective:

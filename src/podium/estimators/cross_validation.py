@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,13 +18,7 @@ from podium.core.validation import require_number, require_whole
 from podium.data import RankingData
 from podium.data.datasets.benchmark_folds import Fold
 from podium.data.schema import as_data
-from podium.data.subsets import (
-    concatenate,
-    fold_of_queries,
-    require_weight_outside,
-    split_by_content,
-    without_features,
-)
+from podium.data.subsets import concatenate, fold_of_queries, require_weight_outside, split_by_content, without_features
 from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, fit_each, require_ranker
 from podium.evaluation import Comparison, Evaluation
@@ -172,27 +166,28 @@ def cross_validate(
     systems, as_values = _named(estimators), as_measures(measures)
     if valid is not None:
         require_number("valid", valid, above=0, below=1)
-    parts: _QueryFolds | _GivenFolds
     if isinstance(data, Sequence):
         if folds is not None:
             raise DataError("the data already has folds: omit folds=…, or pass RankingData")
-        parts = _GivenFolds(list(data), valid, seed)
+        parts = _given_folds(list(data), valid, seed)
     else:
-        parts = _QueryFolds(as_data(data), DEFAULT_FOLDS if folds is None else folds, valid, seed)
+        parts = _query_folds(as_data(data), DEFAULT_FOLDS if folds is None else folds, valid, seed)
     shared = [SharedData(partial(parts.train, k)) for k in range(len(parts.names))]
     tasks = [(name, k) for k in range(len(parts.names)) for name in systems]
     fits = [Fit(f"{name} on {parts.names[k]}", systems[name], shared[k]) for name, k in tasks]
     fitted: dict[str, list[Any]] = {name: [None] * len(parts.names) for name in systems}
-    scores = {name: np.empty(parts.n_documents) for name in systems}
+    scores = {name: np.empty(len(parts.order)) for name in systems}
     with closing(fit_each(fits, n_threads=n_threads, verbose=verbose)) as outcomes:
         for number, estimator in outcomes:
             name, k = tasks[number]
             scores[name][parts.rows(k)] = estimator._predict(parts.test(k))
             fitted[name][k] = estimator if return_estimator else None
-    documents, order = parts.documents()
+    documents = parts.documents
     warn_of_powers(as_values, documents)
     evaluations = {
-        name: evaluated(documents, Ranking(documents, of_system[order], base=documents.order), as_values, False, name)
+        name: evaluated(
+            documents, Ranking(documents, of_system[parts.order], base=documents.order), as_values, False, name
+        )
         for name, of_system in scores.items()
     }
     return CrossValidation(
@@ -210,76 +205,59 @@ def _named(estimators: Any) -> dict[str, Any]:
     return named
 
 
-class _QueryFolds:
-    """The queries of some data in folds; each query is tested once.
+@dataclass(frozen=True)
+class _Folds:
+    """Folds of queries, each of which is tested once; functions take the number of a fold."""
 
-    Attributes:
-        names: the names of the folds.
-        n_documents: the documents of all test data.
-        fold_of_query: the fold that each query tests.
-
-    """
-
-    def __init__(self, data: RankingData, n_folds: int, valid: float | None, seed: int) -> None:
-        require_whole("folds", n_folds, 2)
-        if data.n_queries < n_folds:
-            raise DataError(f"{data.n_queries} queries are too few for {n_folds} folds: each needs a test query")
-        self.data, self.valid, self.seed, self.n_documents = data, valid, seed, data.n_documents
-        self.names = tuple(f"fold {k + 1}" for k in range(n_folds))
-        self.fold_of_query = fold_of_queries(data.query_ids, n_folds, seed)
-        require_weight_outside(data, self.fold_of_query)
-        for k, name in enumerate(self.names):
-            _require_relevant(data, self.rows(k), name, "test")
-            _require_relevant(data, self.fold_of_query[data.query_of_row] != k, name, "training")
-
-    def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
-        """Return the training data of a fold, and its validation data by name."""
-        return _split(self.data.select(self.fold_of_query != fold), self.valid, self.seed)
-
-    def test(self, fold: int) -> RankingData:
-        return self.data.select(self.fold_of_query == fold)
-
-    def rows(self, fold: int) -> Ints:
-        """Return the rows of a fold's test data among all."""
-        return np.flatnonzero(self.fold_of_query[self.data.query_of_row] == fold)  # in the order of `select`
-
-    def documents(self) -> tuple[RankingData, Ints]:
-        """Return all test data, without features and in the canonical order, and this order."""
-        return without_features(self.data).take(self.data.canonical_order), self.data.canonical_order
+    names: tuple[str, ...]
+    fold_of_query: Ints  # the fold that tests each query
+    train: Callable[[int], tuple[RankingData, dict[str, RankingData]]]  # returns also the validation data by name
+    test: Callable[[int], RankingData]
+    rows: Callable[[int], Any]  # returns the rows of a fold's test data among those of all
+    documents: RankingData  # all test data, without features and in the canonical order
+    order: Ints  # of the rows of all test data
 
 
-class _GivenFolds:
-    """Folds that come with training and test data; see `_QueryFolds`."""
+def _query_folds(data: RankingData, n_folds: int, valid: float | None, seed: int) -> _Folds:
+    require_whole("folds", n_folds, 2)
+    if data.n_queries < n_folds:
+        raise DataError(f"{data.n_queries} queries are too few for {n_folds} folds: each needs a test query")
+    names, fold_of_query = (
+        tuple(f"fold {k + 1}" for k in range(n_folds)),
+        fold_of_queries(data.query_ids, n_folds, seed),
+    )
+    require_weight_outside(data, fold_of_query)
+    fold_of_row = fold_of_query[data.query_of_row]
+    for k, name in enumerate(names):
+        _require_relevant(data, fold_of_row == k, name, "test")
+        _require_relevant(data, fold_of_row != k, name, "training")
+    return _Folds(
+        names, fold_of_query, lambda k: _split(data.select(fold_of_query != k), valid, seed),
+        lambda k: data.select(fold_of_query == k), lambda k: np.flatnonzero(fold_of_row == k),  # in its order
+        without_features(data).take(data.canonical_order), data.canonical_order,
+    )  # fmt: skip
 
-    def __init__(self, folds: list[Any], valid: float | None, seed: int) -> None:
-        if not folds or not all(isinstance(fold, Fold) for fold in folds):
-            raise DataError("data must be RankingData, or a list of folds as returned by podium.data.datasets.folds")
-        self.folds, self.valid, self.seed = folds, valid, seed
-        self.names = tuple(fold.name for fold in folds)
-        self.tests = [_checked_test(fold, valid) for fold in folds]
-        ends = np.cumsum([len(test) for test in self.tests]).tolist()
-        self.n_documents, self.starts = ends[-1], [0, *ends[:-1]]
-        ids = np.concatenate([test.query_ids for test in self.tests])
-        queries, times = np.unique(ids, return_counts=True)
-        if (times > 1).any():
-            raise DataError(f"query {queries[times > 1][0]} is in the test data of two folds, so it would count twice")
-        self.fold_of_query = np.repeat(np.arange(len(folds)), [test.n_queries for test in self.tests])
 
-    def train(self, fold: int) -> tuple[RankingData, dict[str, RankingData]]:
-        train, valid, _ = self.folds[fold]
-        return _split(train, self.valid, self.seed) if valid is None else (train, {"valid": valid})
+def _given_folds(folds: list[Any], valid: float | None, seed: int) -> _Folds:
+    if not folds or not all(isinstance(fold, Fold) for fold in folds):
+        raise DataError("data must be RankingData, or a list of folds as returned by podium.data.datasets.folds")
+    tests = [_checked_test(fold, valid) for fold in folds]
+    ids = np.concatenate([test.query_ids for test in tests])
+    queries, times = np.unique(ids, return_counts=True)
+    if (times > 1).any():
+        raise DataError(f"query {queries[times > 1][0]} is in the test data of two folds, so it would count twice")
 
-    def test(self, fold: int) -> RankingData:
-        return self.tests[fold]
+    def train(k: int) -> tuple[RankingData, dict[str, RankingData]]:
+        training, judging, _ = folds[k]
+        return _split(training, valid, seed) if judging is None else (training, {"valid": judging})
 
-    def rows(self, fold: int) -> slice:
-        return slice(self.starts[fold], self.starts[fold] + len(self.tests[fold]))
-
-    def documents(self) -> tuple[RankingData, Ints]:
-        order = np.concatenate(
-            [start + test.canonical_order for start, test in zip(self.starts, self.tests, strict=True)]
-        )
-        return concatenate([without_features(test) for test in self.tests]).take(order), order
+    ends = np.cumsum([0, *map(len, tests)]).tolist()
+    order = np.concatenate([start + test.canonical_order for start, test in zip(ends, tests, strict=False)])
+    return _Folds(
+        tuple(fold.name for fold in folds), np.repeat(np.arange(len(folds)), [test.n_queries for test in tests]), train,
+        tests.__getitem__, lambda k: slice(ends[k], ends[k + 1]),
+        concatenate([without_features(test) for test in tests]).take(order), order,
+    )  # fmt: skip
 
 
 def _checked_test(fold: Fold, valid: float | None) -> RankingData:

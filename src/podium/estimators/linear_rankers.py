@@ -12,7 +12,7 @@ from podium.core.parameters import check_parameters, from_parameters
 from podium.data import RankingData, frames
 from podium.data.schema import Schema
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted, lambda_objective, n_rows
+from podium.estimators.base_ranker import Published, WeightedFeatures, check_is_fitted, lambda_objective, n_rows
 from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LinearRankerParameters, PRankParameters
 from podium.linear import Ascent, CuttingPlanes, Descent, PRankTraining
@@ -25,7 +25,7 @@ from podium.objectives.hinges import is_hinge
 from podium.objectives.pair_terms import measure_in_training
 
 
-class LinearRanker(LinearRankerParameters, BaseRanker):
+class LinearRanker(LinearRankerParameters, WeightedFeatures):
     """A weighted sum of features, trained on λ ([B] §4: LambdaRank with the simplest of nets).
 
     With `objective="pairwise(hinge)"` it is RankSVM, with `"svm_map"` SVM-MAP: hinge losses are trained by
@@ -76,14 +76,8 @@ class LinearRanker(LinearRankerParameters, BaseRanker):
         """Whether there is a history without validation data."""
         return self.method == "ascent"
 
-    @property
-    def coef_(self) -> Floats:
-        """The weight of each feature."""
-        check_is_fitted(self)
-        return np.asarray(self.model_.weights)
 
-
-class PRank(Published, PRankParameters, BaseRanker):
+class PRank(Published, PRankParameters, WeightedFeatures):
     """A weighted sum of features and a threshold between each label and the next, learnt one document at a time.
 
     Crammer and Singer, "Pranking with Ranking", 2001; [Q]. A document gets the rank min {r : w·z < b_r}. If that is not
@@ -173,12 +167,6 @@ class PRank(Published, PRankParameters, BaseRanker):
         if not isinstance(X, RankingData) and not (frames.is_frame(X) and frames.has_queries(X)):
             one_query = np.zeros(n_rows(X), np.int64)
         return self._data(X, y, one_query, sample_weight)
-
-    @property
-    def coef_(self) -> Floats:
-        """The weight of each feature."""
-        check_is_fitted(self)
-        return np.asarray(self.model_.weights)
 
     @property
     def thresholds_(self) -> Floats:

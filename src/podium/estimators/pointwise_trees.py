@@ -14,7 +14,14 @@ from podium.core.parameters import from_parameters
 from podium.core.team import Team
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, ClassifierMixin, Published, RegressorMixin, check_is_fitted
+from podium.estimators.base_ranker import (
+    BaseRanker,
+    ClassifierMixin,
+    Published,
+    RegressorMixin,
+    WeightedTrees,
+    check_is_fitted,
+)
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import (
     AdditiveGrovesParameters,
@@ -266,7 +273,7 @@ class OrdinalMART(OrdinalMARTParameters, TreeRanker):
         return class_probabilities(self._predict(X), self.thresholds_)
 
 
-class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker):
+class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker, WeightedTrees):
     """Least-squares regression on the labels by averaged groves, sums of few large trees ([Q]).
 
     Sorokina, Caruana and Riedewald, "Additive Groves of Regression Trees", 2007. The trees of a grove are fitted in
@@ -319,9 +326,3 @@ class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker):
         self._set_fitted(train, result.ensemble, result.history, result.best_iteration)
         constant = not len(result.ensemble.arrays["feature"])
         warn_if_constant(train, Regression(), constant, min_documents_in_leaf=self.min_documents_in_leaf)
-
-    @property
-    def n_trees_(self) -> int:
-        """The trees of all groves."""
-        check_is_fitted(self)
-        return int(self.model_.n_trees)

@@ -13,7 +13,7 @@ from podium.core.parameters import from_parameters
 from podium.data import RankingData
 from podium.data.subsets import folds_by_content
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, check_is_fitted
+from podium.estimators.base_ranker import WeightedTrees, check_is_fitted
 from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped, warn_if_unused
 from podium.estimators.parameters import CommitteeParameters, RankerParameters
 from podium.estimators.tree_ranker import TreeRanker
@@ -94,7 +94,7 @@ class Ranker(RankerParameters, TreeRanker):
         return replace(result, history=folds.history | result.history, best_iteration=folds.best_iteration)
 
 
-class Committee(CommitteeParameters, BaseRanker):
+class Committee(CommitteeParameters, WeightedTrees):
     """Several objectives, each bagged, weighted by the exact sweep on unseen queries, in one ensemble of trees.
 
     An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Each tree of a member sees some of the
@@ -180,9 +180,3 @@ class Committee(CommitteeParameters, BaseRanker):
             ["objective", "seconds", "alone", "with all before", "kept"],
             [[one.objective, one.seconds, one.alone, one.together, "yes" if one.kept else "no"] for one in self.tried_],
         )
-
-    @property
-    def n_trees_(self) -> int:
-        """The trees of all members."""
-        check_is_fitted(self)
-        return int(self.model_.n_trees)

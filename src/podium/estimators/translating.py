@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -130,18 +129,20 @@ class Translation:
         """Return and remove the value of a parameter, by its main name."""
         return self.values.pop(main, (main, default))[1]
 
-    def translate(self, main: str, parameter: str, convert: Callable[[str, Any], Any]) -> None:
-        """Translate one parameter if it is set."""
+    def translate(
+        self, main: str, parameter: Parameter[Any], convert: Callable[[str, Any], Any] | None = None
+    ) -> None:  # fmt: skip
+        """Translate one parameter if it is set, by default as Podium's declaration converts it."""
         if main in self.values:
             name, value = self.values.pop(main)
-            self.settings[parameter] = convert(name, value)
+            self.settings[parameter.name] = convert(name, value) if convert else converted(parameter, name, value)
 
     def translate_declared(self) -> None:
         """Translate all numbers and flags that have the same meaning, according to Podium's declarations."""
         for main in list(self.values):
             parameter = self.parameters.get(main)
             if parameter is not None and parameter.kind in (int, float, bool) and not parameter.names.advice:
-                self.translate(main, parameter.name, partial(converted, parameter))
+                self.translate(main, parameter)
 
     def ranker(self, cls: type[Estimator], overrides: Mapping[str, Any]) -> Estimator:
         """Return the estimator; warn once about all untranslated parameters."""
@@ -229,8 +230,8 @@ def categorical(name: str, value: Any) -> list[int | str]:
 
 def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None:
     """Translate the parameters that all tools share; `n_bins` is the name of the number of bins."""
-    translation.translate("monotone_constraints", "monotone", monotone)
-    translation.translate("interaction_constraints", "interaction_constraints", groups_of_features)
+    translation.translate("monotone_constraints", h.MONOTONE, monotone)
+    translation.translate("interaction_constraints", h.INTERACTION_CONSTRAINTS, groups_of_features)
     bins = translation.values.get(n_bins)
     if bins is not None and isinstance(bins[1], int) and bins[1] > 255:
         translation.untranslated[n_bins] = "Podium has at most 255 bins"
@@ -245,7 +246,7 @@ def from_lightgbm(cls: type[Estimator], params: Mapping[str, Any], overrides: Ma
     if translation.values.get("min_data_in_leaf", ("", None))[1] == 0:
         translation.settings["min_documents_in_leaf"] = 1
         translation.take("min_data_in_leaf")
-    translation.translate("categorical_feature", "categorical", categorical)
+    translation.translate("categorical_feature", h.CATEGORICAL, categorical)
     _translate_shared(translation)
     gain = _label_gain(translation.take("label_gain"))
     cutoffs = numbers("eval_at", translation.take("eval_at", ()))
@@ -261,7 +262,7 @@ def _translate_bagging(translation: Translation) -> None:
     entry, every = translation.values.get("bagging_fraction"), translation.take("bagging_freq", 0)
     by_query = flag("bagging_by_query", translation.take("bagging_by_query", False))
     parameter = h.QUERY_FRACTION if by_query else h.DOCUMENT_FRACTION
-    translation.translate("bagging_fraction", parameter.name, partial(converted, parameter))
+    translation.translate("bagging_fraction", parameter)
     require_whole("bagging_freq", every, 0)
     if entry is not None and not every:
         translation.settings.pop(parameter.name)
@@ -336,7 +337,7 @@ def from_catboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Ma
     if translation.values.get("grow_policy", ("", ""))[1] == "SymmetricTree":
         translation.settings["symmetric"] = True
     _translate_depth(translation, "depth")
-    translation.translate("cat_features", "categorical", categorical)
+    translation.translate("cat_features", h.CATEGORICAL, categorical)
     _translate_shared(translation, "border_count")
     stops, watched = translation.take("eval_metric"), several("custom_metric", translation.take("custom_metric", ()))
     measures = [_catboost_measure(translation, text) for text in (*([stops] if stops else ()), *watched)]
@@ -353,7 +354,7 @@ def _translate_bootstrap(translation: Translation) -> None:
     kind, unit = translation.take("bootstrap_type", ""), translation.take("sampling_unit", "Object")
     parameter = h.QUERY_FRACTION if unit == "Group" else h.DOCUMENT_FRACTION
     if kind == "Bernoulli":
-        translation.translate("subsample", parameter.name, partial(converted, parameter))
+        translation.translate("subsample", parameter)
     elif (kind and kind != "No") or translation.take("subsample", 1) != 1:
         name = "bootstrap_type" if kind else "subsample"
         translation.untranslated[name] = "Podium has document_fraction, which is bootstrap_type='Bernoulli'"

@@ -8,11 +8,10 @@ import numpy as np
 
 from podium.boosting import Boosting, RankBoostStep, Sampling
 from podium.boosting.rankboost import STUMPS
-from podium.core.array_types import Floats
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
 from podium.errors import DataError
-from podium.estimators.base_ranker import BaseRanker, Published, check_is_fitted
+from podium.estimators.base_ranker import Published, WeightedFeatures, WeightedTrees
 from podium.estimators.diagnosis import warn_if_constant
 from podium.estimators.parameters import AdaRankParameters, RankBoostParameters
 from podium.estimators.tree_ranker import categorical_features
@@ -22,7 +21,7 @@ from podium.objectives import Exponential, Lambda, Pairwise
 from podium.objectives.pair_terms import measure_in_training
 
 
-class AdaRank(Published, AdaRankParameters, BaseRanker):
+class AdaRank(Published, AdaRankParameters, WeightedFeatures):
     """A weighted sum of features by boosting on a measure (Xu and Li 2007; [W] §2).
 
     Each round adds to the weight of the best single feature, on queries that count more if the sum so far ranks them
@@ -55,14 +54,8 @@ class AdaRank(Published, AdaRankParameters, BaseRanker):
         self._set_fitted(train, result.model, result.history, result.best_iteration)
         warn_if_constant(train, Lambda(measure_in_training(as_selection(self.measure).measures[0], None)), None)
 
-    @property
-    def coef_(self) -> Floats:
-        """The weight of each feature."""
-        check_is_fitted(self)
-        return np.asarray(self.model_.weights)
 
-
-class RankBoost(Published, RankBoostParameters, BaseRanker):
+class RankBoost(Published, RankBoostParameters, WeightedTrees):
     """A weighted sum of thresholds on features by boosting on pairs (Freund, Iyer, Schapire and Singer 2003).
 
     A weak ranker h is 1 if a feature is above a threshold and 0 otherwise; missing values may be on either side. Each
@@ -100,9 +93,3 @@ class RankBoost(Published, RankBoostParameters, BaseRanker):
         result = settings.fit(train, sets, **options)
         self._set_fitted(train, result.ensemble, result.history, result.best_iteration)
         warn_if_constant(train, settings.objective, result.n_splits == 0, min_documents_in_leaf=1)
-
-    @property
-    def n_trees_(self) -> int:
-        """The number of weak rankers."""
-        check_is_fitted(self)
-        return int(self.model_.n_trees)

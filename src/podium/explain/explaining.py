@@ -34,14 +34,6 @@ class Contributions(NamedTuple):
     method: str  # how they were computed
 
 
-class ExplanationTask(NamedTuple):
-    """The arguments of `explain`, from which each part of a model takes its features."""
-
-    data: Any
-    background: Any
-    n_threads: int | None
-
-
 def explain(
     model: Any, data: Any, background: Any = None, *, base_scores: Any = None, n_threads: int | None = None
 ) -> Explanation:
@@ -84,7 +76,7 @@ def explain(
         data = RankingData(data)
     if isinstance(background, RankingData):
         model._require_same_reading(background)
-    parts = contributions(model, ExplanationTask(data, background, n_threads))
+    parts = contributions(model, data, background, n_threads)
     options = {}
     if isinstance(model, TreesOnBaseScores):
         options["base_scores"] = base_scores
@@ -99,40 +91,41 @@ def explain(
 
 
 @singledispatch
-def contributions(model: Model, task: ExplanationTask) -> Contributions:
-    """Return the contributions of features to a model's scores; nets are recognized without importing torch."""
+def contributions(model: Model, data: Any, background: Any, n_threads: int | None) -> Contributions:
+    """Return the contributions of features to a model's scores; nets are recognized without importing torch.
+
+    The arguments are those of `explain`; each part of a model takes its features from them.
+    """
     by_gradients = getattr(model, "integrated_gradients", None)
     if by_gradients is None:
         raise DataError(
             f"{model!r} cannot be explained by contributions of features: use permutation_importance or "
             "partial_dependence, which support any model"
         )
-    features = model.schema.rows(task.data)
-    background = None if task.background is None else model.schema.rows(task.background)
-    values, base = by_gradients(features, background, n_threads=task.n_threads)
+    features = model.schema.rows(data)
+    background = None if background is None else model.schema.rows(background)
+    values, base = by_gradients(features, background, n_threads=n_threads)
     return Contributions(values, base, _keys(model), features, model.encoding, "integrated gradients")
 
 
 @contributions.register
-def _of_trees(model: Ensemble, task: ExplanationTask) -> Contributions:
-    features = model.schema.rows(task.data)
+def _of_trees(model: Ensemble, data: Any, background: Any, n_threads: int | None) -> Contributions:
+    features = model.schema.rows(data)
     shap: PathDependentShap | InterventionalShap
-    if task.background is None:
+    if background is None:
         shap, method = PathDependentShap(model.arrays), "path-dependent Shapley values"
     else:
-        shap = InterventionalShap(model.arrays, model.schema.rows(task.background))
+        shap = InterventionalShap(model.arrays, model.schema.rows(background))
         method = "interventional Shapley values"
-    return Contributions(
-        shap.values(features, task.n_threads), shap.base, _keys(model), features, model.encoding, method
-    )
+    return Contributions(shap.values(features, n_threads), shap.base, _keys(model), features, model.encoding, method)
 
 
 @contributions.register
-def _of_weights(model: LinearModel, task: ExplanationTask) -> Contributions:
+def _of_weights(model: LinearModel, data: Any, background: Any, n_threads: int | None) -> Contributions:
     """Return w (x − mean), the Shapley values of a linear model, interventional or path-dependent."""
-    features, means, base = model.schema.rows(task.data), model.means, model.intercept
-    if task.background is not None:
-        background = dense_block(model.schema.rows(task.background), dtype=np.float64)
+    features, means, base = model.schema.rows(data), model.means, model.intercept
+    if background is not None:
+        background = dense_block(model.schema.rows(background), dtype=np.float64)
         if not len(background):
             raise DataError("the background has no documents")
         means = np.sort(np.where(np.isfinite(background), background, model.means), axis=0).mean(axis=0)
@@ -143,9 +136,9 @@ def _of_weights(model: LinearModel, task: ExplanationTask) -> Contributions:
 
 
 @contributions.register
-def _of_parts(model: Combined, task: ExplanationTask) -> Contributions:
+def _of_parts(model: Combined, data: Any, background: Any, n_threads: int | None) -> Contributions:
     """Return the weighted sum of the parts' contributions, feature by feature."""
-    parts = [contributions(part, task) for part in model.parts]
+    parts = [contributions(part, data, background, n_threads) for part in model.parts]
     names = model.feature_names if model._unnamed else None
     columns: dict[str | int, int] = {}
     places = []
@@ -161,12 +154,12 @@ def _of_parts(model: Combined, task: ExplanationTask) -> Contributions:
 
 
 @contributions.register
-def _of_trees_on_scores(model: TreesOnBaseScores, task: ExplanationTask) -> Contributions:
-    return contributions(model.trees, task)
+def _of_trees_on_scores(model: TreesOnBaseScores, *arguments: Any) -> Contributions:
+    return contributions(model.trees, *arguments)
 
 
 @contributions.register
-def _of_classes(model: ClassEnsemble, task: ExplanationTask) -> Contributions:
+def _of_classes(model: ClassEnsemble, *_: Any) -> Contributions:
     raise DataError(
         "this model has no exact contributions, because its score is an expected label, which is not a sum over its "
         "trees. Explain an output instead: model.trees.outputs(model.n_outputs)[k].explain(data)"

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s, Floats, Int, Int32s, Ints, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import dense_block
 from podium.errors import DataError
@@ -59,18 +59,17 @@ class InterventionalShap:
         n_words = max(1, -(-self.most_features // 64))
         block = max(LEAST_BLOCK, min(BLOCK, SCRATCH // ((self.depth + 1) * 8 * (n_words + 2))))
 
-        def work(bounds: tuple[int, int]) -> None:
-            explained = self._scratch(min(block, bounds[1] - bounds[0]), n_words)
+        def work(first: int, last: int) -> None:
+            explained = self._scratch(min(block, last - first), n_words)
             others = self._scratch(self.background.shape[1], n_words)
-            for start in range(*bounds, block):
-                rows = slice(start, min(start + block, bounds[1]))
+            for start in range(first, last, block):
+                rows = slice(start, min(start + block, last))
                 columns = np.ascontiguousarray(dense_block(features, rows).T)
                 values = np.zeros(columns.shape)
                 add_interventional_values(columns, self.background, self.trees, self.weights, explained, others, values)
                 contributions[rows] = values.T
 
-        for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=LEAST_BLOCK), n_threads):
-            pass
+        for_ranges(features.shape[0], work, n_threads, smallest=LEAST_BLOCK)
         return contributions
 
     def _scratch(self, n_rows: int, n_words: int) -> Classes:

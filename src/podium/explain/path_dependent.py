@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Float32s, Floats, Int, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import frozen_block
 from podium.errors import DataError
@@ -75,14 +75,13 @@ class PathDependentShap:
         contributions = np.zeros(features.shape)
         n_points = self.edges.points.shape[0] - 1
 
-        def work(bounds: tuple[int, int]) -> None:
+        def work(first: int, last: int) -> None:
             scratch = np.empty((2 * self.most_nodes + 1, n_points, BLOCK)), np.empty((2 * self.most_nodes, BLOCK))
-            for start in range(*bounds, 4096):
-                rows = slice(start, min(start + 4096, bounds[1]))
+            for start in range(first, last, 4096):
+                rows = slice(start, min(start + 4096, last))
                 add_shapley_values(frozen_block(features, rows), self.trees, self.edges, *scratch, contributions[rows])
 
-        for _ in map_threads(work, ranges(features.shape[0], n_threads, smallest=BLOCK), n_threads):
-            pass
+        for_ranges(features.shape[0], work, n_threads, smallest=BLOCK)
         return contributions
 
 

@@ -112,7 +112,7 @@ class Format:
     suffixes: ClassVar[tuple[str, ...]] = ()
     carries: ClassVar[dict[str, Carries]] = CARRIES
     finds_by_name: ClassVar[bool] = False
-    read: Callable[[bytes, str], Model]  # from a file's content; defined if the format can be read
+    read: Callable[[bytes], Model]  # from a file's content; defined if the format can be read
     write: Callable[..., Written]  # from a model, a suffix and keyword options; defined if the format can be written
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
@@ -221,7 +221,7 @@ def _content(path: Path) -> bytes:
 def _read(format: Format, content: bytes, path: Path, n_features: int | None) -> Model:  # noqa: A002
     try:
         with np.errstate(over="ignore"):  # numbers beyond float32 become infinite; models refuse or compare them
-            model = format.read(content, str(path))
+            model = format.read(content)
         if model.n_features > MOST_FEATURES:
             raise DataError(f"it names {model.n_features} features, which is more than Podium accepts")
         if isinstance(model, LinearModel) and not np.isfinite([model.intercept, *model.weights, *model.means]).all():
@@ -315,6 +315,17 @@ def _by_suffix(path: Path) -> str:
         choices = ", ".join(matching or (name for name, one in formats().items() if one.can_write()))
         raise DataError(f"the suffix of {path.name} does not determine the format; pass format=…, one of {choices}")
     return matching[0]
+
+
+def distinct_names(names: Sequence[str], n_features: int) -> tuple[str, ...] | None:
+    """Return the names of features, or None if they are not one distinct name for each feature."""
+    return tuple(names) if len(names) == len(set(names)) == n_features else None
+
+
+def require_one_output(n_outputs: Any) -> None:
+    """Raise if a model has several outputs for each document."""
+    if whole_number(n_outputs, "the number of outputs") > 1:
+        raise DataError(f"the model has {n_outputs} outputs for each document, but a ranker has one")
 
 
 def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str) -> Encoding:

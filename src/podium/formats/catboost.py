@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from podium.data.encoding import listed
 from podium.errors import DataError, MissingExtraError
-from podium.formats.base import CARRIES, Format, Written, whole_number
+from podium.formats.base import CARRIES, Format, Written, distinct_names, require_one_output, whole_number
 from podium.formats.trees import (
     BEYOND,
     MAX_NODES,
@@ -31,7 +30,9 @@ from podium.formats.trees import (
     make_tree,
     node_of,
     numeric_trees,
+    require_index,
     root_of,
+    scaled,
     shifted,
     tree_of_document,
 )
@@ -56,7 +57,7 @@ class CatBoost(Format):
         is_json = content.lstrip()[:1] == b"{" and b'"features_info"' in content
         return is_json or content.startswith(BINARY)
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read JSON, or a binary model, which CatBoost converts."""
         if content.startswith(BINARY):
             return _from_document(json.loads(_converted(content, "cbm", "json")))
@@ -128,19 +129,17 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
     n_features = 1 + max(map(_column, features), default=-1)
     scale, bias = document.get("scale_and_bias", (1, [0]))
     biases = bias if isinstance(bias, list) else [bias]
-    if len(biases) != 1:
-        raise DataError(f"the model has {len(biases)} outputs for each document, but a ranker has one")
+    require_one_output(len(biases))
     if "oblivious_trees" in document:
         trees = [_symmetric(entry, borders, k) for k, entry in enumerate(document["oblivious_trees"])]
     else:
         trees = [_nested(entry, borders, k) for k, entry in enumerate(document.get("trees", ()))]
-    trees = [replace(tree, leaf_value=float(scale) * tree.leaf_value) for tree in trees]
+    trees = [scaled(tree, float(scale)) for tree in trees]
     names = [str(one.get("feature_id", "")) for one in features]
     made_up = not all(names) or all(name == str(k) for k, name in enumerate(names))
-    known = tuple(names) if len(names) == n_features and len(set(names)) == n_features and not made_up else None
-    return Ensemble.of_trees(
-        shifted(trees, float(biases[0])), n_features, feature_names=known, info={"imported": "catboost"}
-    )
+    known = None if made_up else distinct_names(names, n_features)
+    trees = shifted(trees, float(biases[0]))
+    return Ensemble.of_trees(trees, n_features, feature_names=known, info={"imported": "catboost"})
 
 
 def _column(feature: Mapping[str, Any]) -> int:
@@ -154,8 +153,7 @@ Borders = Sequence[tuple[int, float, bool]]
 def _split(borders: Borders, index: Any, left: Any, right: Any) -> SplitNode:
     """Return the split with a number; `x > border` goes right."""
     number = whole_number(index, "split_index")
-    if not 0 <= number < len(borders):
-        raise DataError(f"a split has the number {number}, but there are only {len(borders)} borders")
+    require_index(number, len(borders), "the border of a split")
     feature, border, nan_left = borders[number]
     with np.errstate(over="ignore"):
         return SplitNode(feature, float(np.float32(border)), nan_left, left, right)
@@ -207,23 +205,20 @@ def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
     """
     node = node_of(tree)
 
-    def expanded(key: tuple[str, int]) -> SplitNode | Leaf:
-        kind, number = key
-        entry = node(number)
+    def expanded(key: int) -> SplitNode | Leaf:
+        entry = node(key)
         if isinstance(entry, Leaf):
             return entry
         nan_left = is_left[entry.feature]
-        plain = entry._replace(
-            left=("node", entry.left), right=("node", entry.right), missing_left=nan_left,
-            threshold=entry.threshold if nan_left else min(entry.threshold, LARGEST),
-        )  # fmt: skip
-        if kind == "plain" or entry.missing_left == nan_left:
+        threshold = entry.threshold if nan_left else min(entry.threshold, LARGEST)
+        plain = entry._replace(threshold=threshold, missing_left=nan_left)
+        if entry.missing_left == nan_left:
             return plain
         if entry.missing_left:
-            return plain._replace(threshold=LARGEST, left=("plain", number), right=("node", entry.left))
-        return plain._replace(threshold=-math.inf, left=("node", entry.right), right=("plain", number))
+            return plain._replace(threshold=LARGEST, left=plain, right=entry.left)
+        return plain._replace(threshold=-math.inf, left=entry.right, right=plain)
 
-    return make_tree(("node", root_of(tree)), expanded, name, most_nodes=MAX_NODES)
+    return make_tree(root_of(tree), expanded, name, most_nodes=MAX_NODES)
 
 
 def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]:

@@ -98,11 +98,11 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
 
     """
     with _naming(path, format):
-        consumer = consumer_of(path, format, model)
+        consumer, scores_of = consumer_of(path, format, model)
 
     def score(rows: Floats) -> Floats:
         with _naming(path, format):
-            return consumer.scores(rows)
+            return scores_of(rows)
 
     matched = model.schema.matched(data)
     expected = model.predict(data)
@@ -119,7 +119,7 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
                     changed.add(query)
     names = tuple(data.query_ids[query].item() for query in sorted(changed))
     probes = _probed(as_ensemble(model, format), matched, score) if is_of_trees(model) and len(data) else {}
-    return Check(len(data), largest, names, consumer.name, probes)
+    return Check(len(data), largest, names, consumer, probes)
 
 
 @contextmanager

@@ -25,27 +25,19 @@ Floats = NDArray[Any]
 Scores = Callable[[Floats], Floats]  # of rows of doubles
 
 
-class Consumer(NamedTuple):
-    """A library, or rules, that score a file: a name, and the function from rows to scores."""
-
-    name: str
-    scores: Scores
-
-
-def consumer_of(path: Path, format_name: str, model: Model) -> Consumer:
-    """Return the consumer that scores the file that a model was exported to."""
+def consumer_of(path: Path, format_name: str, model: Model) -> tuple[str, Scores]:
+    """Return the library, or the rules, that score the file of a model: a name, and a function from rows to scores."""
     if format_name in LIBRARIES:
         library, load = LIBRARIES[format_name]
         try:
-            return Consumer(library, load(path))
+            return library, load(path)
         except ImportError:  # the library is not installed
             pass
     if format_name == "onnx":
         raise DataError("checking an ONNX file needs ONNX Runtime, which is not installed: pip install onnxruntime")
     if isinstance(model, LinearModel):
-        linear = import_model(path, format_name)
-        return Consumer(f"the weights of {format_name}", linear.predict)
-    return Consumer(f"the rules of {format_name}", _following(path, format_name, model))
+        return f"the weights of {format_name}", import_model(path, format_name).predict
+    return f"the rules of {format_name}", _following(RULES[format_name](path.read_bytes(), model))
 
 
 # --- libraries
@@ -109,17 +101,7 @@ class Rules(NamedTuple):
     zero: bool = False  # whether missing values are 0
 
 
-class File(NamedTuple):
-    """A file, with the model's names of its features and their categories."""
-
-    content: bytes
-    labels: Sequence[str]
-    categories: Mapping[int, Sequence[str]]
-
-
-def _following(path: Path, format_name: str, model: Model) -> Scores:
-    file = File(path.read_bytes(), feature_labels(model), model.encoding.categories)
-    rules = RULES[format_name](file)
+def _following(rules: Rules) -> Scores:
     kind: Any = np.float32 if rules.single else np.float64
 
     def scores(rows: Floats) -> Floats:
@@ -164,10 +146,10 @@ def _among(categories: Sequence[float]) -> Callable[[Floats], NDArray[np.bool_]]
     return lambda x: np.isin(x, list(categories))
 
 
-def _lightgbm_text(file: File) -> Rules:
+def _lightgbm_text(content: bytes, _: Model) -> Rules:
     """Return the rules of include/LightGBM/tree.h: doubles, `x <= threshold`; each node has a side for NaN."""
     trees = []
-    for block in file.content.decode().split("\nend of trees")[0].split("\nTree=")[1:]:
+    for block in content.decode().split("\nend of trees")[0].split("\nTree=")[1:]:
         fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         trees.append({key: list(map(float, text.split())) for key, text in fields.items()})
 
@@ -187,45 +169,38 @@ def _lightgbm_text(file: File) -> Rules:
     return Rules([(tree, 0 if "split_feature" in tree else -1) for tree in trees], ask, single=False)
 
 
-def _lightgbm_json(file: File) -> Rules:
+def _lightgbm_json(content: bytes, _: Model) -> Rules:
     """Return the rules of LightGBM for its dump."""
-
-    def ask(node: Mapping[str, Any]) -> Question | float:
-        if "leaf_value" in node:
-            return float(node["leaf_value"])
-        if node["decision_type"] == "==":
-            goes_left = _among([float(c) for c in node["threshold"].split("||")])
-        else:
-            goes_left = _at_most(node["threshold"], node["default_left"])
-        return Question(node["split_feature"], goes_left, node["left_child"], node["right_child"])
-
-    return Rules([one["tree_structure"] for one in json.loads(file.content)["tree_info"]], ask, single=False)
+    return _dump_of_lightgbm(json.loads(content), _at_most, lambda feature, number: number)
 
 
-def _vespa(file: File) -> Rules:
+def _vespa(content: bytes, model: Model) -> Rules:
     """Return the rules of Vespa's LightGBMParser: `x < threshold`, double; sets are lists of names."""
-    document = json.loads(file.content)
-    infos = document["feature_infos"]
+    document = json.loads(content)
+    infos, categories = document["feature_infos"], model.encoding.categories
     with_names = [k for k, label in enumerate(document["feature_names"]) if infos.get(label, {}).get("values")]
     names = dict(zip(with_names, document["pandas_categorical"] or (), strict=False))
+    return _dump_of_lightgbm(document, _below, lambda feature, k: categories[feature].index(names[feature][k]))
+
+
+def _dump_of_lightgbm(document: Mapping[str, Any], compares: Any, value_of: Callable[[int, int], int]) -> Rules:
+    """Return the rules of nested trees in double; `value_of` turns a number in a set of a feature into a value."""
 
     def ask(node: Mapping[str, Any]) -> Question | float:
         if "leaf_value" in node:
             return float(node["leaf_value"])
         feature = node["split_feature"]
         if node["decision_type"] == "==":
-            chosen = [names[feature][int(c)] for c in node["threshold"].split("||")]
-            goes_left = _among([file.categories[feature].index(name) for name in chosen])
+            goes_left = _among([value_of(feature, int(number)) for number in node["threshold"].split("||")])
         else:
-            goes_left = _below(node["threshold"], node["default_left"])
+            goes_left = compares(node["threshold"], node["default_left"])
         return Question(feature, goes_left, node["left_child"], node["right_child"])
 
     return Rules([one["tree_structure"] for one in document["tree_info"]], ask, single=False)
 
 
-def _xgboost_model(file: File) -> Rules:
+def _xgboost_model(content: bytes, _: Model) -> Rules:
     """Return the rules of src/predictor: float32, `x < split_condition`; listed categories go right."""
-    content = file.content
     return _model_rules(json.loads(content) if content[:2] == b'{"' else ubjson.loads(content), "split_conditions")
 
 
@@ -248,9 +223,9 @@ def _model_rules(document: Mapping[str, Any], leaves: str) -> Rules:
     return Rules([(tree, 0) for tree in trees], ask, single=True)
 
 
-def _dump_rules(trees: Sequence[Any], file: File, *, zero: bool = False) -> Rules:
+def _dump_rules(trees: Sequence[Any], model: Model, *, zero: bool = False) -> Rules:
     """Return the rules of XGBoost's dump, and of the plugins: float32, `x < split_condition`; NaN to `missing`."""
-    number = {label: k for k, label in enumerate(file.labels)}
+    number = {label: k for k, label in enumerate(feature_labels(model))}
 
     def ask(node: Mapping[str, Any]) -> Question | float:
         if "leaf" in node:
@@ -261,20 +236,20 @@ def _dump_rules(trees: Sequence[Any], file: File, *, zero: bool = False) -> Rule
     return Rules(trees, ask, single=True, zero=zero)
 
 
-def _plugin(file: File) -> Rules:
-    model = json.loads(file.content)["model"]["model"]
-    if model["type"] == "model/ranklib":
-        return _ranklib(file._replace(content=model["definition"].encode()))
-    definition = json.loads(model["definition"])
+def _plugin(content: bytes, model: Model) -> Rules:
+    written = json.loads(content)["model"]["model"]
+    if written["type"] == "model/ranklib":
+        return _ranklib(written["definition"].encode(), model)
+    definition = json.loads(written["definition"])
     zero = definition.get("missing_as_zero", False)
     if "splits" in definition:
-        return _dump_rules(definition["splits"], file, zero=zero)
+        return _dump_rules(definition["splits"], model, zero=zero)
     return _model_rules(definition, "base_weights")._replace(zero=zero)
 
 
-def _catboost_model(file: File) -> Rules:
+def _catboost_model(content: bytes, _: Model) -> Rules:
     """Return the rules of CatBoost: `float32(x) > border` goes right; NaN is an infinity, by feature; double sums."""
-    document = json.loads(file.content)
+    document = json.loads(content)
     borders = [
         (one["flat_feature_index"], _single(np.array(border)), one["nan_value_treatment"] == "AsTrue")
         for one in document["features_info"]["float_features"] for border in one["borders"]
@@ -296,9 +271,9 @@ def _catboost_model(file: File) -> Rules:
     return Rules(document["trees"], ask, single=False)
 
 
-def _ranklib(file: File) -> Rules:
+def _ranklib(content: bytes, _: Model) -> Rules:
     """Return the rules of RankLib: float32, `x <= threshold`; a missing value is 0; features from 1."""
-    lines = (line.strip() for line in file.content.decode().splitlines())
+    lines = (line.strip() for line in content.decode().splitlines())
     trees = ElementTree.fromstring("".join(line for line in lines if not line.startswith("#")))
 
     def ask(split: ElementTree.Element) -> Question | float:
@@ -310,9 +285,9 @@ def _ranklib(file: File) -> Rules:
     return Rules([tree[0] for tree in trees], ask, single=True, zero=True)
 
 
-def _solr(file: File) -> Rules:
+def _solr(content: bytes, _: Model) -> Rules:
     """Return the rules of MultipleAdditiveTreesModel: float32, `x <= threshold + 1e-6`."""
-    document = json.loads(file.content)
+    document = json.loads(content)
     number = {feature["name"]: k for k, feature in enumerate(document["features"])}
 
     def ask(node: Mapping[str, Any]) -> Question | float:
@@ -326,9 +301,9 @@ def _solr(file: File) -> Rules:
     return Rules([tree["root"] for tree in params["trees"]], ask, True, params["isNullSameAsZero"] == "true")
 
 
-def _elasticsearch(file: File) -> Rules:
+def _elasticsearch(content: bytes, _: Model) -> Rules:
     """Return the rules of TreeNode.java: doubles, `x <= threshold`; null follows `default_left`."""
-    members = json.loads(file.content)["definition"]["trained_model"]["ensemble"]["trained_models"]
+    members = json.loads(content)["definition"]["trained_model"]["ensemble"]["trained_models"]
 
     def ask(key: tuple[Sequence[Mapping[str, Any]], int]) -> Question | float:
         nodes, k = key
@@ -341,9 +316,9 @@ def _elasticsearch(file: File) -> Rules:
     return Rules([(member["tree"]["tree_structure"], 0) for member in members], ask, single=False)
 
 
-RULES: dict[str, Callable[[File], Rules]] = {
+RULES: dict[str, Callable[[bytes, Model], Rules]] = {
     "lightgbm": _lightgbm_text, "lightgbm-json": _lightgbm_json, "vespa": _vespa, "xgboost": _xgboost_model,
-    "xgboost-dump": lambda file: _dump_rules(json.loads(file.content), file), "elasticsearch-plugin": _plugin,
-    "opensearch": _plugin, "catboost": _catboost_model, "ranklib": _ranklib, "solr": _solr,
+    "xgboost-dump": lambda content, model: _dump_rules(json.loads(content), model), "opensearch": _plugin,
+    "elasticsearch-plugin": _plugin, "catboost": _catboost_model, "ranklib": _ranklib, "solr": _solr,
     "elasticsearch": _elasticsearch,
 }  # fmt: skip

@@ -32,16 +32,15 @@ from podium.formats.trees import (
     SplitNode,
     as_ensemble,
     below32,
+    by_level,
     double_thresholds,
     feature_labels,
     finite_trees,
     floor32,
     make_tree,
     missing_as_zero,
-    node_of,
     numbered_categories,
     require_index,
-    root_of,
     scaled,
 )
 from podium.formats.xgboost import ROUNDING, document_of, dump, from_document, from_dump
@@ -65,7 +64,7 @@ class Elasticsearch(Format):
         keys = (b'"trained_model"', b'"trained_model_configs"', b'"compressed_definition"')
         return content.lstrip()[:1] == b"{" and any(key in content for key in keys)
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read the trees of a request body, a definition, or a response to `GET _ml/trained_models/<id>`."""
         definition = _definition(json.loads(content))
         if definition.get("preprocessors"):
@@ -88,12 +87,8 @@ class Elasticsearch(Format):
     def write(self, model: Model, suffix: str = "", *, extractors: Sequence[dict[str, Any]] = ()) -> Written:
         """Write the request body.
 
-        Args:
-            model: trees, or a combination of them.
-            suffix: ignored.
-            extractors: the `feature_extractors`, which define each feature; by default placeholders, one match query
-                for each name.
-
+        `extractors` are the `feature_extractors`, which define each feature; by default they are placeholders, one
+        match query for each name.
         """
         ensemble = as_ensemble(model, self.name)
         labels = feature_labels(ensemble)
@@ -200,16 +195,11 @@ def _tree(nodes: Sequence[Mapping[str, Any]], columns: Sequence[int], name: str)
 
 
 def _nodes(tree: Tree, thresholds: Sequence[float]) -> list[dict[str, Any]]:
-    node = node_of(tree)
-    order: list[Any] = [root_of(tree)]
     entries: list[dict[str, Any]] = []
-    for k, key in enumerate(order):  # grows while it is walked
-        content = node(key)
+    for k, (key, content, left) in enumerate(by_level(tree)):
         if isinstance(content, Leaf):
             entries.append({"node_index": k, "leaf_value": content.value})
             continue
-        left = len(order)
-        order += [content.left, content.right]
         entries.append({
             "node_index": k, "decision_type": "lte", "split_feature": content.feature, "threshold": thresholds[key],
             "default_left": content.missing_left, "left_child": left, "right_child": left + 1,
@@ -228,18 +218,18 @@ class Plugin(Format):
     finds_by_name = True
     carries = CARRIES | {"linear models": "yes"}
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read the trees or weights of a request body."""
         model = json.loads(content)["model"]["model"]
         kind, text = model["type"], model["definition"]
         if kind == "model/ranklib":
-            return RankLib().read(text.encode(), source)
+            return RankLib().read(text.encode())
         definition = json.loads(text)
         if kind == "model/linear":
             weights = np.array([float(weight) for weight in definition.values()])
             return LinearModel(weights, np.zeros(len(weights)), 0.0, tuple(definition))
         if kind == "model/xgboost+json+raw":
-            ensemble = from_document(_as_plugins_read(definition))
+            ensemble = from_document(definition, plugin=True)
         elif kind == "model/xgboost+json":
             ensemble = from_dump(definition if isinstance(definition, list) else definition["splits"])
         else:
@@ -317,26 +307,6 @@ class OpenSearch(Plugin):
             "a feature that does not match is NaN and goes to its side from OpenSearch 3.8 on; 3.2 to 3.7 send it "
             "right at every split, and up to 3.1 it is 0"
         )
-
-
-def _as_plugins_read(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return XGBoost's model with `base_weights` in the leaves and without a base score."""
-    learner = document["learner"]
-    booster = learner["gradient_booster"]
-    trees = [
-        tree | {"split_conditions": [
-            weight if left == -1 else condition
-            for left, weight, condition in zip(
-                tree["left_children"], tree["base_weights"], tree["split_conditions"], strict=True
-            )
-        ]}
-        for tree in booster["model"]["trees"]
-    ]  # fmt: skip
-    return {"learner": learner | {
-        "objective": {"name": OBJECTIVE},
-        "learner_model_param": learner["learner_model_param"] | {"base_score": "0"},
-        "gradient_booster": booster | {"model": booster["model"] | {"trees": trees}},
-    }}  # fmt: skip
 
 
 def _finite(array: NDArray[Any]) -> list[Any]:

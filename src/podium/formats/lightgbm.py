@@ -21,7 +21,9 @@ from podium.formats.base import (
     LEARNT_SIDE,
     Format,
     Written,
+    distinct_names,
     encoding_of,
+    require_one_output,
     truth_value,
     whole_number,
     whole_numbers,
@@ -32,6 +34,7 @@ from podium.formats.trees import (
     Leaf,
     SplitNode,
     as_ensemble,
+    averaged,
     below32,
     document_of_tree,
     double_thresholds,
@@ -39,10 +42,8 @@ from podium.formats.trees import (
     finite_trees,
     floor32,
     make_tree,
-    most_copies,
     require_index,
     require_whole_categories,
-    scaled,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
@@ -66,7 +67,7 @@ class LightGBM(Format):
     def recognizes(self, content: bytes, suffix: str) -> bool:
         return content[:5] in (b"tree\n", b"tree\r")
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a model file."""
         return from_text(content.decode("utf-8", "surrogateescape"))
 
@@ -77,14 +78,7 @@ class LightGBM(Format):
         return from_text(booster.model_to_string(num_iteration=booster.best_iteration or -1))
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "lambdarank") -> Written:
-        """Write the trees.
-
-        Args:
-            model: trees, or a combination of them.
-            suffix: ignored.
-            objective: the objective to name in the file; ranking objectives do not transform scores.
-
-        """
+        """Write the trees; `objective` is named in the file, and ranking objectives do not transform scores."""
         ensemble = as_ensemble(model, self.name)
         trees = [ensemble.tree(k) for k in range(ensemble.n_trees)]
         thresholds = double_thresholds(trees, ensemble.encoding.shifts)
@@ -113,7 +107,7 @@ class LightGBMJson(Format):
     def recognizes(self, content: bytes, suffix: str) -> bool:
         return content.lstrip()[:1] == b"{" and b'"tree_info"' in content and b'"tree_structure"' in content
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a dump."""
         return from_dump(json.loads(content))
 
@@ -254,11 +248,7 @@ def from_text(text: str) -> Ensemble:
     header = _entries(header_text.splitlines())
     if "max_feature_idx" not in header:
         raise DataError("there is no max_feature_idx: this is not a LightGBM model")
-    per_round = whole_number(
-        header.get("num_tree_per_iteration", header.get("num_class", "1")), "num_tree_per_iteration"
-    )
-    if per_round != 1:
-        raise DataError(f"the model has {per_round} outputs for each document, but a ranker has one")
+    require_one_output(header.get("num_tree_per_iteration", header.get("num_class", "1")))
     if "[linear_tree: 1]" in text:
         raise DataError(LINEAR_LEAVES)
     body = rest.partition("\nend of trees")[0]
@@ -266,9 +256,8 @@ def from_text(text: str) -> Ensemble:
     trees = [_tree_of_block(_entries(lines), k) for k, lines in enumerate(blocks)]
     n_features = whole_number(header["max_feature_idx"], "max_feature_idx") + 1
     names = header.get("feature_names", "").split(" ")
-    averaged = "average_output" in header_text.splitlines()
-    if averaged and trees:
-        trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
+    if "average_output" in header_text.splitlines():
+        trees = averaged(trees)
     return _ensemble(trees, n_features, names, header.get("objective", ""), _encoding_of_text(header, rest, n_features))
 
 
@@ -297,10 +286,8 @@ def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Seque
         max(present, default=-1) < len(names) for names, present in zip(lists, numbers.values(), strict=True)
     )
     if not fits:
-        return without_names(
-            "LightGBM",
-            f"the file has names for {len(lists)} columns, but {len(numbers)} features with categories",
-        )
+        reason = f"the file has names for {len(lists)} columns, but {len(numbers)} features with categories"
+        return without_names("LightGBM", reason)
     return encoding_of(dict(zip(numbers, lists, strict=True)), n_features, "LightGBM")
 
 
@@ -311,7 +298,7 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 def _ensemble(trees: list[Tree], n_features: int, names: Sequence[str], objective: str, encoding: Encoding) -> Ensemble:
     """Return the trees as a model; drop names that LightGBM generated."""
     made_up = all(name == f"Column_{k}" for k, name in enumerate(names))
-    known = tuple(names) if len(names) == n_features and len(set(names)) == n_features and not made_up else None
+    known = None if made_up else distinct_names(names, n_features)
     info = {"imported": "lightgbm", "objective": objective}
     return Ensemble.of_trees(trees, n_features, feature_names=known, encoding=encoding, info=info)
 
@@ -355,9 +342,7 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
     if sorted(bounds) != bounds or len(set(sets)) < len(sets):
         raise DataError(f"{name}: the sets of its categories overlap")
 
-    def node(key: Any) -> SplitNode | Leaf:
-        if isinstance(key, tuple):
-            return _around_zero(key)
+    def node(key: int) -> SplitNode | Leaf:
         if key < 0:
             require_index(~key, n_leaves, f"{name}: a leaf")
             return Leaf(values[~key], counts[~key])
@@ -371,14 +356,8 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
             return split._replace(categories=categories)
         return _numeric(split, thresholds[key], kinds[key])
 
-    def children(key: int) -> tuple[int, ...]:
-        if key < 0:
-            return ()
-        require_index(key, n, f"{name}: a node")
-        return left[key], right[key]
-
     has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # such a node may become three
-    return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if has_zeros else None)
+    return make_tree(0, node, name, most_nodes=MAX_COPIES * (n + n_leaves) if has_zeros else None)
 
 
 def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
@@ -392,39 +371,29 @@ def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
         return split._replace(missing_left=zero_left)
     if missing == NAN or default_left == zero_left:
         return split
-    # Zeros, and NaN with them, go to the other side than their neighbours.
-    negative, positive = float(below32(-ZERO_THRESHOLD)), float(floor32(ZERO_THRESHOLD))
-    if default_left:  # threshold < 0
-        if threshold >= -ZERO_THRESHOLD:
-            return split._replace(threshold=positive)
-        return split._replace(threshold=negative, missing_left=False, left=("plain", split), right=("zeros", split))
-    if threshold <= ZERO_THRESHOLD:
-        return split._replace(threshold=negative)
-    return split._replace(threshold=negative, right=("zeros", split))
+    return _around_zeros(split, threshold, split.left if default_left else split.right)
 
 
-def _around_zero(key: tuple[str, SplitNode]) -> SplitNode:
-    """Return the second and third tests of a node that sends zeros to the other side than their neighbours.
+def _around_zeros(split: SplitNode, threshold: float, zeros: Any) -> SplitNode:
+    """Return a split that sends zeros, and NaN with them, to another child than their neighbours.
 
-    The first test has sent values below all zeros left. The other values and NaN reach `zeros`. `plain` is the node's
-    comparison for values other than zeros.
+    Two tests separate zeros from the values below and above them. Where these may go either way, the child is the split
+    itself. If zeros go with the values above them, one test is enough.
     """
-    kind, split = key
-    positive = float(floor32(ZERO_THRESHOLD))
-    if kind == "plain":
-        return split
-    if split.missing_left:  # zeros go left, positive values right
-        return split._replace(threshold=positive)
-    return split._replace(threshold=positive, missing_left=True, left=split.right, right=("plain", split))
+    below, above = float(below32(-ZERO_THRESHOLD)), float(floor32(ZERO_THRESHOLD))
+    negative = split.left if threshold >= 0 else split
+    positive = split.right if threshold <= ZERO_THRESHOLD else split
+    others = split._replace(threshold=above, missing_left=True, left=zeros, right=positive)
+    right = zeros if positive is zeros else others
+    return split._replace(threshold=below, missing_left=False, left=negative, right=right)
 
 
 def from_dump(document: Mapping[str, Any]) -> Ensemble:
     """Return the model of a JSON dump."""
-    if whole_number(document.get("num_tree_per_iteration", 1), "num_tree_per_iteration") != 1:
-        raise DataError("the model has several outputs for each document, but a ranker has one")
+    require_one_output(document.get("num_tree_per_iteration", 1))
     trees = [_tree_of_dump(entry["tree_structure"], k) for k, entry in enumerate(document["tree_info"])]
-    if truth_value(document.get("average_output", False), "average_output") and trees:
-        trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
+    if truth_value(document.get("average_output", False), "average_output"):
+        trees = averaged(trees)
     n_features = whole_number(document["max_feature_idx"], "max_feature_idx") + 1
     names = [str(name) for name in document.get("feature_names", ())]
     infos = document.get("feature_infos")
@@ -458,8 +427,6 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
             waiting += [entry["left_child"], entry["right_child"]]
 
     def node(entry: Any) -> SplitNode | Leaf:
-        if isinstance(entry, tuple):
-            return _around_zero(entry)
         if "leaf_value" in entry:
             if "leaf_const" in entry or "leaf_coeff" in entry:
                 raise DataError(f"tree {number}: {LINEAR_LEAVES}")

@@ -22,16 +22,19 @@ from podium.formats.onnx_graph import (
     trees_of,
 )
 from podium.formats.trees import (
+    Leaf,
     as_ensemble,
     categories_text,
     double_thresholds,
     is_of_trees,
+    make_tree,
     numeric_trees,
     require_same_features,
 )
 from podium.models import Combined, Ensemble, LinearModel, Model
 from podium.models.base import INFERRED
 from podium.models.file import NET
+from podium.trees import Tree
 
 if TYPE_CHECKING:
     from podium.neural import Net
@@ -53,7 +56,7 @@ class Onnx(Format):
         """Decide by the suffix, because any bytes may be a protocol buffer."""
         return suffix == ".onnx"
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a graph whose only operation is a tree ensemble (version 3 or 5) or a linear model."""
         onnx = load_onnx()
         try:
@@ -80,12 +83,8 @@ class Onnx(Format):
     def write(self, model: Model, suffix: str = "", *, version: int = 5) -> Written:
         """Write a graph.
 
-        Args:
-            model: trees, a linear model, a net, or a combination of them.
-            suffix: ignored.
-            version: the version of `ai.onnx.ml` for trees: 5 has thresholds and scores in double, like Podium; 3 is
-                float32, for old runtimes.
-
+        `version` is that of `ai.onnx.ml` for trees: 5 has thresholds and scores in double, like Podium; 3 is float32,
+        for old runtimes.
         """
         if version not in (3, 5):
             raise DataError(f"version must be 3 or 5, not {version}")
@@ -110,9 +109,14 @@ def _add_model(graph: Graph, model: Model) -> tuple[str, list[str]]:
     if isinstance(model, Combined) and not is_of_trees(model):
         return _add_sum(graph, model)
     ensemble = as_ensemble(model, Onnx.name)
-    trees = numeric_trees(ensemble)
+    trees = _trees(ensemble)
     thresholds = double_thresholds(trees, ensemble.encoding.shifts)
     return add_double_trees(graph, trees, thresholds), [LEARNT_SIDE]
+
+
+def _trees(ensemble: Ensemble) -> list[Tree]:
+    """Return the trees, or a leaf of value 0, because ONNX has no ensembles without trees."""
+    return numeric_trees(ensemble) or [make_tree(0, lambda _: Leaf(0.0), "the constant")]
 
 
 def _is_net(model: Model) -> TypeGuard[Net]:
@@ -146,7 +150,7 @@ def _single(ensemble: Ensemble) -> Written:
     if ensemble.encoding.shifts:
         raise DataError("version 3 compares float32 values, and some features are shifted: use version=5")
     graph = Graph(ensemble.n_features, single=True)
-    add_single_trees(graph, numeric_trees(ensemble))
+    add_single_trees(graph, _trees(ensemble))
     content = graph.content(SINGLE_VERSIONS, SINGLE_IR, categories_text(ensemble))
     return Written(content, LEARNT_SIDE, ("thresholds and scores are float32",))
 

@@ -14,14 +14,25 @@ from numpy.typing import NDArray
 
 from podium.data.encoding import Encoding
 from podium.errors import DataError, MissingExtraError
-from podium.formats.base import whole_number, whole_numbers
-from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, node_of, root_of, scaled, shifted
+from podium.formats.base import require_one_output, whole_number, whole_numbers
+from podium.formats.trees import (
+    Leaf,
+    SplitNode,
+    averaged,
+    below32,
+    by_level,
+    floor32,
+    make_tree,
+    require_index,
+    shifted,
+)
 from podium.trees import Tree
 
 MAIN, IR = 21, 10  # versions of the operators, and of the file
 ML, ML_DOMAIN = 5, "ai.onnx.ml"
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 AT_MOST = 0  # the mode of the splits that Podium writes: x <= threshold
+CHILDREN = ("nodes_truenodeids", "nodes_falsenodeids")
 SUM, AVERAGE = 1, 0  # aggregate_function of TreeEnsemble
 
 
@@ -152,20 +163,16 @@ def add_single_trees(graph: Graph, trees: Sequence[Tree]) -> str:
     columns: dict[str, list[Any]] = {name: [] for name in names}
     targets: list[tuple[int, int, float]] = []
     for number, tree in enumerate(trees):
-        node, order = node_of(tree), [root_of(tree)]
-        for k, key in enumerate(order):  # grows while it is walked
-            content = node(key)
+        for k, (_, content, left) in enumerate(by_level(tree)):
             if isinstance(content, Leaf):
                 targets.append((number, k, content.value))
                 row: tuple[Any, ...] = (number, k, 0, 0.0, "LEAF", 0, 0, 0)
             else:
-                left = len(order)
-                order += [content.left, content.right]
                 missing = int(content.missing_left)
                 row = (number, k, content.feature, content.threshold, MODES[0], left, left + 1, missing)
             for name, value in zip(names, row, strict=True):
                 columns[name].append(value)
-    tree_ids, node_ids, weights = (list(column) for column in zip(*targets, strict=True)) if targets else ([], [], [])
+    tree_ids, node_ids, weights = map(list, zip(*targets, strict=True))
     return graph.add(
         "TreeEnsembleRegressor", "X", domain=ML_DOMAIN, n_targets=1, aggregate_function="SUM", post_transform="NONE",
         target_treeids=tree_ids, target_nodeids=node_ids, target_ids=[0] * len(weights), target_weights=weights,
@@ -213,10 +220,9 @@ def _compared(mode: str, threshold: float, single: bool) -> tuple[float, bool]:
 
 
 def _version_3(a: Mapping[str, Any]) -> list[Tree]:
-    if whole_number(a.get("n_targets", 1), "n_targets") != 1 or any(a.get("target_ids", ())):
-        raise DataError("the model has several outputs for each document, but a ranker has one")
-    if a.get("post_transform", b"NONE") not in (b"NONE", "NONE"):
-        raise DataError("the model transforms its scores")
+    require_one_output(a.get("n_targets", 1))
+    if any(a.get("target_ids", ())) or a.get("post_transform", b"NONE") != b"NONE":
+        raise DataError("the model has several outputs, or transforms its scores")
     rows: dict[int, dict[int, int]] = {}  # by tree and node
     for k, (tree_id, node_id) in enumerate(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True)):
         if rows.setdefault(tree_id, {}).setdefault(node_id, k) != k:
@@ -262,26 +268,22 @@ def _tree_of_rows(
 
 
 def _version_5(a: Mapping[str, Any]) -> list[Tree]:
-    if (
-        whole_number(a.get("n_targets", 1), "n_targets") != 1
-        or whole_number(a.get("post_transform", 0), "post_transform") != 0
-        or any(a.get("leaf_targetids", ()))
-    ):
+    require_one_output(a.get("n_targets", 1))
+    if any(a.get("leaf_targetids", ())) or whole_number(a.get("post_transform", 0), "post_transform") != 0:
         raise DataError("the model has several outputs, or transforms its scores")
     splits = a["nodes_splits"]
     tracks = a.get("nodes_missing_value_tracks_true") or [0] * len(splits)
     visited: set[int] = set()  # shared nodes would let a small file hold any number of trees
 
-    def child(side: str, k: int) -> tuple[str, int, int]:
-        is_leaf = bool(a[f"nodes_{side}leafs"][k])
-        return ("leaf" if is_leaf else "node", a[f"nodes_{side}nodeids"][k], 2 * k + (side == "true"))
+    def child(side: str, k: int) -> int | Leaf:
+        number = a[f"nodes_{side}nodeids"][k]
+        if not a[f"nodes_{side}leafs"][k]:
+            return int(number)
+        require_index(number, len(a["leaf_weights"]), "a leaf")
+        return Leaf(float(a["leaf_weights"][number]))
 
-    def node(key: tuple[str, int, int]) -> SplitNode | Leaf:
-        kind, k, _ = key
-        if k < 0:
-            raise DataError("a node has a negative number")
-        if kind == "leaf":
-            return Leaf(float(a["leaf_weights"][k]))
+    def node(k: int) -> SplitNode | Leaf:
+        require_index(k, len(splits), "a node")
         if k in visited:
             raise DataError(f"node {k} is reached twice, so these are not trees")
         visited.add(k)
@@ -289,22 +291,20 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
             MODES[whole_number(a["nodes_modes"][k], "nodes_modes")], float(splits[k]), splits.dtype == np.float32
         )
         true, false = child("true", k), child("false", k)
-        if true[:2] == false[:2] and true[0] == "leaf":  # a tree of one leaf
-            return Leaf(float(a["leaf_weights"][true[1]]))
+        if isinstance(true, Leaf) and isinstance(false, Leaf) and len({a[ids][k] for ids in CHILDREN}) == 1:
+            return true  # a tree of one leaf
         left, right = (true, false) if holds else (false, true)
         return SplitNode(a["nodes_featureids"][k], threshold, bool(tracks[k]) == holds, left, right)
 
     aggregate = whole_number(a.get("aggregate_function", SUM), "aggregate_function")
     if aggregate not in (SUM, AVERAGE):
         raise DataError("the trees are combined by their minimum or maximum, but expected a sum or a mean")
-    trees = [make_tree(("node", root, -1), node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
+    trees = [make_tree(root, node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
     return _aggregated(trees, aggregate == AVERAGE, 0.0)
 
 
 def _aggregated(trees: list[Tree], average: bool, base: float) -> list[Tree]:
-    if average and trees:
-        trees = [scaled(tree, 1.0 / len(trees)) for tree in trees]
-    return shifted(trees, base)
+    return shifted(averaged(trees) if average else trees, base)
 
 
 READERS = {"TreeEnsembleRegressor": _version_3, "TreeEnsemble": _version_5}

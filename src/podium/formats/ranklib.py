@@ -56,7 +56,7 @@ class RankLib(Format):
             *TREES, *LINEAR
         )  # fmt: skip
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a model file."""
         text = content.decode("utf-8")
         lines = [line.strip() for line in text.splitlines()]
@@ -73,12 +73,8 @@ class RankLib(Format):
     def write(self, model: Model, suffix: str = "", *, missing: Literal["keep", "zero"] = "keep") -> Written:
         """Write trees or weights.
 
-        Args:
-            model: trees, a combination of them, or a linear model.
-            suffix: ignored.
-            missing: `"zero"` also exports models that treat missing values differently from 0, which RankLib cannot.
-                Use it if no values will be missing, or if they mean 0.
-
+        `missing="zero"` also exports models that treat missing values differently from 0, which RankLib cannot. Use it
+        if no values will be missing, or if they mean 0.
         """
         if isinstance(model, LinearModel):
             return Written(_linear_text(model).encode(), LINEAR_MISSING, (FEATURES,))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import Format
-from podium.formats.trees import Leaf, SplitNode, floor32, make_tree, scaled, shifted
+from podium.formats.base import Format, require_one_output
+from podium.formats.trees import Leaf, SplitNode, averaged, floor32, make_tree, scaled, shifted
 from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
@@ -64,9 +64,8 @@ def _trees(value: Any, kind: str) -> list[Tree]:
     """Return the trees of boosting with learning rate and initial prediction, or those of a forest for its mean."""
     estimators = [value] if kind in SINGLE else [tree for row in value.estimators_ for tree in np.atleast_1d(row)]
     if kind in (*FORESTS, *SINGLE):
-        if value.n_outputs_ != 1:
-            raise DataError(f"{kind} has several outputs for each document, but a ranker has one")
-        return [scaled(_tree(one.tree_, k), 1.0 / len(estimators)) for k, one in enumerate(estimators)]
+        require_one_output(value.n_outputs_)
+        return averaged([_tree(one.tree_, k) for k, one in enumerate(estimators)])
     initial = 0.0
     if value.init_ == "zero":
         pass

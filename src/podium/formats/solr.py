@@ -51,7 +51,7 @@ class Solr(Format):
     def recognizes(self, content: bytes, suffix: str) -> bool:
         return content.lstrip()[:1] == b"{" and b"org.apache.solr.ltr.model" in content[:65536]
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a model of the store."""
         document = json.loads(content)
         names = [str(feature["name"]) for feature in document["features"]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -124,10 +124,10 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
 
     Args:
         root: the key of the first node.
-        node: returns the split or leaf of a key.
+        node: returns the split or leaf of a key; a split or leaf may be a key itself.
         name: the name of the tree, for errors.
         most_nodes: the maximum number of nodes of a tree in which a key may be reached several times; its subtree is
-            then copied. By default a key may be reached once, as in a file.
+            then copied, and a cycle exceeds the maximum. By default a key may be reached once, as in a file.
 
     """
     splits: list[SplitNode] = []
@@ -138,11 +138,14 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
     limit = MAX_NODES if most_nodes is None else most_nodes
     while waiting:
         key, parent, side = waiting.pop()
-        if most_nodes is None:
-            _require_new(key, seen, name)
+        is_entry = isinstance(key, SplitNode | Leaf)
+        if most_nodes is None and not is_entry:
+            if key in seen:
+                raise DataError(f"{name}: node {key} is reached twice, so this is not a tree")
+            seen.add(key)
         if len(splits) + len(leaves) >= limit:
             raise DataError(f"{name} has over {limit:,} nodes")
-        entry = node(key)
+        entry = key if is_entry else node(key)
         if isinstance(entry, Leaf):
             number = ~len(leaves)
             leaves.append(entry)
@@ -159,26 +162,6 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
 def tree_of_document(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str) -> Tree:
     """Build a tree from nested entries; in splits, `node` returns the entries of the children as keys."""
     return make_tree(root, node, name, most_nodes=MAX_NODES)
-
-
-def most_copies(root: Hashable, children: Callable[[Any], Sequence[Hashable]], name: str) -> int:
-    """Return `most_nodes` for a tree whose nodes may be copied, in proportion to its size in the file.
-
-    Raise if a node is reached twice, because copying would never end.
-    """
-    seen: set[Hashable] = set()
-    waiting = [root]
-    while waiting:
-        key = waiting.pop()
-        _require_new(key, seen, name)
-        waiting += children(key)
-    return MAX_COPIES * len(seen)
-
-
-def _require_new(key: Hashable, seen: set[Hashable], name: str) -> None:
-    if key in seen:
-        raise DataError(f"{name}: node {key} is reached twice, so this is not a tree")
-    seen.add(key)
 
 
 def require_index(index: int, length: int, what: str) -> None:
@@ -247,6 +230,20 @@ def document_of_tree(
     return root
 
 
+def by_level(tree: Tree, *, listed_right: bool = False) -> Iterator[tuple[int, SplitNode | Leaf, int]]:
+    """Yield key and content of each node, level by level, and the number of its left child; the right one follows it.
+
+    Nodes are numbered in this order. With `listed_right`, the categories of a set go right, and all others left.
+    """
+    node, keys = node_of(tree), [root_of(tree)]
+    for key in keys:  # grows while it is walked
+        content, first = node(key), len(keys)
+        if isinstance(content, SplitNode):
+            children = [content.left, content.right]
+            keys += children[::-1] if listed_right and content.categories is not None else children
+        yield key, content, first
+
+
 def root_of(tree: Tree) -> int:
     """Return the key of a tree's first node."""
     return 0 if len(tree.feature) else -1
@@ -307,6 +304,11 @@ def scaled(tree: Tree, weight: float) -> Tree:
     return tree if weight == 1.0 else replace(tree, leaf_value=weight * tree.leaf_value)
 
 
+def averaged(trees: Sequence[Tree]) -> list[Tree]:
+    """Return trees whose sum is the mean of these."""
+    return [scaled(tree, 1.0 / len(trees)) for tree in trees]
+
+
 def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
     """Return the trees plus a constant, added to the leaves of the first, so that sums begin with it; or one leaf."""
     if constant == 0.0:
@@ -354,25 +356,21 @@ def without_categories(
         return tree
     node = node_of(tree)
 
-    def expanded(key: tuple[str, int, int]) -> SplitNode | Leaf:
-        """Keys are the nodes of the tree, and for value i of a set the tests `x < v` and then `x <= v`."""
-        kind, number, i = key
-        entry = node(number)
+    def expanded(key: int) -> SplitNode | Leaf:
+        entry = node(key)
         while isinstance(entry, SplitNode) and entry.categories is not None and len(entry.categories) == 0:
             entry = node(entry.right)  # nothing goes left
-        if isinstance(entry, Leaf):
+        if isinstance(entry, Leaf) or entry.categories is None or entry.feature in named:
             return entry
-        left, right = ("node", entry.left, 0), ("node", entry.right, 0)
-        if entry.categories is None or entry.feature in named:
-            return entry._replace(left=left, right=right)
-        value = np.float32(entry.categories[i])
-        if kind == "at":
-            last = i + 1 == len(entry.categories)
-            return SplitNode(entry.feature, float(value), False, left, right if last else ("node", number, i + 1))
-        below = float(np.nextafter(value, np.float32(-np.inf)))  # a missing value goes right, as at any set
-        return SplitNode(entry.feature, below, True, right, ("at", number, i), None, entry.gain, entry.count)
+        rest: Any = entry.right
+        for value in reversed(entry.categories):  # the tests `x < v` and then `x <= v`
+            below = float(np.nextafter(np.float32(value), np.float32(-np.inf)))
+            at = SplitNode(entry.feature, value, False, entry.left, rest)
+            # A missing value goes right, as at any set.
+            rest = SplitNode(entry.feature, below, True, entry.right, at, None, entry.gain, entry.count)
+        return rest  # type: ignore[no-any-return]
 
-    return make_tree(("node", root_of(tree), 0), expanded, name, most_nodes=most_nodes)
+    return make_tree(root_of(tree), expanded, name, most_nodes=most_nodes)
 
 
 def without_infinity(tree: Tree, name: str) -> Tree:
@@ -385,27 +383,16 @@ def without_infinity(tree: Tree, name: str) -> Tree:
         return tree
     node, lowest = node_of(tree), float(np.finfo(np.float32).min)
 
-    def expanded(key: tuple[str, int]) -> SplitNode | Leaf:
-        """Keys are the nodes of the tree, and the second split of those at ∞."""
-        kind, number = key
-        entry = node(number)
-        while isinstance(entry, SplitNode) and _is_at_infinity(entry) and entry.missing_left:
-            number = entry.left  # everything goes left
-            entry = node(number)
-        if isinstance(entry, Leaf):
-            return entry
-        left, right = ("node", entry.left), ("node", entry.right)
-        if not _is_at_infinity(entry):
-            return entry._replace(left=left, right=right)
-        if kind == "low":
-            return SplitNode(entry.feature, 0.0, False, left, right)
-        return entry._replace(threshold=lowest, missing_left=True, left=("low", number), right=left)
+    def expanded(key: int) -> SplitNode | Leaf:
+        entry = node(key)
+        while isinstance(entry, SplitNode) and entry.categories is None and entry.threshold == math.inf:
+            if not entry.missing_left:
+                second = SplitNode(entry.feature, 0.0, False, entry.left, entry.right)
+                return entry._replace(threshold=lowest, missing_left=True, left=second, right=entry.left)
+            entry = node(entry.left)  # everything goes left
+        return entry
 
-    return make_tree(("node", root_of(tree)), expanded, name, most_nodes=MOST_COPIED)
-
-
-def _is_at_infinity(entry: SplitNode) -> bool:
-    return entry.categories is None and entry.threshold == math.inf
+    return make_tree(root_of(tree), expanded, name, most_nodes=MOST_COPIED)
 
 
 def numeric_trees(ensemble: Ensemble, *, named: Collection[int] = frozenset()) -> list[Tree]:

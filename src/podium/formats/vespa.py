@@ -26,7 +26,7 @@ class Vespa(Format):
     finds_by_name = True
     carries = LightGBMJson.carries
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a file as Vespa does: it ignores LightGBM's comparison, missing types and averages."""
         document = json.loads(content) | {"average_output": False}
         waiting = [tree["tree_structure"] for tree in document["tree_info"]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +24,9 @@ from podium.formats.base import (
     LEARNT_SIDE,
     Format,
     Written,
+    distinct_names,
     encoding_of,
+    require_one_output,
     truth_value,
     whole_number,
     whole_numbers,
@@ -31,22 +34,21 @@ from podium.formats.base import (
 )
 from podium.formats.trees import (
     BEYOND,
+    MAX_COPIES,
     MAX_NODES,
     Leaf,
     SplitNode,
     above32,
     as_ensemble,
     below32,
+    by_level,
     categories_text,
     feature_labels,
     finite_trees,
     has_made_up_names,
     make_tree,
-    most_copies,
-    node_of,
     require_index,
     require_whole_categories,
-    root_of,
     scaled,
     shifted,
     tree_of_document,
@@ -62,8 +64,8 @@ LOGISTIC = ("binary:logistic", "reg:logistic")  # the base score is a probabilit
 SMALLEST_PROBABILITY = np.float32(1e-6)  # XGBoost moves base scores away from 0 and 1, and computes in float32
 
 
-def from_document(document: Mapping[str, Any]) -> Ensemble:
-    """Return the model of a parsed file."""
+def from_document(document: Mapping[str, Any], *, plugin: bool = False) -> Ensemble:
+    """Return the model of a parsed file; the search plugins take leaves from `base_weights`, and no base score."""
     learner = document["learner"]
     require_nan(json.loads((learner.get("attributes") or {}).get("scikit_learn") or "{}").get("missing"))
     booster = learner["gradient_booster"]
@@ -71,20 +73,23 @@ def from_document(document: Mapping[str, Any]) -> Ensemble:
         raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
     model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
     param = learner["learner_model_param"]
-    if any(whole_number(param.get(key, "1"), key) > 1 for key in ("num_class", "num_target")):
-        raise DataError("the model has several outputs for each document, but a ranker has one")
+    for key in ("num_class", "num_target"):
+        require_one_output(param.get(key, "1"))
     objective = str(learner["objective"]["name"])
     n_features = whole_number(param["num_feature"], "num_feature")
-    trees = [_tree_of_entry(entry, k) for k, entry in enumerate(model["trees"])]
+    leaves = "base_weights" if plugin else "split_conditions"
+    trees = [_tree_of_entry(entry, k, leaves) for k, entry in enumerate(model["trees"])]
     weights = booster.get("weight_drop") or model.get("weight_drop") or [1.0] * len(trees)
     if len(weights) != len(trees):
         raise DataError(f"weight_drop has {len(weights)} entries for {len(trees)} trees")
     trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
-    trees = shifted(trees, _margin(_number_of(param["base_score"]), objective))
+    if not plugin:
+        trees = shifted(trees, _margin(_number_of(param["base_score"]), objective))
     names = [str(name) for name in learner.get("feature_names") or ()]
-    known = tuple(names) if len(names) == n_features and len(set(names)) == n_features else None
-    info, encoding = {"imported": "xgboost", "objective": objective}, _encoding(model.get("cats") or {}, n_features)
-    return Ensemble.of_trees(trees, n_features, feature_names=known, encoding=encoding, info=info)
+    return Ensemble.of_trees(
+        trees, n_features, feature_names=distinct_names(names, n_features),
+        encoding=_encoding(model.get("cats") or {}, n_features), info={"imported": "xgboost", "objective": objective},
+    )  # fmt: skip
 
 
 def require_nan(missing: Any) -> None:
@@ -122,8 +127,7 @@ def _encoding(cats: Mapping[str, Any], n_features: int) -> Encoding:
 def _number_of(text: Any) -> float:
     """Parse a base score: a number, or a vector of one."""
     words = str(text).strip("[] ").split(",")
-    if len(words) != 1:
-        raise DataError(f"base_score has {len(words)} entries, but a ranker has one output")
+    require_one_output(len(words))
     return float(np.float32(float(words[0])))
 
 
@@ -139,11 +143,10 @@ def _margin(base_score: float, objective: str) -> float:
     raise DataError(f"the scale of the base score of {objective!r} is unknown")
 
 
-def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
+def _tree_of_entry(entry: Mapping[str, Any], number: int, leaves: str) -> Tree:
     name = f"tree {number}"
     n = whole_number(entry["tree_param"]["num_nodes"], f"{name}: num_nodes")
-    if whole_number(entry["tree_param"].get("size_leaf_vector", "1"), f"{name}: size_leaf_vector") > 1:
-        raise DataError(f"{name} has vectors in its leaves, but a ranker has one output")
+    require_one_output(entry["tree_param"].get("size_leaf_vector", "1"))
     if not 1 <= n <= MAX_NODES:
         raise DataError(f"{name} has {n} nodes")
 
@@ -155,29 +158,24 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int) -> Tree:
 
     left, right, features = (column(key, whole_number) for key in ("left_children", "right_children", "split_indices"))
     conditions, default_left = column("split_conditions", _float), column("default_left", truth_value)
+    values = column(leaves, _float)
     gains = column("loss_changes", _float) if "loss_changes" in entry else [0.0] * n
     sets = _category_sets(entry)
 
-    def node(key: Any) -> SplitNode | Leaf:
-        is_set = isinstance(key, tuple)
-        key = key[1] if is_set else key
+    def node(key: int) -> SplitNode | Leaf:
         require_index(key, n, f"{name}: a node")
         if left[key] == -1:
-            return Leaf(conditions[key])
-        feature, listed, others = features[key], right[key], left[key]
-        if key in sets and not is_set and not default_left[key]:  # missing values go with the listed ones
-            return SplitNode(feature, math.inf, False, ("set", key), listed, None, gains[key])
-        if key in sets:  # in Podium the listed categories go left
-            return SplitNode(feature, 0.0, False, listed, others, sets[key], gains[key])
-        return SplitNode(
-            feature, _threshold(conditions[key]), default_left[key], left[key], right[key], None, gains[key]
-        )
+            return Leaf(values[key])
+        feature, gain = features[key], gains[key]
+        if key not in sets:
+            threshold = _threshold(conditions[key])
+            return SplitNode(feature, threshold, default_left[key], left[key], right[key], None, gain)
+        split = SplitNode(feature, 0.0, False, right[key], left[key], sets[key], gain)  # the listed ones go left
+        if default_left[key]:
+            return split
+        return SplitNode(feature, math.inf, False, split, right[key], None, gain)  # missing values go with them
 
-    def children(key: int) -> tuple[int, ...]:
-        require_index(key, n, f"{name}: a node")
-        return () if left[key] == -1 else (left[key], right[key])
-
-    return make_tree(0, node, name, most_nodes=most_copies(0, children, name) if sets else None)
+    return make_tree(0, node, name, most_nodes=MAX_COPIES * n if sets else None)
 
 
 def _float(value: Any, name: str) -> float:
@@ -208,7 +206,7 @@ def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
         return Ensemble.of_trees(trees, len(names), feature_names=tuple(names), info={"imported": "xgboost-dump"})
     columns = np.array([int(name[1:]) for name in names], np.int32)
     n_features = int(columns.max(initial=-1)) + 1
-    placed = [tree.__class__(**vars(tree) | {"feature": columns[tree.feature]}) for tree in trees] if names else trees
+    placed = [replace(tree, feature=columns[tree.feature]) for tree in trees] if names else trees
     return Ensemble.of_trees(placed, n_features, info={"imported": "xgboost-dump", INFERRED: True})
 
 
@@ -237,11 +235,14 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
 
 
 ROOT_PARENT = 2147483647
-TYPES: dict[str, Any] = {  # of a tree's arrays; the others are float32
-    **dict.fromkeys(("left_children", "right_children", "parents", "split_indices", "categories", "categories_nodes"),
-                    np.int32),
-    **dict.fromkeys(("categories_segments", "categories_sizes"), np.int64),
-    **dict.fromkeys(("default_left", "split_type"), np.uint8),
+# The arrays of a tree: an entry for each node, and for each set of categories.
+OF_NODES = {
+    "left_children": np.int32, "right_children": np.int32, "parents": np.int32, "split_indices": np.int32,
+    "split_conditions": np.float32, "default_left": np.uint8, "base_weights": np.float32, "loss_changes": np.float32,
+    "sum_hessian": np.float32, "split_type": np.uint8,
+}  # fmt: skip
+OF_SETS = {
+    "categories": np.int32, "categories_nodes": np.int32, "categories_segments": np.int64, "categories_sizes": np.int64,
 }  # fmt: skip
 ROUNDING = "scores are sums of float32: they agree to about 1e-6 of their size"
 
@@ -258,7 +259,7 @@ class XGBoost(Format):
         head = content[:4096].lstrip()
         return head[:1] == b"{" and b"learner" in head
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read JSON or UBJSON, under any name."""
         document = (
             json.loads(content) if content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}") else ubjson.loads(content)
@@ -273,14 +274,7 @@ class XGBoost(Format):
         return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "rank:ndcg") -> Written:
-        """Write the trees.
-
-        Args:
-            model: trees, or a combination of them.
-            suffix: `.ubj` writes UBJSON.
-            objective: the objective to name in the file; ranking objectives do not transform scores.
-
-        """
+        """Write the trees; `objective` is named in the file, and ranking objectives do not transform scores."""
         ensemble = as_ensemble(model, self.name, single=True)
         document = document_of(ensemble, objective)
         if suffix == ".ubj":
@@ -299,7 +293,7 @@ class XGBoostDump(Format):
         head = content[:4096].lstrip()
         return head[:1] == b"[" and (b'"nodeid"' in head or b'"leaf"' in head)
 
-    def read(self, content: bytes, source: str) -> Model:
+    def read(self, content: bytes) -> Model:
         """Read a dump, which has no base score, and identifies features by name."""
         return from_dump(json.loads(content))
 
@@ -344,44 +338,29 @@ def _categorical(trees: Sequence[Tree]) -> set[int]:
 def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
     """Return a tree, level by level: the number of a right child follows that of the left one."""
     require_whole_categories(tree, f"tree {number}")
-    node = node_of(tree)
-    order: list[Any] = [root_of(tree)]
-    columns: dict[str, list[Any]] = {
-        key: [] for key in ("left_children", "right_children", "parents", "split_indices", "split_conditions",
-                            "default_left", "base_weights", "loss_changes", "sum_hessian", "split_type")
-    }  # fmt: skip
-    categories: dict[str, list[int]] = {
-        key: [] for key in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
-    }
-    parents = {0: ROOT_PARENT}
-    for k, key in enumerate(order):  # grows while it is walked
-        content = node(key)
-        row: dict[str, Any] = {"left_children": -1, "right_children": -1, "split_indices": 0, "default_left": 0,
-                               "loss_changes": 0.0, "sum_hessian": 0.0, "split_type": 0}  # fmt: skip
+    rows: list[tuple[Any, ...]] = []  # in the order of OF_NODES
+    sets: dict[int, Sequence[float]] = {}
+    parents = [ROOT_PARENT]
+    for k, (_, content, left) in enumerate(by_level(tree, listed_right=True)):
         if isinstance(content, Leaf):
-            value = content.value
-            row |= {"split_conditions": value, "base_weights": value, "sum_hessian": float(content.count)}
-        else:
-            left = len(order)
-            is_category = content.categories is not None
-            order += [content.right, content.left] if is_category else [content.left, content.right]
-            parents |= {left: k, left + 1: k}
-            row |= {
-                "left_children": left, "right_children": left + 1, "split_indices": content.feature,
-                "split_conditions": 1e-45 if is_category else above32(np.float32(content.threshold)),
-                "default_left": int(is_category or content.missing_left), "base_weights": 0.0,
-                "loss_changes": content.gain, "sum_hessian": float(content.count), "split_type": int(is_category),
-            }  # fmt: skip
-            if content.categories is not None:  # listed categories go right
-                categories["categories_nodes"].append(k)
-                categories["categories_segments"].append(len(categories["categories"]))
-                categories["categories_sizes"].append(len(content.categories))
-                categories["categories"] += [int(value) for value in content.categories]
-        row["parents"] = parents[k]
-        for name, values in columns.items():
-            values.append(row[name])
-    param = {"num_nodes": str(len(order)), "num_feature": n_features, "size_leaf_vector": "1", "num_deleted": "0"}
-    arrays = {key: np.array(values, TYPES.get(key, np.float32)) for key, values in (columns | categories).items()}
+            rows.append((-1, -1, parents[k], 0, content.value, 0, content.value, 0.0, content.count, 0))
+            continue
+        condition, is_left, is_set = above32(np.float32(content.threshold)), content.missing_left, False
+        if content.categories is not None:  # missing values go with those that are not listed
+            condition, is_left, is_set = np.float32(1e-45), True, True
+            sets[k] = content.categories
+        rows.append((
+            left, left + 1, parents[k], content.feature, condition, is_left, 0.0, content.gain, content.count, is_set
+        ))  # fmt: skip
+        parents += [k, k]
+    sizes = [len(listed) for listed in sets.values()]
+    columns: list[Any] = [
+        *zip(*rows, strict=True), [value for listed in sets.values() for value in listed], list(sets),
+        np.cumsum([0, *sizes])[:-1], sizes,
+    ]  # fmt: skip
+    types = OF_NODES | OF_SETS
+    arrays = {key: np.array(column, types[key]) for key, column in zip(types, columns, strict=True)}
+    param = {"num_nodes": str(len(rows)), "num_feature": n_features, "size_leaf_vector": "1", "num_deleted": "0"}
     return {"id": number, "tree_param": param, **arrays}
 
 
@@ -393,24 +372,16 @@ def dump(ensemble: Ensemble) -> list[dict[str, Any]]:
 
 def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:
     """Return a tree as nested dictionaries, with the child of `yes` first."""
-    node = node_of(tree)
-    root: dict[str, Any] = {}
-    waiting: list[tuple[Any, dict[str, Any], int]] = [(root_of(tree), root, 0)]
-    number = 0
-    while waiting:
-        key, entry, depth = waiting.pop(0)
-        content = node(key)
-        entry["nodeid"] = entry.get("nodeid", 0)
+    entries: list[dict[str, Any]] = [{"nodeid": k} for k in range(2 * tree.n_leaves - 1)]
+    depths = [0]
+    for entry, depth, (_, content, yes) in zip(entries, depths, by_level(tree), strict=True):
         if isinstance(content, Leaf):
             entry["leaf"] = float(np.float32(content.value))
             continue
-        yes, no = number + 1, number + 2
-        number += 2
-        children: list[dict[str, Any]] = [{"nodeid": yes}, {"nodeid": no}]
         bound = min(float(above32(np.float32(content.threshold))), BEYOND)
         entry |= {
-            "depth": depth, "split": names[content.feature], "split_condition": bound, "yes": yes,
-            "no": no, "missing": yes if content.missing_left else no, "children": children,
+            "depth": depth, "split": names[content.feature], "split_condition": bound, "yes": yes, "no": yes + 1,
+            "missing": yes if content.missing_left else yes + 1, "children": entries[yes : yes + 2],
         }  # fmt: skip
-        waiting += [(content.left, children[0], depth + 1), (content.right, children[1], depth + 1)]
-    return root
+        depths += [depth + 1] * 2
+    return entries[0]

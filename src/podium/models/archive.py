@@ -12,7 +12,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ SMALL_HEADER, SMALL_TOTAL = 1 << 20, 64 << 20  # bytes of the header, and of all
 BEST_RATIO = 100
 MOST_MEMBERS = 1 << 16
 AT_ONCE = 1 << 20  # bytes to read at a time
+MOST_DESCRIBED = 10 + (1 << 16)  # bytes before the values of an array
 _STAMP = (2000, 1, 1, 0, 0, 0)  # a fixed time, so that the same content gives the same bytes
 
 Arrays = Callable[[str, Any], Any]  # returns an array, or bytes, by name and type
@@ -142,7 +143,7 @@ class _ArchiveReader:
 
     def _header(self) -> dict[str, Any]:
         try:
-            header = json.loads(self._bytes(HEADER)[0])
+            header = json.loads(self._bytes(HEADER).tobytes())
         except (ValueError, RecursionError) as error:
             raise self.error("its header is damaged") from error
         if not isinstance(header, dict):
@@ -152,53 +153,40 @@ class _ArchiveReader:
     def array(self, name: str, dtype: Any) -> Any:
         """Return an array or bytes; raise if the checksum is wrong."""
         member = _member_of(name, dtype)
-        content, checksum = self._bytes(member) if dtype is bytes else self._column(member, np.dtype(dtype))
+        content = self._bytes(member)
+        array = content.tobytes() if dtype is bytes else self._column(member, content, np.dtype(dtype))
         sums = self.header.get("sha256")
-        if not isinstance(sums, dict) or sums.get(member) != checksum:
+        if not isinstance(sums, dict) or sums.get(member) != hashlib.sha256(content.data).hexdigest():
             raise self.error(f"{member} is damaged: its checksum differs")
-        return content
+        return array
 
-    def _info(self, member: str) -> zipfile.ZipInfo:
+    def _bytes(self, member: str) -> Bytes:
+        """Return the content of a member, read in pieces into memory of the size in the directory."""
         if member not in self.members:
             raise self.error(f"{member} is missing")
-        return self.members[member]
+        content = np.empty(self.members[member].file_size, np.uint8)
+        with self.archive.open(member) as stream:
+            for first in range(0, len(content), AT_ONCE):
+                part = content[first : first + AT_ONCE]
+                if stream.readinto(part.data) != len(part):  # type: ignore[attr-defined]
+                    raise self.error(f"{member} is shorter than it claims")
+        return content
 
-    def _bytes(self, member: str) -> tuple[bytes, str]:
-        info = self._info(member)
-        content = np.empty(info.file_size, np.uint8)
-        with self.archive.open(info) as stream:
-            checksum = hashlib.sha256()
-            self._fill(stream, content, checksum, member)
-        return content.tobytes(), checksum.hexdigest()
-
-    def _column(self, member: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], str]:
-        """Return a one-dimensional array in NumPy's format, and the member's checksum."""
-        info = self._info(member)
-        with self.archive.open(info) as stream:
-            start = stream.read(10)  # the magic number, the version, and the length of what follows
-            described = stream.read(int.from_bytes(start[8:], "little"))
-            try:
-                if start[:8] != b"\x93NUMPY\x01\x00":
-                    raise ValueError("it is not in version 1.0 of NumPy's format")
-                shape, _, claimed = np.lib.format.read_array_header_1_0(io.BytesIO(start[8:] + described))
-            except Exception as error:  # NumPy raises many kinds of errors for a crafted header
-                raise self.error(f"{member} is not an array: {type(error).__name__} {error}") from error
-            if claimed != dtype or len(shape) != 1:
-                raise self.error(f"{member} must be a column of {dtype}")
-            if shape[0] * dtype.itemsize != info.file_size - len(start) - len(described):
-                raise self.error(f"{member} does not have the size that it claims, {shape[0]}")
-            array = np.empty(shape[0], dtype)
-            checksum = hashlib.sha256(start + described)
-            self._fill(stream, array.view(np.uint8), checksum, member)
-        return array, checksum.hexdigest()
-
-    def _fill(self, stream: Any, content: Bytes, checksum: Any, member: str) -> None:
-        """Read exactly as many bytes as `content` has, in pieces."""
-        for first in range(0, len(content), AT_ONCE):
-            part = content[first : first + AT_ONCE]
-            if stream.readinto(part.data) != len(part):
-                raise self.error(f"{member} is shorter than it claims")
-            checksum.update(part.data)
+    def _column(self, member: str, content: Bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return a one-dimensional array in NumPy's format, on the same memory if it is aligned."""
+        start = io.BytesIO(content[:MOST_DESCRIBED].tobytes())
+        try:
+            if np.lib.format.read_magic(start) != (1, 0):
+                raise ValueError("it is not in version 1.0 of NumPy's format")
+            shape, _, claimed = np.lib.format.read_array_header_1_0(start)
+        except Exception as error:  # NumPy raises many kinds of errors for a crafted header
+            raise self.error(f"{member} is not an array: {type(error).__name__} {error}") from error
+        values = content[start.tell() :]
+        if claimed != dtype or len(shape) != 1:
+            raise self.error(f"{member} must be a column of {dtype}")
+        if shape[0] * dtype.itemsize != len(values):
+            raise self.error(f"{member} does not have the size that it claims, {shape[0]}")
+        return np.require(values.view(dtype), requirements="A")
 
 
 # --- a model in its file
@@ -226,9 +214,9 @@ class StoredModel:
         """Return an error that names the file."""
         return FileFormatError(self.path, problem)
 
-    def arrays(self, types: dict[str, Any]) -> dict[str, Any]:
-        """Return several arrays by name."""
-        return {name: self.array(name, dtype) for name, dtype in types.items()}
+    def part(self, number: int, header: dict[str, Any]) -> StoredModel:
+        """Return one of the models that this one consists of; the names of its arrays begin with its number."""
+        return replace(self, header=header, array=lambda name, dtype: self.array(f"{number}/{name}", dtype))
 
     def mapping(self, key: str) -> dict[str, Any]:
         """Return an entry that is a mapping, or an empty mapping if it is missing or invalid."""

@@ -128,13 +128,9 @@ class Ensemble(Model):
         return f"Ensemble({self.n_trees} trees with {leaves} leaves on {self.n_features} features)"
 
     def _predict_rows(
-        self,
-        features: Features,
-        offsets: Ints | None = None,
-        *,
-        n_trees: int | None = None,
+        self, features: Features, offsets: Ints | None = None, *, n_trees: int | None = None,
         n_threads: int | None = None,
-    ) -> Floats:
+    ) -> Floats:  # fmt: skip
         """Return the score of each row by the first `n_trees` trees, or all; `offsets` of queries are ignored."""
         last = self._checked_count(n_trees)
         scores = np.zeros(self._checked_rows(features))
@@ -326,7 +322,8 @@ class Ensemble(Model):
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Ensemble:
-        return cls(stored.n_features, stored.arrays(ARRAYS), stored.feature_names, stored.info, stored.encoding)
+        arrays = {name: stored.array(name, dtype) for name, dtype in ARRAYS.items()}
+        return cls(stored.n_features, arrays, stored.feature_names, stored.info, stored.encoding)
 
     def _checked_count(self, n_trees: int | None) -> int:
         if n_trees is None:

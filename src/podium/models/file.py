@@ -11,6 +11,7 @@ file. New header entries do not require that, because readers ignore unknown ent
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -113,32 +114,26 @@ def read_file(path: str | os.PathLike[str], module: Any = None) -> tuple[Model, 
     name = os.fspath(path)
     with open_archive(name) as (header, array):
         _check_version(header, name)
-        model = _read(StoredModel(name, header, array, module=module), "", 0)
+        model = _read(StoredModel(name, header, array, module=module), 0)
     estimator = header.get("estimator")
     return model, estimator if isinstance(estimator, dict) else None
 
 
-def _read(stored: StoredModel, prefix: str, depth: int) -> Model:
-    """Return the model whose arrays have names with a prefix."""
-    header, path, array, module = stored.header, stored.path, stored.array, stored.module
-    kind = _kind(header, path)
-    children: tuple[Model, ...] = ()
+def _read(stored: StoredModel, depth: int) -> Model:
+    kind = _kind(stored.header, stored.path)
     if kind is Combined:
-        entries: Any = header.get("parts")
+        entries: Any = stored.header.get("parts")
         are_parts = isinstance(entries, list) and 1 <= len(entries) <= MOST_PARTS and depth <= DEEPEST
         if not are_parts or not all(isinstance(entry, dict) for entry in entries):
             raise stored.error("its parts are invalid")
-        children = tuple(
-            _read(StoredModel(path, entry, array, module=module), f"{prefix}{k}/", depth + 1)
-            for k, entry in enumerate(entries)
-        )
+        children = tuple(_read(stored.part(k, entry), depth + 1) for k, entry in enumerate(entries))
+        stored = replace(stored, children=children)
     try:
-        of_model = StoredModel(path, header, lambda name, dtype: array(prefix + name, dtype), children, module)
-        return kind.from_parts(of_model)
+        return kind.from_parts(stored)
     except (FileFormatError, ParameterError):  # ParameterError: the module is missing
         raise
     except DataError as error:
-        raise stored.error(f"its parts do not fit together: {error}" if children else str(error)) from error
+        raise stored.error(f"its parts do not fit together: {error}" if stored.children else str(error)) from error
 
 
 def _kind(header: dict[str, Any], path: str) -> type[Model]:

@@ -118,13 +118,9 @@ class ClassEnsemble(OverTrees):
         return softmax(scores)
 
     def _predict_rows(
-        self,
-        features: Features,
-        offsets: Ints | None = None,
-        *,
-        n_trees: int | None = None,
+        self, features: Features, offsets: Ints | None = None, *, n_trees: int | None = None,
         n_threads: int | None = None,
-    ) -> Floats:
+    ) -> Floats:  # fmt: skip
         """Return the expected worth of each row, by the first `n_trees` rounds or all."""
         return self._expected(self._class_scores(features, n_trees, n_threads))
 
@@ -240,14 +236,9 @@ class TreesOnBaseScores(OverTrees):
         return f"TreesOnBaseScores({self.n_trees} trees on top of {self.name})"
 
     def _predict_rows(
-        self,
-        features: Features,
-        offsets: Ints | None = None,
-        *,
-        base_scores: Floats | None = None,
-        n_trees: int | None = None,
-        n_threads: int | None = None,
-    ) -> Floats:
+        self, features: Features, offsets: Ints | None = None, *, base_scores: Floats | None = None,
+        n_trees: int | None = None, n_threads: int | None = None,
+    ) -> Floats:  # fmt: skip
         """Return the score of each row: the submodel's, passed as `base_scores`, plus the trees'."""
         base = self._scaled(base_scores, self._checked_rows(features))
         return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)

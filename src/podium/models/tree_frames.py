@@ -10,11 +10,7 @@ from podium.errors import DataError
 if TYPE_CHECKING:
     from podium.models.ensemble import Ensemble
 
-FRAMES = {
-    "pandas": "DataFrame",
-    "polars": "DataFrame",
-    "pyarrow": "table",
-}  # takes a dictionary of columns
+FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # made from a dictionary of columns
 COLUMNS = (
     "tree_index", "node_depth", "node_index", "left_child", "right_child", "parent_index", "split_feature",
     "split_gain", "threshold", "categories", "decision_type", "missing_direction", "value", "count",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ DEFAULT_PATIENCE = 50  # of trials if the estimator has none, to avoid wasting m
 FIRST_LOOK = 25  # rounds after which a trial may be pruned, then after twice as many, and so on
 ROUNDS = ("n_trees", "epochs", "n_iterations")  # estimators' names for the number of rounds
 SHOWN_TRIALS = 10
+Fold = tuple[SharedData, int]  # training and validation data, and the number of validation queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,7 @@ def tune(
         raise DataError("pass either valid or folds, not both")
     train, chosen = as_data(data), checked_space(space, estimator)
     selection = selection_for(estimator.measure if measure is None else measure, train)
-    judges = _judges(train, valid, folds, seed)
+    parts = _folds(train, valid, folds, seed)
     tried = _prepared(estimator, selection)
     filled = tried._filled(train.n_documents)
     given = {name: getattr(filled, name) for name in chosen}
@@ -171,7 +172,7 @@ def tune(
         chosen, first, _fingerprint(tried, selection, chosen, train, valid, folds, seed),
         None if path is None else Path(path), seed,
     )  # fmt: skip
-    _search(study, _Trials(tried, judges, selection), n_trials, timeout, thread_count(n_threads), verbose)
+    _search(study, _Trials(tried, parts, selection), n_trials, timeout, thread_count(n_threads), verbose)
     complete = [trial for trial in study.trials if trial.state == "complete"]
     names = [str(m) for m in selection.measures]
     best = complete[selection.pick(np.array([[trial.means[name] for name in names] for trial in complete]))]
@@ -201,18 +202,11 @@ def _search(
                 study.tell(proposal, outcomes[number])
 
 
-class _Judge:
-    """Training data and validation data of a trial, and the number of validation queries."""
-
-    def __init__(self, load: Callable[[], tuple[RankingData, dict[str, RankingData]]], n_queries: int) -> None:
-        self.shared, self.n_queries = SharedData(load), n_queries
-
-
-def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> list[_Judge]:
-    """Return one judge with validation data, or one for each fold."""
+def _folds(train: RankingData, valid: Any, folds: int | None, seed: int) -> list[Fold]:
+    """Return what each trial is trained and evaluated on: the given validation data, or each of several folds."""
     if valid is not None:
         judging = as_data(valid)
-        return [_Judge(lambda: (train, {"valid": judging}), judging.n_queries)]
+        return [(SharedData(lambda: (train, {"valid": judging})), judging.n_queries)]
     n_folds = DEFAULT_FOLDS if folds is None else folds
     require_whole("folds", n_folds, 2)
     if train.n_queries < n_folds:
@@ -220,34 +214,34 @@ def _judges(train: RankingData, valid: Any, folds: int | None, seed: int) -> lis
     fold = fold_of_queries(train.query_ids, n_folds, seed)
     require_weight_outside(train, fold)
 
-    def of(k: int) -> _Judge:
-        return _Judge(lambda: (train.select(fold != k), {"valid": train.select(fold == k)}), int((fold == k).sum()))
+    def load(k: int) -> tuple[RankingData, dict[str, RankingData]]:
+        return train.select(fold != k), {"valid": train.select(fold == k)}
 
-    return [of(k) for k in range(n_folds)]
+    return [(SharedData(partial(load, k)), int((fold == k).sum())) for k in range(n_folds)]
 
 
 class _Trials:
     """Runs trials."""
 
-    def __init__(self, estimator: Any, judges: list[_Judge], selection: Measure | Graded) -> None:
-        self.estimator, self.judges, self.measures = estimator, judges, selection.measures
-        self.is_watched = "observers" in estimator._fit_options and len(judges) == 1
+    def __init__(self, estimator: Any, folds: list[Fold], selection: Measure | Graded) -> None:
+        self.estimator, self.folds, self.measures = estimator, folds, selection.measures
+        self.is_watched = "observers" in estimator._fit_options and len(folds) == 1
 
     @contextmanager
     def data_kept(self) -> Iterator[None]:
         """Keep data and bins between trials."""
-        for judge in self.judges:
-            judge.shared.n_fits += 1
+        for data, _ in self.folds:
+            data.n_fits += 1
         try:
             yield
         finally:
-            for judge in self.judges:
-                judge.shared.close()
+            for data, _ in self.folds:
+                data.close()
 
     def job(self, proposal: Proposal, n_threads: int) -> Callable[[], Trial]:
         """Return a function that tries a proposal."""
-        for judge in self.judges:
-            judge.shared.n_fits += 1
+        for data, _ in self.folds:
+            data.n_fits += 1
         return lambda: self._try(proposal, n_threads)
 
     def _try(self, proposal: Proposal, n_threads: int) -> Trial:
@@ -255,22 +249,21 @@ class _Trials:
         ranker = type(self.estimator)(**self.estimator.get_params(deep=False) | proposal.values)
         name, first = f"trial {number}", str(self.measures[0])
         sums, n_queries, rounds = dict.fromkeys(map(str, self.measures), 0.0), 0, []
-        waiting = list(self.judges)
-        while waiting:
-            judge = waiting.pop(0)
-            look = _Look(proposal, f"valid/{first}") if self.is_watched else None
+        observers = (_Look(proposal, f"valid/{first}"),) if self.is_watched else ()
+        for n_tried, (data, n_judged) in enumerate(self.folds, 1):
             try:
-                fitted = Fit(name, ranker, judge.shared, () if look is None else (look,)).run(n_threads)
+                fitted = Fit(name, ranker, data, observers).run(n_threads)
             except _PrunedError as pruned:
                 return Trial(number, proposal.values, "pruned", {first: pruned.value}, None, _since(started))
-            train, sets, _ = judge.shared.open(n_threads)
+            train, sets, _ = data.open(n_threads)
             for shown, mean in self._means(fitted, train, sets["valid"]).items():
-                sums[shown] += judge.n_queries * mean
-            n_queries += judge.n_queries
+                sums[shown] += n_judged * mean
+            n_queries += n_judged
             rounds.append(getattr(fitted, "best_iteration_", None))
-            if waiting and proposal.is_worse_than_most(len(self.judges) - len(waiting), sums[first] / n_queries):
-                for left in waiting:
-                    left.shared.close()
+            waiting = self.folds[n_tried:]
+            if waiting and proposal.is_worse_than_most(n_tried, sums[first] / n_queries):
+                for others, _ in waiting:
+                    others.close()
                 return Trial(number, proposal.values, "pruned", {first: sums[first] / n_queries}, None, _since(started))
         means = {shown: total / n_queries for shown, total in sums.items()}
         return Trial(number, proposal.values, "complete", means, _mean_rounds(rounds), _since(started))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Bools, Float32s, Floats, Int, Int32s, Ints
 from podium.core.compiling import helper, kernel
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import frozen_block, is_sparse
 
@@ -43,32 +43,27 @@ class Traversal:
         self, features: Features, scores: Floats, first: int, last: int, n_threads: int | None = None
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
-
-        def work(bounds: tuple[int, int]) -> None:
-            rows = slice(*bounds)
-            _add_scores(frozen_block(features, rows), first, last, self.trees, scores[rows])
-
-        for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
-            pass
+        _for_blocks(
+            features, lambda block, rows: _add_scores(block, first, last, self.trees, scores[rows]), n_threads
+        )  # fmt: skip
 
     def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
         """Return the leaf of each tree (column) that each row falls into."""
         leaves = np.empty((features.shape[0], len(self.trees.node_offsets) - 1), np.int32)
-
-        def work(bounds: tuple[int, int]) -> None:
-            rows = slice(*bounds)
-            _find_leaves(frozen_block(features, rows), self.trees, leaves[rows])
-
-        for _ in map_threads(work, _row_ranges(features, n_threads), n_threads):
-            pass
+        _for_blocks(features, lambda block, rows: _find_leaves(block, self.trees, leaves[rows]), n_threads)
         return leaves
 
 
-def _row_ranges(features: Features, n_threads: int | None) -> list[tuple[int, int]]:
-    n = features.shape[0]
-    if is_sparse(features):
-        return [(k, min(k + SPARSE_ROWS_AT_ONCE, n)) for k in range(0, n, SPARSE_ROWS_AT_ONCE)]
-    return ranges(n, n_threads, smallest=256)
+def _for_blocks(features: Features, work: Callable[[Float32s, slice], None], n_threads: int | None) -> None:
+    """Call `work(block, rows)` on threads, with dense blocks of the features and the rows that they hold."""
+    most = SPARSE_ROWS_AT_ONCE if is_sparse(features) else max(1, features.shape[0])
+
+    def work_on(first: int, last: int) -> None:
+        for start in range(first, last, most):
+            rows = slice(start, min(start + most, last))
+            work(frozen_block(features, rows), rows)
+
+    for_ranges(features.shape[0], work_on, n_threads, smallest=256)
 
 
 @kernel

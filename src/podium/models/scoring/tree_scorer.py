@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from podium.core.array_types import Float32s, Floats, Int32s, Ints
 from podium.core.dense_rows import DenseRows, as_rows
-from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.core.threads import for_ranges, n_threads_for
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks
@@ -21,6 +21,7 @@ from podium.models.scoring.traversal import Traversal
 ROWS_WORTH_A_PROGRAM = 1000  # traversal of this many rows takes as long as making the program
 ROWS_WORTH_A_BLOCK = 8  # for fewer rows, traversal is faster
 SPARSE_ROWS_AT_ONCE = 1 << 22  # maximum number of values to make dense at a time
+SmallAndLarge = tuple[Blocks, Blocks]  # of one program
 
 
 class TreeScorer:
@@ -33,8 +34,8 @@ class TreeScorer:
         self._traversal = Traversal(arrays)
         self._rows_walked = 0
         self._is_prepared = False
-        self._dense: list[_ProgramBlocks] = []
-        self._sparse: list[_ProgramBlocks] = []
+        self._dense: list[SmallAndLarge] = []
+        self._sparse: list[SmallAndLarge] = []
         self._used: Ints = np.empty(0, np.int64)
         self._lock = threading.Lock()
 
@@ -50,8 +51,8 @@ class TreeScorer:
                 return
             programs = make_programs(self._traversal.trees) or []
             self._used = np.unique(self._traversal.trees.feature).astype(np.int64)
-            self._sparse = [_ProgramBlocks(_renumbered(program, self._used)) for program in programs]
-            self._dense = [_ProgramBlocks(program) for program in programs]
+            self._sparse = [_blocks_of(_renumbered(program, self._used)) for program in programs]
+            self._dense = [_blocks_of(program) for program in programs]
             self._is_prepared = True
 
     def add_scores(
@@ -89,38 +90,33 @@ class TreeScorer:
         return self._traversal.leaves(features, n_threads)
 
 
-class _ProgramBlocks:
-    def __init__(self, program: Program) -> None:
-        self.small, self.large = Blocks(program, SMALL_BLOCK), Blocks(program, LARGE_BLOCK)
+def _blocks_of(program: Program) -> SmallAndLarge:
+    return Blocks(program, SMALL_BLOCK), Blocks(program, LARGE_BLOCK)
 
 
-def _add_in_blocks(programs: list[_ProgramBlocks], features: Float32s, scores: Floats, n_threads: int | None) -> None:
+def _add_in_blocks(programs: list[SmallAndLarge], features: Float32s, scores: Floats, n_threads: int | None) -> None:
     """Score rows on threads, several large blocks at a time."""
     rows = as_rows(features)
-    size = programs[0].large.n_documents
+    size = programs[0][1].n_documents
     n_blocks = -(-rows.n_rows // size)
     n_threads = n_threads_for(n_blocks, n_threads, least=4)
-    if n_threads == 1:
-        _add_to_rows(programs, rows, 0, rows.n_rows, scores)
-        return
 
-    def work(bounds: tuple[int, int]) -> None:
-        _add_to_rows(programs, rows, size * bounds[0], min(size * bounds[1], rows.n_rows), scores)
+    def work(first: int, last: int) -> None:
+        _add_to_rows(programs, rows, size * first, min(size * last, rows.n_rows), scores)
 
-    for _ in map_threads(work, ranges(n_blocks, n_threads, smallest=1), n_threads):
-        pass
+    for_ranges(n_blocks, work, n_threads, smallest=1)
 
 
-def _add_to_rows(programs: list[_ProgramBlocks], rows: DenseRows, first: int, last: int, scores: Floats) -> None:
+def _add_to_rows(programs: list[SmallAndLarge], rows: DenseRows, first: int, last: int, scores: Floats) -> None:
     """Score rows in large blocks, and in small ones if the rest fills less than half of a large one."""
-    size = programs[0].large.n_documents
+    size = programs[0][1].n_documents
     rest = (last - first) % size
     middle = last if rest > size // 2 else last - rest
-    for program in programs:
+    for small, large in programs:
         if middle > first:
-            program.large.add_scores(rows, first, middle, scores)
+            large.add_scores(rows, first, middle, scores)
         if last > middle:
-            program.small.add_scores(rows, middle, last, scores)
+            small.add_scores(rows, middle, last, scores)
 
 
 def _renumbered(program: Program, used: Ints) -> Program:
