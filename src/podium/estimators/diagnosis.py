@@ -25,7 +25,7 @@ ROWS = 1 << 14  # number of rows to compare at a time
 def require_labels(data: RankingData, sources: Iterable[str | None], who: str) -> None:
     """Raise if one of these label sources has no label at all."""
     for source in sources:
-        if source in data.labels and len(data) and np.isnan(data.labels[source]).all():
+        if source is not None and source in data.labels and len(data) and np.isnan(data.labels[source]).all():
             raise DataError(f"{who} needs labelled documents, but all labels {source!r} are NaN")
 
 
