@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import podium
-from podium import DataError, RankingData
+from podium import DataError, PodiumWarning, RankingData
 
 COLUMNS = {
     "f1": [0.5, None, 2.5],
@@ -102,10 +102,12 @@ def test_rows_of_pandas_are_matched_by_their_index():
 
 def test_columns_with_a_reserved_name_never_become_features_by_accident():
     frame = pd.DataFrame({"qid": [1, 1], "label": [1, 0], "relevance": [1, 0], "f": [5.0, 6.0]})
-    assert RankingData(frame).feature_names == ("f",)
+    with pytest.warns(PodiumWarning, match="the labels come from column 'label', and column 'relevance' is ignored"):
+        assert RankingData(frame).feature_names == ("f",)
     assert RankingData(frame, [0, 1]).feature_names == ("f",)
-    assert RankingData(frame, qid=[1, 2]).feature_names == ("f",)
-    assert RankingData(frame, group_sizes=[2]).feature_names == ("f",)
+    assert RankingData(frame, "relevance").feature_names == ("f",)
+    assert RankingData(frame, "label", qid=[1, 2]).feature_names == ("f",)
+    assert RankingData(frame, "label", group_sizes=[2]).feature_names == ("f",)
     assert RankingData(frame, feature_names=["relevance", "f"]).feature_names == ("relevance", "f")
     with pytest.raises(DataError, match="column 1 has no name"):
         RankingData(pd.DataFrame({"": [0, 1], "qid": [1, 1]}))

@@ -45,6 +45,12 @@ def test_nothing_to_prefer(kind):
         fitted(make(), X, Y, qid=np.arange(120), said="only one document")
 
 
+@pytest.mark.parametrize("kind", RANKERS)
+def test_no_labels_at_all(kind):
+    with pytest.raises(DataError, match=r"needs labelled documents|needs labels: the source 'relevance' has none"):
+        RANKERS[kind]().fit(RankingData(X, np.full(120, np.nan), qid=QID))
+
+
 def test_nets():
     pytest.importorskip("torch")
     from podium import RankNet

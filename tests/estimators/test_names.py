@@ -279,6 +279,24 @@ def test_what_has_no_translation_is_listed_with_reasons():
 
 
 @pytest.mark.parametrize(
+    ("tool", "name", "default", "other"),
+    [
+        ("lightgbm", "cat_smooth", 10.0, 1.0),
+        ("lightgbm", "max_cat_threshold", 32, 4),
+        ("xgboost", "max_cat_threshold", 64, 4),
+        ("catboost", "one_hot_max_size", None, 10),
+    ],
+)
+def test_limits_of_categorical_splits_are_listed_as_untranslated(tool, name, default, other):
+    translate = getattr(LambdaMART, f"from_{tool}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        translate({name: default, "random_state": 1})
+    with pytest.warns(PodiumWarning, match=rf"{name} \(Podium ranks categories by their mean gradient"):
+        translate({name: other})
+
+
+@pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"num_leaves": "many"}, "num_leaves must be a whole number from 2"),

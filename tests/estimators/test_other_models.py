@@ -160,6 +160,17 @@ class TestMART:
 
 
 class TestMcRank:
+    def test_only_boundaries_can_be_monotone(self, data):
+        with pytest.raises(DataError, match="not the expected relevance that ranks: use form='ordinal'"):
+            McRank(2, monotone={0: 1}).fit(data)
+        McRank(1, 4, monotone={0: 0}).fit(data)
+        model = McRank(5, 8, monotone={0: 1}, form="ordinal", learning_rate=0.5, min_documents_in_leaf=1).fit(data)
+        grid = np.tile(data.features[:50], (9, 1))
+        grid[:, 0] = np.repeat(np.linspace(data.feature(0).min(), data.feature(0).max(), 9), 50)
+        scores = model.predict(grid).reshape(9, 50)
+        assert np.ptp(scores, axis=0).max() > 0
+        assert np.diff(scores, axis=0).min() >= -1e-12
+
     def test_probabilities_and_expectations(self, data):
         for expects, worth in (("relevance", lambda k: k), ("gain", lambda k: 2**k - 1)):
             model = McRank(5, expects=expects).fit(data)

@@ -41,7 +41,6 @@ EXPECTED = {
         "check_classifiers_one_label_sample_weights": "the error names the classes, not the weights that remove one",
     },
     "Committee": {
-        "check_supervised_y_no_nan": "NaN is a document without a label; that all are is refused in other words",
         "check_fit2d_1sample": "one document is one query, and a committee needs two",
     },
     "McRank": OF_LABELS, "OrdinalMART": OF_LABELS,

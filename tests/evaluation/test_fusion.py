@@ -31,6 +31,13 @@ def test_equal_scores_are_ranked_as_in_trec_eval():
     assert fuse(tied, tied, by="combsum").scores["1"] == {"a": 0.0, "b": 0.0}
 
 
+@pytest.mark.parametrize("score", [float("inf"), -float("inf"), float("nan")])
+def test_scores_that_cannot_be_scaled(score):
+    for scores in ({"x": score, "y": 1.0}, {"x": 1.0, "y": score}):
+        with pytest.raises(DataError, match="combsum and combmnz scale scores, which must be finite"):
+            fuse(Run("i", {"1": scores}), B, by="combsum")
+
+
 def slow(runs, by, k):
     """Each document of one query by the definitions, one at a time."""
     pool = {d for run in runs for d in run}

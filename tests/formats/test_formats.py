@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import podium
-from podium.errors import DataError, FileFormatError, ParameterError
+from podium.errors import DataError, FileFormatError, ParameterError, PodiumWarning
 from podium.formats import check_export, export_model, formats, get_format, import_model
 from podium.formats.solr import SLACK, without_slack
 from podium.formats.trees import Leaf, SplitNode, below32, floor32, make_tree, raw_threshold, without_categories
@@ -219,6 +219,26 @@ class TestIn:
             assert np.allclose(import_model(tmp_path / f"m.{suffix}").predict(rows), expected, rtol=1e-5, atol=1e-6)
         assert np.allclose(model.predict(rows), expected, rtol=1e-5, atol=1e-6)
         assert (model.arrays["category"] >= 0).any() == categorical
+
+    @pytest.mark.parametrize("parallel", [1, 2])
+    def test_xgboost_stopped_early(self, parallel, tmp_path):
+        """An `XGBRanker` predicts with the trees up to its best round, a `Booster` with all of them."""
+        xgboost = pytest.importorskip("xgboost")
+        ranker = xgboost.XGBRanker(
+            n_estimators=60, max_depth=3, early_stopping_rounds=2, num_parallel_tree=parallel, subsample=0.7, n_jobs=1
+        )
+        noise = np.random.default_rng(0).permutation(Y)
+        ranker.fit(X, Y, qid=QID, eval_set=[(X, noise)], eval_qid=[QID], verbose=False)
+        booster, n_best = ranker.get_booster(), parallel * (ranker.best_iteration + 1)
+        assert n_best < parallel * booster.num_boosted_rounds()
+        ranker.save_model(tmp_path / "m.json")
+        for model in (import_model(ranker), import_model(tmp_path / "m.json")):
+            assert model.n_trees == n_best
+            assert np.allclose(model.predict(X), ranker.predict(X), rtol=1e-5, atol=1e-6)
+        with pytest.warns(PodiumWarning, match=rf"import booster\[:{ranker.best_iteration + 1}\]"):
+            model = import_model(booster)
+        assert np.allclose(model.predict(X), booster.predict(xgboost.DMatrix(X)), rtol=1e-5, atol=1e-6)
+        assert import_model(booster[: ranker.best_iteration + 1]).n_trees == n_best
 
     @pytest.mark.parametrize("settings", [{}, {"grow_policy": "Lossguide"}, {"nan_mode": "Max"}], ids=str)
     def test_catboost(self, settings, tmp_path):

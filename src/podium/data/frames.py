@@ -13,7 +13,7 @@ from podium.core.array_types import Float32s
 from podium.data.columns import from_objects, warn_of_merged
 from podium.data.encoding import CategoriesSeen, Converted, Encoding, FeatureBuilder
 from podium.data.features import first_repeated
-from podium.errors import DataError
+from podium.errors import DataError, warn
 
 # The role that a column name implies if the caller passes nothing for that role.
 ROLES = {
@@ -61,7 +61,13 @@ def assign_roles(
         if isinstance(roles.get(role), str):
             _require(names, {roles[role]}, role)
         elif roles.get(role) is None:
-            roles[role] = next((name for name in defaults if name in names and name not in chosen), None)
+            candidates = [name for name in defaults if name in names and name not in chosen]
+            roles[role] = candidates[0] if candidates else None
+            if len(candidates) > 1:
+                warn(
+                    f"the labels come from column {candidates[0]!r}, and column {candidates[1]!r} is ignored: name the "
+                    f"column of labels ({role}=…, or --label), or list the features"
+                )
     if roles["qid"] is None:
         raise DataError(f"there is no column 'qid': name the column of query ids with qid=…, one of {_shown(names)}")
     labels = dict(roles.get("labels") or {})

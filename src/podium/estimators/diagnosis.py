@@ -1,8 +1,8 @@
-"""Warnings: constant models, parameters without effect, runs that used up their trees, split queries."""
+"""Warnings about constant models, unused parameters, too few trees and split queries; a check of labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,12 +14,19 @@ from podium.core.array_types import Ints
 from podium.core.parameters import parameters
 from podium.data import RankingData
 from podium.data.sparse import dense_block
-from podium.errors import warn
+from podium.errors import DataError, warn
 from podium.objectives import Objective
 from podium.objectives.base import label_source
 
 NO_GRADIENT = 1e-9  # of the largest label: λ this small are roundings of 0
 ROWS = 1 << 14  # number of rows to compare at a time
+
+
+def require_labels(data: RankingData, sources: Iterable[str | None], who: str) -> None:
+    """Raise if one of these label sources has no label at all."""
+    for source in sources:
+        if source is not None and source in data.labels and len(data) and np.isnan(data.labels[source]).all():
+            raise DataError(f"{who} needs labelled documents, but all labels {source!r} are NaN")
 
 
 def warn_if_constant(

@@ -13,7 +13,7 @@ from podium.data import RankingData, frames
 from podium.data.schema import Schema
 from podium.errors import DataError
 from podium.estimators.base_ranker import Published, WeightedFeatures, check_is_fitted, lambda_objective, n_rows
-from podium.estimators.diagnosis import warn_if_constant, warn_if_unused
+from podium.estimators.diagnosis import require_labels, warn_if_constant, warn_if_unused
 from podium.estimators.parameters import LinearRankerParameters, PRankParameters
 from podium.linear import Ascent, CuttingPlanes, Descent, PRankTraining
 from podium.linear.design import DesignMatrix
@@ -66,6 +66,7 @@ class LinearRanker(LinearRankerParameters, WeightedFeatures):
         unused = ("learning_rate", "l2", "truncation", "pair_truncation", "sigma", "normalize", "patience")
         warn_if_unused(self, unused, "method='ascent' sets each weight by the exact sweep on the measure")
         selection = as_selection(self.measure)
+        require_labels(train, [selection.measures[0].labels], "method='ascent'")
         training = from_parameters(Ascent, self, measure=selection, watched=as_watched(self.metrics))
         result = training.fit(train, **options)
         warn_if_constant(train, Lambda(measure_in_training(selection.measures[0], None)), None)

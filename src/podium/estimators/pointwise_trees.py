@@ -194,6 +194,11 @@ class McRank(Published, McRankParameters, TreeRanker):
     _published = {"n_trees": 1000}  # noqa: RUF012, [W] §5.2
 
     def _objective(self, train: RankingData) -> Objective:
+        if self.form == "multiclass" and any(self._monotone(train) or ()):
+            raise DataError(
+                "monotone would constrain the score of each label, not the expected relevance that ranks: use "
+                "form='ordinal'"
+            )
         return Multiclass(self.expects) if self.form == "multiclass" else Cumulative(self.expects)
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:

@@ -14,12 +14,13 @@ from podium.data import RankingData
 from podium.data.subsets import folds_by_content
 from podium.errors import DataError
 from podium.estimators.base_ranker import WeightedTrees, check_is_fitted
-from podium.estimators.diagnosis import warn_if_constant, warn_if_not_stopped, warn_if_unused
+from podium.estimators.diagnosis import require_labels, warn_if_constant, warn_if_not_stopped, warn_if_unused
 from podium.estimators.parameters import CommitteeParameters, RankerParameters
 from podium.estimators.tree_ranker import TreeRanker
 from podium.evaluation.tables import Table
 from podium.measures import as_selection
 from podium.objectives import Objective, default_objective, parse
+from podium.objectives.base import label_source
 from podium.trees import GrowthParameters
 
 MANY_DOCUMENTS = 100_000  # with more, larger steps and trees and one fold are as accurate, and faster
@@ -148,6 +149,7 @@ class Committee(CommitteeParameters, WeightedTrees):
             measure=as_selection(self.measure),
             tries_all_features=self.feature_fraction is None,
         )
+        require_labels(train, (label_source(objective) for objective, _ in members), "Committee")
         result = settings.fit(train, next(iter(sets.values()), None))
         warn_if_not_stopped(self.n_trees, self.patience, [n_trees for _, n_trees in result.members])
         self.members_ = result.members

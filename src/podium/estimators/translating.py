@@ -17,6 +17,7 @@ from podium.objectives import Lambda, describe
 
 Estimator = TypeVar("Estimator")
 NO_COUNTERPART = "Podium has no counterpart"
+OF_CATEGORIES = "Podium ranks categories by their mean gradient, with no limit but those of all splits"
 # Parameters without translation: values without effect, and the reason why other values are not translated.
 HARMLESS = ("*",)  # any value, for example how work is distributed, which does not change Podium's model
 REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
@@ -27,6 +28,10 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "extra_trees extra_tree": ((False,), NO_COUNTERPART),
         "linear_tree linear_trees": ((False,), NO_COUNTERPART),
         "path_smooth": ((0,), NO_COUNTERPART),
+        "max_cat_to_onehot": ((4,), OF_CATEGORIES),
+        "max_cat_threshold": ((32,), OF_CATEGORIES),
+        "cat_l2 cat_smooth": ((10,), OF_CATEGORIES),
+        "min_data_per_group": ((100,), OF_CATEGORIES),
         "lambdarank_position_bias_regularization":
             ((0,), "pass positions and objective='debiased(lambda(ndcg), l2=…)'"),
         "bagging_seed bagging_fraction_seed feature_fraction_seed data_random_seed extra_seed data_seed drop_seed":
@@ -49,8 +54,10 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "tree_method": (("hist", "auto"), "Podium grows trees from histograms"),
         "base_score": ((0, 0.5), "Podium starts from the objective's own F_0; use submodel for another"),
         "device": (("cpu",), "Podium runs on CPUs"),
-        "verbosity silent validate_parameters disable_default_eval_metric importance_type missing enable_categorical "
-        "max_cat_to_onehot max_cat_threshold": (HARMLESS, ""),
+        "max_cat_to_onehot": ((4,), OF_CATEGORIES),
+        "max_cat_threshold": ((64,), OF_CATEGORIES),
+        "verbosity silent validate_parameters disable_default_eval_metric importance_type missing enable_categorical":
+            (HARMLESS, ""),
     },
     "catboost": {
         "boosting_type": (("Plain",), "Podium has gradient boosted trees without ordering"),
@@ -71,8 +78,8 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "use_best_model": ((True,), "Podium keeps the best round if there is validation data"),
         "task_type": (("CPU",), "Podium runs on CPUs"),
         "verbose verbose_eval logging_level silent metric_period name train_dir allow_writing_files save_snapshot "
-        "snapshot_file snapshot_interval used_ram_limit od_type feature_border_type model_size_reg "
-        "one_hot_max_size max_ctr_complexity has_time metadata": (HARMLESS, ""),
+        "snapshot_file snapshot_interval used_ram_limit od_type feature_border_type has_time metadata": (HARMLESS, ""),
+        "one_hot_max_size max_ctr_complexity model_size_reg": ((), OF_CATEGORIES),
     },
 }  # fmt: skip
 XENDCG = ("rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from podium.boosting import Boosting, RankBoostStep, Sampling
 from podium.boosting.rankboost import STUMPS
 from podium.core.parameters import from_parameters
 from podium.data import RankingData
-from podium.errors import DataError
 from podium.estimators.base_ranker import Published, WeightedFeatures, WeightedTrees
-from podium.estimators.diagnosis import warn_if_constant
+from podium.estimators.diagnosis import require_labels, warn_if_constant
 from podium.estimators.parameters import AdaRankParameters, RankBoostParameters
 from podium.estimators.tree_ranker import categorical_features
 from podium.linear import AdaRankTraining
@@ -46,9 +43,7 @@ class AdaRank(Published, AdaRankParameters, WeightedFeatures):
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         selection = self._selection(train)
-        source = selection.measures[0].labels
-        if source in train.labels and np.isnan(train.labels[source]).all():
-            raise DataError(f"AdaRank needs labelled documents, but all labels {source!r} are NaN")
+        require_labels(train, [selection.measures[0].labels], "AdaRank")
         training = from_parameters(AdaRankTraining, self, selection=selection, watched=as_watched(self.metrics))
         result = training.fit(train, sets, **options)
         self._set_fitted(train, result.model, result.history, result.best_iteration)

@@ -66,6 +66,8 @@ def _reciprocal_ranks(listed: Scores, documents: list[str], k: float) -> Scores:
 
 def _scaled(listed: Scores, documents: list[str], k: float) -> Scores:
     low, high = min(listed.values(), default=0.0), max(listed.values(), default=0.0)
+    if not all(math.isfinite(score - low) for score in listed.values()):
+        raise DataError(f"combsum and combmnz scale scores, which must be finite, but these go from {low} to {high}")
     return {document: (score - low) / ((high - low) or 1.0) for document, score in listed.items()}
 
 

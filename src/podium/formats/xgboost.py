@@ -64,10 +64,15 @@ LOGISTIC = ("binary:logistic", "reg:logistic")  # the base score is a probabilit
 SMALLEST_PROBABILITY = np.float32(1e-6)  # XGBoost moves base scores away from 0 and 1, and computes in float32
 
 
-def from_document(document: Mapping[str, Any], *, plugin: bool = False) -> Ensemble:
-    """Return the model of a parsed file; the search plugins take leaves from `base_weights`, and no base score."""
+def from_document(document: Mapping[str, Any], *, plugin: bool = False, is_estimator: bool = False) -> Ensemble:
+    """Return the model of a parsed file.
+
+    `plugin`: as the search plugins read it, with leaves from `base_weights` and no base score. `is_estimator`: the file
+    is of an estimator such as `XGBRanker` in memory.
+    """
     learner = document["learner"]
-    require_nan(json.loads((learner.get("attributes") or {}).get("scikit_learn") or "{}").get("missing"))
+    attributes = learner.get("attributes") or {}
+    require_nan(json.loads(attributes.get("scikit_learn") or "{}").get("missing"))
     booster = learner["gradient_booster"]
     if booster.get("name") == "gblinear":
         raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
@@ -84,12 +89,29 @@ def from_document(document: Mapping[str, Any], *, plugin: bool = False) -> Ensem
         raise DataError(f"weight_drop has {len(weights)} entries for {len(trees)} trees")
     trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     if not plugin:
+        trees = trees[: _n_used(attributes, model, len(trees), is_estimator or "scikit_learn" in attributes)]
         trees = shifted(trees, _margin(_number_of(param["base_score"]), objective))
     names = [str(name) for name in learner.get("feature_names") or ()]
     return Ensemble.of_trees(
         trees, n_features, feature_names=distinct_names(names, n_features),
         encoding=_encoding(model.get("cats") or {}, n_features), info={"imported": "xgboost", "objective": objective},
     )  # fmt: skip
+
+
+def _n_used(attributes: Mapping[str, Any], model: Mapping[str, Any], n_trees: int, is_estimator: bool) -> int:
+    """Return the number of trees that predictions use: after early stopping, an estimator ends with the best round."""
+    if "best_iteration" not in attributes:
+        return n_trees
+    best = whole_number(attributes["best_iteration"], "best_iteration")
+    per_round = whole_number((model.get("gbtree_model_param") or {}).get("num_parallel_tree", "1"), "num_parallel_tree")
+    n_best = min(n_trees, (best + 1) * max(per_round, 1))
+    if n_best < n_trees and not is_estimator:
+        warn(
+            f"training stopped early, and the best round is {best}, but the Booster predicts with all {n_trees} trees; "
+            f"so does the imported model: for the best rounds, import booster[:{best + 1}]"
+        )
+        return n_trees
+    return n_best
 
 
 def require_nan(missing: Any) -> None:
@@ -270,8 +292,9 @@ class XGBoost(Format):
         if type(value).__module__.split(".")[0] != "xgboost":
             return None
         require_nan(getattr(value, "missing", None))
-        booster = value.get_booster() if hasattr(value, "get_booster") else value
-        return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))))
+        is_estimator = hasattr(value, "get_booster")
+        booster = value.get_booster() if is_estimator else value
+        return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))), is_estimator=is_estimator)
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "rank:ndcg") -> Written:
         """Write the trees; `objective` is named in the file, and ranking objectives do not transform scores."""

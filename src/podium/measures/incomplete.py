@@ -25,8 +25,9 @@ EPSILON = 1e-5  # as in trec_eval; it makes the share of zero documents 1/2
 @register
 @dataclass(frozen=True)
 class Judged(Discounted):
-    """The share of the first k documents that have a label: judged@k = (1/k) Σ_{r≤k} [the document at r has a label].
+    """The share of the first k documents that have a label.
 
+    judged@k = (1 / min(k, n)) Σ_{r≤k} [the document at r has a label], where n documents are ranked, as in ir_measures.
     It shows how far other measures can be trusted. It does not measure quality, so it cannot be trained on.
 
     Args:
@@ -44,7 +45,7 @@ class Judged(Discounted):
     has_swaps: ClassVar[bool] = False
     examples: ClassVar[tuple[Example, ...]] = (
         Example("judged@2", (1, math.nan, 0), 1 / 2),
-        Example("judged@4", (0, 0), 1 / 2),
+        Example("judged@4", (0, math.nan), 1 / 2),
         Example("judged@1", (1, math.nan, 0), 2 / 3, scores=(1, 1, 1)),
     )
 
@@ -55,7 +56,7 @@ class Judged(Discounted):
         return np.ones(self._depth(depth))
 
     def norms(self, gains: Floats, offsets: Ints, sizes: Ints) -> Floats:
-        return np.maximum(sizes, 1.0) if self.cutoff is None else np.full(len(sizes), float(self.cutoff))
+        return np.maximum(sizes if self.cutoff is None else np.minimum(sizes, self.cutoff), 1.0)
 
 
 @dataclass(frozen=True)
