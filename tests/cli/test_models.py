@@ -134,6 +134,8 @@ def test_columns_and_categories_are_found_again(tmp_path):
     assert f"{podium.evaluate(data, loaded, 'ndcg@5').means['ndcg@5']:.4f}" in shown
     assert "feature" not in succeed("compare", tmp_path / "data.csv", f"a={model}", "b=feature:x")
     assert "brand in ['b', 'd']" in succeed("inspect", model, "--trees")
+    checked = succeed("export", model, tmp_path / "model.txt", "--format", "lightgbm", "--check", tmp_path / "data.csv")
+    assert "scores differ by at most 0, no ranking changes" in checked
 
 
 def test_err_is_measured_with_the_highest_label_that_the_model_knows(text, tmp_path):

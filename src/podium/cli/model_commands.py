@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli.reading import as_trained
 from podium.errors import DataError
 
 
@@ -111,19 +112,10 @@ def export(
     written = loaded.export(output, format_name, **{key: value for key, value in chosen.items() if value is not None})
     typer.echo(str(written))
     if check:
-        result = check_export(loaded, output, written.format, _read_as_trained(check, loaded.reading))
+        result = check_export(loaded, output, written.format, as_trained(loaded, str(model))(check))
         typer.echo(str(result))
         if result.changed_queries:
             raise typer.Exit(1)
-
-
-def _read_as_trained(files: list[str], reading: dict[str, Any]) -> Any:
-    """Read data with the options that the model's training data was read with."""
-    from podium.data import read
-
-    options = {key: reading[key] for key in ("absent", "first_index") if reading.get(key) is not None}
-    data = read(files, **options)
-    return data.normalized(reading["normalize"]) if reading.get("normalize") else data
 
 
 def formats() -> None:

@@ -181,6 +181,11 @@ def for_model(reader: Reader, model: Model, name: str) -> Reader:
     return with_columns(partial(_read, **options), model, name)
 
 
+def as_trained(model: Model, name: str) -> Reader:
+    """Return a reader that reads data in the same way as the model's training data."""
+    return for_model(partial(_read, **_DEFAULTS), model, name)
+
+
 def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
     """Raise if two models need the same file read in different ways."""
     if "reading" not in first.info or "reading" not in second.info:
