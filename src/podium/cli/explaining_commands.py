@@ -117,7 +117,7 @@ def plot(
     info: dict[str, Any] = load(folder.model).info if folder.model.exists() else {}
     chart = history_chart(history, info.get("best_iteration"), info.get("submodel_means"))
     save_chart(chart, output or folder.picture, dark=dark)
-    typer.echo(f"{output or folder.picture}: {chart.title.text}")
+    typer.echo(f"{output or folder.picture}: {chart.title}")
 
 
 @reads_data
