@@ -149,7 +149,7 @@ class EarlyExit(OverTrees):
 
 
 @contributions.register
-def _of_early_exit(model: EarlyExit, task: Any) -> Contributions:
+def _of_early_exit(model: EarlyExit, *_: Any) -> Contributions:
     raise DataError(
         "a document that exits has the score of its first trees, lowered by what the others of its query are: that is "
         "no sum over features. Explain all trees: model.trees.explain(data)"

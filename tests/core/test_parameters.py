@@ -92,6 +92,17 @@ def test_scikit_learn_clones_and_sets():
         Small(dept=3)
 
 
+def test_a_constructor_may_take_other_parameters_as_settings():
+    class Mine(Small):
+        def __init__(self, depth=1, colour="red", **settings):
+            super().__init__(depth, **settings)
+            self.colour = colour
+
+    assert Mine(colour="blue", rate=0.1).get_params() == {"colour": "blue", "depth": 1, "rate": 0.1, "kind": "a"}
+    with pytest.raises(ParameterError, match="did you mean 'colour'"):
+        Mine(color="blue")
+
+
 def test_docstrings():
     doc = inspect.getdoc(Small)
     assert "Args:\n    depth: levels, at most. None of them is empty.\n    rate: of learning\n" in doc

@@ -110,7 +110,7 @@ def test_plain_kernels_give_the_same_models():
         "import podium; data = podium.artificial(8, documents=20, features=4); "
         "fit = lambda **s: podium.LambdaMART(4, 6, min_documents_in_leaf=2, **s).fit(data); "
         "print(fit().digest(), fit(objective='lambda(err)').digest(), "
-        "fit(objective='pairwise(fidelity)', step='gradient').digest(), fit().scorer()(data.features).tobytes().hex())"
+        "fit().scorer()(data.features).tobytes().hex())"
     )
     printed = []
     for plain in ("0", "1"):
@@ -123,7 +123,7 @@ def test_plain_kernels_give_the_same_models():
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout.split())
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == 4
+    assert len(set(printed[0])) == 3
 
 
 def test_operations_that_do_not_work_are_replaced_with_a_warning(tmp_path):

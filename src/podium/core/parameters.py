@@ -230,7 +230,7 @@ class Parameterized:
     """The base of classes whose fields are parameters: dataclasses that scikit-learn can clone and search.
 
     The constructor stores values unchanged and only checks names; call `check_parameters` in `fit`. A subclass changes
-    a default in one line.
+    a default in one line, or defines a constructor that takes all other parameters as `**settings`.
 
     >>> from podium.core.hyperparameters import N_LEAVES
     >>> class Trees(Parameterized):
@@ -245,6 +245,8 @@ class Parameterized:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclasses.dataclass(repr=False, eq=False)(cls)
+        if "__init__" in vars(cls):
+            _spell_out_settings(cls)
         _document(cls)
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
@@ -289,6 +291,21 @@ def from_parameters(cls: type[Settings], owner: object, **others: Any) -> Settin
     given = parameters(owner)
     shared = {name: parameter.name for name, parameter in parameters(cls).items() if parameter.name in given}
     return cls(**{name: getattr(owner, declared) for name, declared in shared.items()} | others)
+
+
+def _spell_out_settings(cls: type) -> None:
+    """Replace a constructor's `**settings` by all other fields in its signature, which scikit-learn reads."""
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if "__signature__" in vars(cls.__init__) or len(named) == len(signature.parameters):  # type: ignore[misc]
+        return
+    taken = {p.name for p in named}
+    named += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default)
+        for name, parameter in parameters(cls).items()
+        if name not in taken
+    ]
+    cls.__init__.__signature__ = signature.replace(parameters=named)  # type: ignore[misc]
 
 
 @cache  # many classes have the same parameters
