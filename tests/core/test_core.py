@@ -49,10 +49,11 @@ def test_the_first_exception_in_order_is_raised(n_threads):
             raise ValueError(f"item {k}")
         return k
 
+    before = threading.active_count()  # clusters of other tests may have threads in this process
     results = map_threads(work, range(100), n_threads)
     with pytest.raises(ValueError, match="item 5"):
         list(results)
-    assert threading.active_count() < 10
+    assert threading.active_count() <= before
 
 
 def test_thread_count():
