@@ -209,6 +209,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "startup": lambda: columns("startup", {"process": "process", "seconds": "seconds"}),
     "text_accuracy": text_accuracy,
     "time_to_accuracy": time_to_accuracy,
+    "tuned_peers": lambda: columns(
+        "tuned_peers",
+        {
+            "NDCG@10": "NDCG@10", "test queries": "test queries", "Ranker()": "`Ranker()`",
+            "Committee()": "`Committee()`", "LightGBM, tuned": "LightGBM, tuned",
+            "CatBoost QueryRMSE, tuned": "CatBoost QueryRMSE, tuned",
+            "Committee() ahead of the better peer": "`Committee()` ahead of the better peer",
+        },
+    ),
     "train": lambda: columns(
         "train",
         {
