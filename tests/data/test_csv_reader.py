@@ -132,7 +132,13 @@ def test_numbers_are_those_of_a_frame():
     assert np.array_equal(read(frame.to_csv(index=False)).features, podium.RankingData(frame).features)
 
 
-@pytest.mark.parametrize("numbers", [(2**60 + 1, 2**60 + 3), (1700000001, 1700000002), ("1e300", "5")])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (2**60 + 1, 2**60 + 3), (1700000001, 1700000002), ("1e300", "5"),
+        (2**24, 2**24 + 1), (2**53, 2**53 + 1), (-(2**70), -(2**70) - 2**51), (2**24 + 1, 5, 2**24),
+    ],
+)  # fmt: skip
 def test_numbers_that_float32_does_not_hold_are_said(numbers):
     with pytest.warns(
         PodiumWarning, match="became equal in float32 in feature 'f'|1 numbers are too large for float32"

@@ -103,9 +103,10 @@ MOMENTS = [1700000001, 1700000002, 1700000003, 1700000004]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_large_numbers_that_float32_merges_are_reported(sparse, monkeypatch):
+@pytest.mark.parametrize("numbers", [MOMENTS, [2**24, 1, 2**24 + 1], [2**53 + 1, 2**53], ["1e17", 10**17 + 1]])
+def test_large_numbers_that_float32_merges_are_reported(numbers, sparse, monkeypatch):
     monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 16)
-    text = "".join(f"{k} qid:1 1:{k} 2:{moment}\n" for k, moment in enumerate(MOMENTS)).encode()
+    text = "".join(f"{k} qid:1 1:{k} 2:{number}\n" for k, number in enumerate(numbers)).encode()
     with pytest.warns(
         PodiumWarning, match=r"<stream>: different numbers became equal.* feature '2'\. Subtract"
     ) as seen:

@@ -25,7 +25,7 @@ from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, V
 from podium.data.io.parquet import import_pyarrow
 from podium.data.io.queries import QueryRun, query_ids
 from podium.data.io.text_blocks import Block, Source, source_name
-from podium.data.io.text_numbers import LINE_FEED, RETURN
+from podium.data.io.text_numbers import EXACT_FLOAT32, LINE_FEED, RETURN
 from podium.data.io.text_reader import OBJECT_BYTES, Facts, TextReader, drain
 from podium.data.memory import ROW_BYTES
 from podium.errors import FileFormatError
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from podium.data.io.reading import Columns
 
 _WINDOW = 1 << 12  # bytes in which `CsvReader.scan` first looks for the end of a group
-_EXACT_FLOAT32 = 2**24  # float32 represents all integers up to this one
 _BEYOND_FLOAT32 = 2**128 - 2**103  # rounds to infinity
 _DIGITS = 18  # decimal digits that always fit into int64
 MOST_COLUMNS = 1 << 20  # more names do not fit into a model file, and a longer header takes minutes to split
@@ -174,10 +173,9 @@ class CsvReader(TextReader):
             with np.errstate(over="ignore"):
                 short[:] = values
             size = np.abs(values)
-            if is_feature and (size >= _EXACT_FLOAT32).any():
-                # Record the integer parts of the feature's numbers that float32 does not represent.
-                whole = np.unique(np.trunc(values[size < LARGEST_EXACT]))
-                whole = whole[whole != whole.astype(np.float32)].astype(np.int64)
+            is_large = (size >= EXACT_FLOAT32) & (size < LARGEST_EXACT)
+            if is_feature and is_large.any():
+                whole = np.unique(values[is_large].astype(np.int64))
                 self.merges.add(np.column_stack([np.full(len(whole), place), whole]))
             if (size >= LARGEST_EXACT).any():
                 far[name] = np.flatnonzero(size >= LARGEST_EXACT)
@@ -194,7 +192,7 @@ class CsvReader(TextReader):
         return runs, values, overflows
 
     def _examine_texts(self, block: Block, rows_of: dict[str, Ints]) -> int:
-        """Record such integer parts of numbers that float64 may merge, from text; count overflows of float32."""
+        """Record integer parts of numbers that float64 may merge, from their text; count overflows of float32."""
         overflows, table = 0, _read_fields(block, self.layout, list(rows_of), [])
         for name, rows in rows_of.items():
             place, is_feature = self.layout.numbers[name]
@@ -202,8 +200,7 @@ class CsvReader(TextReader):
             finite = [text for text in texts if abs(float(text)) < _BEYOND_FLOAT32]
             overflows += sum("i" not in text.lower() for text in texts) - len(finite)  # "inf" is not an overflow
             numbers = {int(Decimal(text)) for text in finite}
-            lossy = [number for number in numbers if number != int(np.float32(number))]
-            digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in lossy]
+            digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in numbers]
             if is_feature:
                 self.merges.add(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
         return overflows

@@ -92,7 +92,7 @@ class Notes(NamedTuple):
 
     runs: Ints  # (row, line, start, end) of every query id that differs from the one before it
     uncertain: Ints  # (row, slot, start, end) of numbers that Python has to parse; the slot −1 is the label
-    large: Ints  # (column, digits) of integers that float32 does not represent
+    large: Ints  # (column, digits) of numbers from 2^24, which float32 may merge with others
 
 
 @helper

@@ -124,7 +124,7 @@ def _long_mantissa(text: Bytes, at: Int) -> tuple[Int, Int, Any]:
 
 @helper
 def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
-    """Return the integer part (up to 18 digits) of mantissa · 10^exponent, or 0 if float32 represents it."""
+    """Return the integer part (up to 18 digits) of mantissa · 10^exponent, or 0 below 2^24 and at infinity."""
     if not EXACT_FLOAT32 <= value < np.inf:
         return 0
     while exponent < 0:
@@ -133,7 +133,7 @@ def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
     while exponent > 0 and mantissa < 100_000_000_000_000_000:
         mantissa *= 10
         exponent -= 1
-    return 0 if exponent == 0 and value < 1e18 and np.int64(value) == mantissa else mantissa
+    return mantissa
 
 
 @helper
