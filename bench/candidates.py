@@ -31,7 +31,7 @@ TASKS = {name: n for name, n in SETS.items() if name not in HELD_OUT} | dict.fro
 
 
 class RawAverage(Average):
-    """`Average` without standardised scores."""
+    """`Average` without standardized scores."""
 
     def bind(self, data: Data) -> Any:
         bound: Any = super().bind(data)
@@ -54,7 +54,7 @@ CANDIDATES: dict[str, Objective] = {
     "query regression → λ over 100 trees (Ranker in 0.2)": Anneal(REGRESSION, LAMBDA, LinearGrowth(0.0, 0.01)),
     "λ + query regression, one model": Sum(LAMBDA, REGRESSION),
     "average of query regression and λ": Average(REGRESSION, LAMBDA),
-    "the same, scores not standardised": RawAverage(REGRESSION, LAMBDA),
+    "the same, scores not standardized": RawAverage(REGRESSION, LAMBDA),
     "the same, λ truncated at 20 (Ranker)": Average(REGRESSION, Lambda("ndcg", truncation=20)),
     "the same, with XE-NDCG": Average(REGRESSION, LAMBDA, XENDCG()),
 }
@@ -123,7 +123,7 @@ def values_of(candidate: str, task: str, number: int) -> list[float]:
     if candidate == APART:
         scores = sum(scores_of(part, train, measured, number) for part in ("query regression", "λ"))
     else:
-        scores = scores_of(candidate, train, measured, number, standardised=False)
+        scores = scores_of(candidate, train, measured, number, standardized=False)
     table = podium.evaluate(measured, scores, MEASURE)
     values = np.nan_to_num(table.values[MEASURE]).round(6).tolist()
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -131,14 +131,14 @@ def values_of(candidate: str, task: str, number: int) -> list[float]:
     return values
 
 
-def scores_of(candidate: str, train: Data, measured: Data, seed: int, standardised: bool = True) -> Any:
+def scores_of(candidate: str, train: Data, measured: Data, seed: int, standardized: bool = True) -> Any:
     """Return the scores of the measured documents."""
     own = {"random_state": seed, "n_threads": 1}
     model: Any = podium.Committee(**own)
     if candidate != COMMITTEE:
         model = Candidate(**own).with_objective(CANDIDATES[candidate])
     model.fit(train)
-    scale = deviation(train, model.predict(train)) if standardised else 1.0
+    scale = deviation(train, model.predict(train)) if standardized else 1.0
     return model.predict(measured) / scale
 
 

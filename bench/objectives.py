@@ -41,10 +41,10 @@ SEEDS, TREES, PATIENCE, REPEATS = 3, 300, 50, 7
 SETS = ("mq2008", "ohsumed")
 PAPERS = Lambda("ndcg", normalize=False)
 ALL: dict[str, Objective] = {
-    "Lambda(ndcg)": PAPERS, "Lambda(ndcg), normalised": Lambda("ndcg"),
+    "Lambda(ndcg)": PAPERS, "Lambda(ndcg), normalized": Lambda("ndcg"),
     "Lambda(err)": Lambda("err", normalize=False), "Lambda(ap)": Lambda("ap", normalize=False),
     "Pairwise (RankNet)": Pairwise(),
-    "Pairwise, normalised": Pairwise(normalize=True), "Pairwise(Hinge)": Pairwise(Hinge()),
+    "Pairwise, normalized": Pairwise(normalize=True), "Pairwise(Hinge)": Pairwise(Hinge()),
     "Pairwise(SquaredHinge)": Pairwise(SquaredHinge()), "Pairwise(Fidelity)": Pairwise(Fidelity()),
     "Local(ndcg)": Local("ndcg", normalize=False),
     "Anneal(ndcg → local ndcg@3)": Anneal(PAPERS, Local("ndcg@3", normalize=False), LinearGrowth()),

@@ -35,7 +35,7 @@ DEFAULT_SENTINEL = 50  # trees, in ensembles of at least twice as many
 # Few trees, because they score every document.
 CLASSIFIER: dict[str, Any] = {"n_trees": 10, "n_leaves": 31, "learning_rate": 0.3, "balanced": True}
 N_THRESHOLDS = 100  # number of thresholds to try, at equal shares of the validation documents
-N_ADDED = 3  # inputs of a classifier in addition to the features: partial score, rank, normalised score
+N_ADDED = 3  # inputs of a classifier in addition to the features: partial score, rank, normalized score
 
 
 @dataclass(frozen=True)

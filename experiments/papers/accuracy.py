@@ -17,7 +17,7 @@ from podium.estimators import LambdaMART, LambdaRank, McRank
 from podium.evaluation import evaluate
 
 MEASURES = ("ndcg@10", "ndcg@3", "ndcg@1")
-RANKERS = ("LambdaRank", "McRank", "LambdaMART", "LambdaMART, λ normalised", "single feature")
+RANKERS = ("LambdaRank", "McRank", "LambdaMART", "LambdaMART, λ normalized", "single feature")
 RATES = (0.01, 0.003, 0.001)  # first rates of LambdaRank, by Adam
 PLACE = "[W] table 1"
 
@@ -49,7 +49,7 @@ def run(work: Work) -> Outcome:
         "trees of LambdaMART": trees, "rounds of McRank": rounds,
         "epochs of LambdaRank": epochs, "rates of LambdaRank": rates, "leaves": "10; 15 for LambdaMART on web data",
         "learning rate": "LambdaMART 0.1, McRank 0.05", "number of trees": "the best on validation data",
-        "LambdaMART": "LambdaMART.as_published(); λ normalised: with normalize=True",
+        "LambdaMART": "LambdaMART.as_published(); λ normalized: with normalize=True",
     }  # fmt: skip
     return Outcome(claims, tables, [], settings, [source.name for source, *_ in sources])
 
@@ -73,7 +73,7 @@ def _models(rates: Sequence[float], trees: int, rounds: int, epochs: int, n_leav
         "LambdaRank": [partial(net, learning_rate=rate) for rate in rates],
         "McRank": [partial(McRank, rounds, 10, 0.05, patience=rounds // 5)],
         "LambdaMART": [lambdamart],
-        "LambdaMART, λ normalised": [partial(lambdamart, normalize=True)],
+        "LambdaMART, λ normalized": [partial(lambdamart, normalize=True)],
     }
 
 

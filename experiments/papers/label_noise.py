@@ -47,7 +47,7 @@ def run(work: Work) -> Outcome:
     }
     settings = {
         "queries for training, validation, test": sizes, "documents of a query": documents, "trees, at most": trees,
-        "leaves": 10, "learning rate": f"of {', '.join(map(str, RATES))}", "λ": "not normalised, no L2",
+        "leaves": 10, "learning rate": f"of {', '.join(map(str, RATES))}", "λ": "not normalized, no L2",
     }  # fmt: skip
     return Outcome(_claims(arms), tables, [_figure(arms)], settings, ["artificial"])
 

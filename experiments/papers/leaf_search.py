@@ -57,7 +57,7 @@ def run(work: Work) -> Outcome:
         claims += _claims(source, arms, trained)
     settings = {
         "queries for training, validation, test": sizes, "trees, at most": trees, "leaves": 10,
-        "learning rate": f"of {', '.join(map(str, rates))}", "λ": "not normalised, no L2",
+        "learning rate": f"of {', '.join(map(str, rates))}", "λ": "not normalized, no L2",
     }  # fmt: skip
     return Outcome(claims, tables, figures, settings, [source.name for source in sources])
 

@@ -38,7 +38,7 @@ def run(work: Work) -> Outcome:
         claims += _claims(source, arms)
     settings = {
         "trees, at most": f"{TREES}, {FEW_TREES} with line search", "leaves": 10, "learning rate": "0.1, with line "
-        "search of 0.1 and 0.3", "features for each tree": "70%, drawn by the seed", "λ": "not normalised, no L2",
+        "search of 0.1 and 0.3", "features for each tree": "70%, drawn by the seed", "λ": "not normalized, no L2",
         "weight of the clicks": WEIGHT, "chosen": "trees, rates by NDCG@10 on validation data", "margin": MARGIN,
     }  # fmt: skip
     return Outcome(claims, tables, [], settings, [f"{source.name}, all folds" for source in sources])

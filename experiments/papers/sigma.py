@@ -102,7 +102,7 @@ def run(work: Work) -> Outcome:
     columns = ["setting", *(f"{other}: same order" for other in others), "NDCG@10, σ = 1", *others]
     settings = {
         "training and test queries": (sizes[0], sizes[2]), "trees": trees, "leaves": LEAVES, "rate": RATE,
-        "all documents for splits": True, "λ": "not normalised", "two classes": "labels above 0",
+        "all documents for splits": True, "λ": "not normalized", "two classes": "labels above 0",
         "submodel": "a LambdaMART of 5 trees",
     }  # fmt: skip
     table = {"Share of test queries in the same order as with σ = 1": Table(columns, rows)}

@@ -20,7 +20,7 @@ MEASURE = "ndcg@10"
 N_LEAVES, RATE = 20, 0.15  # [W] 5.4, chosen there on validation data
 MARGIN = 0.005  # half a point of NDCG; a whole one is much to [W]
 PLACE = "[W] fig. 2"
-RANKERS = ("McRank", "LambdaMART", "LambdaMART, λ normalised")
+RANKERS = ("McRank", "LambdaMART", "LambdaMART, λ normalized")
 Curves = dict[str, dict[int, Arm]]  # arms by ranker and number of trees
 
 
@@ -55,7 +55,7 @@ def run(work: Work) -> Outcome:
         "queries for training": {source.name: sizes[0] for source, sizes, _ in runs},
         "queries for test": {source.name: sizes[2] for source, sizes, _ in runs},
         "trees": {source.name: most for source, _, most in runs}, "leaves": N_LEAVES, "learning rate": RATE,
-        "LambdaMART": "LambdaMART.as_published(); λ normalised: with normalize=True",
+        "LambdaMART": "LambdaMART.as_published(); λ normalized: with normalize=True",
     }  # fmt: skip
     return Outcome(claims, tables, [figure], settings, [source.name for source, *_ in runs])
 

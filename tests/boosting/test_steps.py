@@ -80,7 +80,7 @@ def test_outputs_of_newton_are_not_counted_twice(parts):
         np.testing.assert_allclose(run.trees[k].leaf_value, run.weights[k] * 0.3 * newton, rtol=1e-9)
 
 
-def test_normalised_means_are_counted_in_steps_of_the_objective_itself(parts):
+def test_normalized_means_are_counted_in_steps_of_the_objective_itself(parts):
     train = parts[0]
     run = Followed(train, LineSearch("ndcg@10", values=Gradient()), n_trees=2)
     lambdas, hessians = run.gradients[1]

@@ -13,7 +13,7 @@ from podium import DataError, RankingData
 from podium.core import threads
 from podium.core.random import seed_of
 from podium.data.datasets import artificial, random_values
-from podium.data.datasets.artificial import SHARES, growth, standardised_cubic
+from podium.data.datasets.artificial import SHARES, growth, standardized_cubic
 
 
 def digest(data):
@@ -88,8 +88,8 @@ def test_parts_share_the_polynomial_but_not_the_documents():
 
 def test_a_shift_moves_the_labels_gradually():
     def agreement(shift):
-        near = standardised_cubic(50, 0, 0.0)
-        far = standardised_cubic(50, 0, shift)
+        near = standardized_cubic(50, 0, 0.0)
+        far = standardized_cubic(50, 0, shift)
         x = random_values.uniform_matrix(20_000, 50, seed_of("x"))
         return np.corrcoef(near(x), far(x))[0, 1]
 
@@ -206,7 +206,7 @@ def test_similar_queries_reach_more_documents():
 def test_clicks_of_artificial_data_know_more_than_the_label():
     data = podium.artificial(600, clicks=True)
     label_two = (data.relevance == 2) & (data.positions > 0)
-    score = standardised_cubic(50, 0, 0.0)(data.features)
+    score = standardized_cubic(50, 0, 0.0)(data.features)
     assert np.corrcoef(score[label_two], data.labels["clicks"][label_two])[0, 1] > 0.1
 
 

@@ -1,4 +1,4 @@
-"""Per-query normalisation."""
+"""Per-query normalization."""
 
 import io
 

@@ -217,7 +217,7 @@ class TestObjectivesInTrees:
         c = RankNetTrees(3, normalize=False, split_fraction=0.5).fit(data)
         assert a.digest() == b.digest() == c.digest()
 
-    def test_gradient_step_is_the_mean_of_normalised_lambdas(self, data):
+    def test_gradient_step_is_the_mean_of_normalized_lambdas(self, data):
         with pytest.warns(podium.PodiumWarning, match="l2=7.0 has no effect"):
             model = LambdaMART(1, 4, 1.0, objective=Local(), step="gradient", l2=7.0).fit(data)
         lambdas = Local().bind(data).gradients(np.zeros(len(data)))[0]
@@ -228,7 +228,7 @@ class TestObjectivesInTrees:
         for leaf in range(4):
             assert model.predict(data)[leaves == leaf] == pytest.approx(lambdas[leaves == leaf].mean(), rel=1e-6)
 
-    def test_gradient_without_normalisation(self, data):
+    def test_gradient_without_normalization(self, data):
         model = LambdaMART(1, 4, 1.0, objective=Local(), step=Gradient(normalize=False)).fit(data)
         lambdas = Local().bind(data).gradients(np.zeros(len(data)))[0]
         leaves = model.apply(data)[:, 0]
@@ -486,7 +486,7 @@ def test_a_custom_objective(data):
     assert np.corrcoef(model.predict(data), data.relevance)[0, 1] > 0.5
 
 
-def test_one_rule_says_whether_lambdas_are_normalised():
+def test_one_rule_says_whether_lambdas_are_normalized():
     data = podium.artificial(20, documents=(3, 30), features=4)
     for ranker in (podium.LambdaMART(3, 4), podium.LinearRanker(n_iterations=3)):
         usual = ranker.fit(data).digest()

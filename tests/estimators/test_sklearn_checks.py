@@ -45,7 +45,7 @@ EXPECTED = {
     },
     "McRank": OF_LABELS, "OrdinalMART": OF_LABELS,
     "QueryNormalizer": {
-        "check_methods_subset_invariance": "normalised features depend on the other documents of the query",
+        "check_methods_subset_invariance": "normalized features depend on the other documents of the query",
     },
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ def valid():
 
 
 def ada_rank_slowly(data, measure, rounds, repeats):
-    """Weights of the standardised features after some rounds: fig. 1 of Xu and Li, with falling features, too."""
+    """Weights of the standardized features after some rounds: fig. 1 of Xu and Li, with falling features, too."""
     design = DesignMatrix(data, 1)
     z = (data.features.astype(float) - design.means) * design.scales
 

@@ -1,4 +1,4 @@
-"""Average: a model for each objective, ranked by the mean of standardised scores."""
+"""Average: a model for each objective, ranked by the mean of standardized scores."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def fitted(*parts, **others):
 
 
 @pytest.mark.parametrize(("n_trees", "n_measured"), [(6, 5), (11, 10), (15, 10)])
-def test_it_is_the_mean_of_standardised_models(data, valid, n_trees, n_measured):
+def test_it_is_the_mean_of_standardized_models(data, valid, n_trees, n_measured):
     expected = np.zeros(len(valid))
     for part in PARTS:
         model = LambdaMART(**SETTINGS | {"n_trees": n_trees}, objective=part).fit(data)

@@ -123,7 +123,7 @@ def test_best_shares_are_those_of_a_general_solver():
 
 
 def differences(data):
-    """z_i − z_j of all pairs i ▷ j, z the standardised features."""
+    """z_i − z_j of all pairs i ▷ j, z the standardized features."""
     design = DesignMatrix(data, 1)
     z = (data.features - design.means) * design.scales
     pairs = [(i, j) for q in range(data.n_queries) for i in data.rows(q) for j in data.rows(q)

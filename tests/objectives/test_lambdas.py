@@ -93,7 +93,7 @@ def test_scores_far_apart_are_safe():
 
 
 @pytest.mark.parametrize("name", ["ndcg", "ap", "err"])
-def test_normalised_lambdas_equal_the_slow_reference(name):
+def test_normalized_lambdas_equal_the_slow_reference(name):
     for seed in range(6):
         data, scores = random_data(seed)  # without query weights: those come after the scaling
         for start in (scores, np.zeros(len(data))):

@@ -89,7 +89,7 @@ def test_flags_are_served_as_they_were_trained(data, tmp_path, is_category):
     assert [found[k] for k in range(len(rows))] == model.predict(frame)[rows].tolist()
 
 
-def test_categories_shifts_and_normalised_features(data, tmp_path):
+def test_categories_shifts_and_normalized_features(data, tmp_path):
     rng = np.random.default_rng(0)
     kinds = rng.choice(["shoes", "hats", "7"], len(data))
     stamps = 1.7e9 + rng.integers(0, 1000, len(data))

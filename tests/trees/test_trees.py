@@ -26,7 +26,7 @@ def quantized(gradients, hessians, split="newton", team=None):
     return quantize(BoundedGradients.of(gradients, hessians, team or Team(1)), split, team)
 
 
-# --- quantisation
+# --- quantization
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0, 1e3))
@@ -54,7 +54,7 @@ def test_sums_at_the_bound():
     assert (one.words[0] >> 32) * one.gradient_unit == pytest.approx(3.0)
 
 
-def test_what_cannot_be_quantised():
+def test_what_cannot_be_quantized():
     for g, h in ([np.nan, 1], [np.inf, 1], [1, np.nan], [1, -1]):
         with pytest.raises(DataError):
             quantized(np.array([g, 0.0]), np.array([h, 0.0]))

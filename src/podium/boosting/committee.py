@@ -73,7 +73,7 @@ class CommitteeResult:
     Attributes:
         ensemble: all members' trees, their leaves multiplied by the members' weights.
         members: the objective and the number of trees of each.
-        weights: the weight of each member, in units of its standardised scores.
+        weights: the weight of each member, in units of its standardized scores.
         values: the measure on queries that members have not seen: of each, of equal weights, and of the committee.
         tried: all trials, in order.
         counts: the number of members kept of each objective, for each part: the `members` that train the same again.
@@ -283,7 +283,7 @@ class CommitteeRun:
         return member.fit(data.train, data.valid, data=data), time.perf_counter() - started
 
     def _judged(self, members: list[tuple[Ensemble, float]]) -> _Trained:
-        """Standardise the scores of a block's members, and join the scores of unseen queries."""
+        """Standardize the scores of a block's members, and join the scores of unseen queries."""
         threads, scores, sizes = self.settings.boosting.n_threads, np.zeros(len(self.order)), []
         for (ensemble, _), part in zip(members, self.parts, strict=True):
             train, valid = part.data.train, part.data.valid["valid"]

@@ -156,7 +156,7 @@ class Gradient(Step):
     uses_hessians: ClassVar[bool] = False
 
     def prepare(self, data: RankingData, gradients: Floats, hessians: Floats) -> None:
-        """Normalise the gradients, and give every document the weight 1."""
+        """Normalize the gradients, and give every document the weight 1."""
         hessians[:] = 1.0
         if not self.normalize:
             return

@@ -1,4 +1,4 @@
-"""Click models of users who read down the list and stop: the cascade model and its generalisations.
+"""Click models of users who read down the list and stop: the cascade model and its generalizations.
 
 A user examines the first result. After a result without a click the user goes on to the next with probability γ. After
 a click the user stops with probability σ, and otherwise goes on with probability γ:

@@ -344,7 +344,7 @@ REPEATS = flag(
     "feature has been chosen twice in a row, because it would be chosen forever.",
 )  # fmt: skip
 LINEAR_L2 = number(
-    "l2", 1e-4, least=0, help="L2 regularization of the weights of standardised features", names=L2.names
+    "l2", 1e-4, least=0, help="L2 regularization of the weights of standardized features", names=L2.names
 )
 METHOD = choice(
     "method", "descent", ("descent", "ascent"),

@@ -84,7 +84,7 @@ class PRank(Published, PRankParameters, WeightedFeatures):
     Crammer and Singer, "Pranking with Ranking", 2001; [Q]. A document gets the rank min {r : w·z < b_r}. If that is not
     the rank of its label, each threshold on the wrong side of w·z moves by 1, and w by z. `predict` gives w·z,
     `predict_label` the label. Only the order of labels counts. `fit` shows the documents in an order that depends on
-    content and seed, not on the order of the rows. Features are standardised, as in `LinearRanker`, and weights and
+    content and seed, not on the order of the rows. Features are standardized, as in `LinearRanker`, and weights and
     thresholds are means over all documents seen; the paper does neither, see `averaged`. Documents of weight d, a whole
     number, are shown d times in a row.
 

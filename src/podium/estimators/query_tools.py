@@ -1,4 +1,4 @@
-"""Parts of scikit-learn's pipelines that know queries: folds of whole queries, normalisation within a query."""
+"""Parts of scikit-learn's pipelines that know queries: folds of whole queries, normalization within a query."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
 
 
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Normalises features within each query, like RankLib's `-norm`.
+    """Normalizes features within each query, like RankLib's `-norm`.
 
-    `fit` learns nothing, because every query is normalised by its own documents. In a pipeline, pass query ids by
+    `fit` learns nothing, because every query is normalized by its own documents. In a pipeline, pass query ids by
     metadata routing: `QueryNormalizer().set_fit_request(qid=True).set_transform_request(qid=True)`.
 
     Args:
@@ -129,7 +129,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         return self
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> Float32s:
-        """Return the normalised features, in the order of the rows."""
+        """Return the normalized features, in the order of the rows."""
         if qid is None:
             raise DataError(
                 "QueryNormalizer needs the query of each row: transform(X, qid=qid); in a pipeline, enable "

@@ -31,7 +31,7 @@ class Ranker(RankerParameters, TreeRanker):
 
     Each round grows two trees. One learns differences of labels from all documents (query regression, CatBoost's
     QueryRMSE), the other follows λ of the measure, which orders the top 20 documents. Documents are ranked by the mean
-    of both standardised scores (`podium.objectives.default_objective`). Every round sees 70% of the documents and half
+    of both standardized scores (`podium.objectives.default_objective`). Every round sees 70% of the documents and half
     of the features, or all features if these are clearly better on unseen queries. For any other objective, see
     `LambdaMART`. docs/ranker.md explains the choice of defaults.
 
@@ -99,7 +99,7 @@ class Committee(CommitteeParameters, WeightedTrees):
     """Several objectives, each bagged, weighted by the exact sweep on unseen queries, in one ensemble of trees.
 
     An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Each tree of a member sees some of the
-    documents and features. Scores are standardised. Members of one objective have equal weights. The weights of
+    documents and features. Scores are standardized. Members of one objective have equal weights. The weights of
     objectives are optimized exactly, one at a time, and shrunk towards equal ones. You can save, score and inspect the
     result like any other ensemble. The parameters of trees apply to each member.
 

@@ -22,7 +22,7 @@ class AdaRank(Published, AdaRankParameters, WeightedFeatures):
     """A weighted sum of features by boosting on a measure (Xu and Li 2007; [W] §2).
 
     Each round adds to the weight of the best single feature, on queries that count more if the sum so far ranks them
-    badly. The paper uses raw features in ascending order only. Here they are standardised, as in `LinearRanker`, and
+    badly. The paper uses raw features in ascending order only. Here they are standardized, as in `LinearRanker`, and
     may also rank in descending order. By default no feature is used twice in a row, see `repeats`.
 
     Attributes:

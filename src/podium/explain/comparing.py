@@ -22,7 +22,7 @@ class ExplanationComparison(ShownAsTable):
     """The result of `compare_explanations`: the documents of a query as ranked by the second model.
 
     Scores of two models have no common scale, and only differences within the query determine its order. So the scores
-    and contributions of each model are standardised: the mean over the query's documents is subtracted, and they are
+    and contributions of each model are standardized: the mean over the query's documents is subtracted, and they are
     divided by the standard deviation of the query's scores. The contributions of a document still add up to its score.
 
     Attributes:
@@ -30,9 +30,9 @@ class ExplanationComparison(ShownAsTable):
         names: the names of the two models.
         documents: the names of the documents.
         ranks: the rank, from 1, of each document (row) by each model (column).
-        scores: the standardised score of each document (row) by each model (column).
+        scores: the standardized score of each document (row) by each model (column).
         features: the names of the features of both models.
-        contributions: the standardised contributions by model, document and feature.
+        contributions: the standardized contributions by model, document and feature.
 
     Example:
         >>> import podium
@@ -141,7 +141,7 @@ def compare_explanations(
 
 
 def _on_one_scale(one: Explanation, order: Ints, features: tuple[str, ...]) -> Floats:
-    """Return standardised contributions, with a row for each document in order and a column for each feature."""
+    """Return standardized contributions, with a row for each document in order and a column for each feature."""
     values, spread = one.values[order], float(one.scores[order].std())
     centred = values - values.mean(axis=0)
     scaled = np.zeros((len(centred), len(features)))

@@ -7,7 +7,7 @@ The rules for words, chosen for search and close to Unicode's word boundaries (U
 - An apostrophe between letters belongs to the word (`don't`), as does a full stop or a comma between digits (`3.14`,
   `1,000`). Unlike UAX 29, a full stop between letters and an underscore separate words, so that a search for `loads`
   finds `json.loads` and one for `csv` finds `read_csv`.
-- Text is normalised to NFKC and case-folded; invisible characters inside words, such as soft hyphens, are dropped.
+- Text is normalized to NFKC and case-folded; invisible characters inside words, such as soft hyphens, are dropped.
 - In every analyzer, a run of characters of a script written without spaces (Chinese, Japanese, Korean, Thai, Lao,
   Khmer, Burmese) is split into overlapping pairs. A run of a single character is a word.
 - Words are truncated to 255 characters.

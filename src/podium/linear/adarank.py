@@ -27,7 +27,7 @@ TINY = 1e-12  # keeps the weight of a weak ranker that is right on all queries f
 class AdaRankTraining(LinearTraining):
     """The settings of AdaRank (Xu and Li 2007, fig. 1).
 
-    A weak ranker sorts by one standardised feature, ascending or descending. Each round picks the one with the highest
+    A weak ranker sorts by one standardized feature, ascending or descending. Each round picks the one with the highest
     mean of the measure E over the queries, weighted by P(q), and adds ½ log((1 + Σ P E) / (1 − Σ P E)) to its weight.
     Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far, so badly ranked queries count more.
 

@@ -30,7 +30,7 @@ class Ascent:
 
     Args:
         measure: the measure to maximize on the training queries.
-        reach: weights of the standardised features are between −reach and reach; their sum of squares is kept at 1.
+        reach: weights of the standardized features are between −reach and reach; their sum of squares is kept at 1.
         watched: measures to record in the history in addition to those of the selection.
 
     Example:

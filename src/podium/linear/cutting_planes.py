@@ -27,7 +27,7 @@ RIDGE = 1e-13  # of the largest diagonal entry: planes that are nearly equal lea
 class CuttingPlanes(Descent):
     """The settings of a linear training run on a hinge loss, which has no hessian.
 
-    The cost is ½ l2 n |w|² + C(Zw), where Z holds the standardised features of n documents, and C is a maximum of
+    The cost is ½ l2 n |w|² + C(Zw), where Z holds the standardized features of n documents, and C is a maximum of
     planes, such as RankSVM's Σ max(0, m − (s_i − s_j)). The planes known so far bound it from below, and minimizing
     this bound is a small quadratic program. Each step moves the best weights towards that minimum by a line search, and
     adds a plane that touches the cost a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims

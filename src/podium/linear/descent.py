@@ -26,7 +26,7 @@ from podium.models.base import checked_sets
 from podium.objectives import BoundObjective, Lambda, Objective
 from podium.objectives.base import WatchedLoss, require_one_output
 
-Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardised features, and scores, after each step
+Steps = Iterator[tuple[Floats, Floats]]  # weights of the standardized features, and scores, after each step
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LinearStep:
 
     Attributes:
         iteration: the number of the step, from 0.
-        weights: the weights of the standardised features.
+        weights: the weights of the standardized features.
         means: the mean of each measure on each evaluation set, by `set/measure`.
         best_iteration: the best step so far, if there is validation data.
         data: the training documents.
@@ -141,7 +141,7 @@ class LinearTraining:
 class Descent(LinearTraining):
     """The settings of a linear training run.
 
-    A step is Δ = v (2 Zᵀ diag(w) Z + l2 n I)⁻¹ Zᵀ λ, where Z holds the standardised features. For pairs at fixed ranks
+    A step is Δ = v (2 Zᵀ diag(w) Z + l2 n I)⁻¹ Zᵀ λ, where Z holds the standardized features. For pairs at fixed ranks
     the hessian is Σ w_ij (z_i − z_j)(z_i − z_j)ᵀ ≤ 2 Zᵀ diag(w) Z, so a full step does not overshoot. The matrix is
     recomputed after 1, 2, 4, 8, … steps.
 

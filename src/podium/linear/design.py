@@ -1,4 +1,4 @@
-"""The design matrix of a linear ranker: standardised features, in chunks that are divided among threads."""
+"""The design matrix of a linear ranker: standardized features, in chunks that are divided among threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK = 8192  # rows to sum at a time; sums of chunks are added in order, so res
 
 
 class DesignMatrix:
-    """Z, the standardised features, with rows in an order that depends only on content."""
+    """Z, the standardized features, with rows in an order that depends only on content."""
 
     def __init__(self, data: RankingData, n_threads: int | None) -> None:
         require_numbers(data, "a linear ranker")
@@ -29,7 +29,7 @@ class DesignMatrix:
         self.means, self.scales = np.zeros(data.n_features), np.ones(data.n_features)
         total, count = (sum(sums) for sums in zip(*self._map_chunks(self._sums), strict=True))
         self.means = total / np.maximum(count, 1)
-        squares = sum(self._map_chunks(lambda rows: (self._standardised(rows) ** 2).sum(axis=0)))
+        squares = sum(self._map_chunks(lambda rows: (self._standardized(rows) ** 2).sum(axis=0)))
         deviations = np.sqrt(squares / np.maximum(count, 1))
         self.scales = np.where(deviations > 0, 1.0 / np.where(deviations > 0, deviations, 1.0), 0.0)
 
@@ -49,7 +49,7 @@ class DesignMatrix:
         features = self._features(rows)
         return np.nansum(features, axis=0), (~np.isnan(features)).sum(axis=0).astype(np.float64)
 
-    def _standardised(self, rows: Ints) -> Floats:
+    def _standardized(self, rows: Ints) -> Floats:
         """Return some rows of Z; a missing value is 0, the mean."""
         return np.nan_to_num((self._features(rows) - self.means) * self.scales, nan=0.0)
 
@@ -58,7 +58,7 @@ class DesignMatrix:
         scores = np.empty(len(self.order))
 
         def work(rows: Ints) -> None:
-            scores[rows] = self._standardised(rows) @ weights
+            scores[rows] = self._standardized(rows) @ weights
 
         for _ in self._map_chunks(work):
             pass
@@ -72,13 +72,13 @@ class DesignMatrix:
 
     def gradient(self, gradients: Floats) -> Floats:
         """Return Zᵀ λ."""
-        return np.asarray(sum(self._map_chunks(lambda rows: self._standardised(rows).T @ gradients[rows])))
+        return np.asarray(sum(self._map_chunks(lambda rows: self._standardized(rows).T @ gradients[rows])))
 
     def inverse_hessian(self, hessians: Floats, l2: float) -> Floats:
         """Return (2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a slightly larger diagonal if that is singular."""
 
         def work(rows: Ints) -> Any:
-            block = self._standardised(rows)
+            block = self._standardized(rows)
             return block.T @ (hessians[rows, None] * block)
 
         matrix = 2.0 * sum(self._map_chunks(work))

@@ -65,7 +65,7 @@ class ShownDocuments:
 class Perceptron:
     """The state of PRank.
 
-    A document with the standardised features z gets the rank min {r : w·z < b_r}. If that is not the rank of its label,
+    A document with the standardized features z gets the rank min {r : w·z < b_r}. If that is not the rank of its label,
     each threshold with w·z on its wrong side moves by 1, and w moves by z for each of them (Crammer and Singer 2001,
     fig. 2).
 

@@ -93,7 +93,7 @@ def combine(
     exact for rankers of any scale.
 
     For three or more, it uses coordinate ascent: it sets each weight in turn to its exact optimum while the others are
-    fixed. Scores are standardised first, so that equal weights mean equal influence. The search starts from equal
+    fixed. Scores are standardized first, so that equal weights mean equal influence. The search starts from equal
     weights and from each ranker alone, and returns the best result. It may miss the global optimum.
 
     On the data that it is fitted to, a combination is never worse than any of its rankers.
@@ -103,7 +103,7 @@ def combine(
             Data and measure may follow as positional arguments: `combine(a, b, data, "ndcg@10")`.
         data: the queries to maximize the mean on, as `RankingData` or a frame.
         measure: any measure with swap deltas.
-        bounds: the bounds of α, (0, 1) by default; for three or more rankers, the bounds of each weight of standardised
+        bounds: the bounds of α, (0, 1) by default; for three or more rankers, the bounds of each weight of standardized
             scores, (0, 2) by default.
         ties: how to order documents that are tied for every α: `"expected"`, `"stable"`, `"jitter"`, or a feature by
             name or number.
@@ -171,10 +171,10 @@ def _in_turn(
         raise DataError(f"method must be 'cycles' or 'powell', but got {method!r}")
     scores, sweep = _prepare(rankers, data, measure, ties, n_threads)
     sizes = [deviation(sweep.data, column) for column in scores]
-    standardised = [column / size for column, size in zip(scores, sizes, strict=True)]
+    standardized = [column / size for column, size in zip(scores, sizes, strict=True)]
     starts = [[1.0] * len(rankers), *np.eye(len(rankers)).tolist()]
     cycles, bounds = 5 if cycles is None else cycles, bounds or (0.0, 2.0)
-    ends = [ascend(sweep, standardised, start, cycles, bounds, turning=method == "powell")[0] for start in starts]
+    ends = [ascend(sweep, standardized, start, cycles, bounds, turning=method == "powell")[0] for start in starts]
     combinations = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
     reached = [sweep.value(weighted(scores, weights)) for weights in combinations]
     value, weights = max(zip(reached, combinations, strict=True), key=lambda end: end[0])

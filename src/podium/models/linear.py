@@ -67,7 +67,7 @@ class LinearModel(Model):
         return scores
 
     def as_function(self, data: RankingData) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """Return the weights of standardised features, and the scores of data as a function of the weights."""
+        """Return the weights of standardized features, and the scores of data as a function of the weights."""
         features, order = self.schema.rows(data), data.canonical_order
         x = dense_block(features, dtype=np.float64)
         x = np.where(np.isfinite(x), x - self.means, 0.0)

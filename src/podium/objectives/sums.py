@@ -398,7 +398,7 @@ class BoundAverage(_BoundObjectives):
 @register
 @dataclass(frozen=True, init=False)
 class Average(CompositeObjective):
-    """A model for each objective; documents are ranked by the mean of their standardised scores.
+    """A model for each objective; documents are ranked by the mean of their standardized scores.
 
     Each round grows a tree for each objective, from the scores of that objective's own trees. Scores are divided by the
     root mean square of the training scores minus their mean in the query. Training stops when the mean is best, and the

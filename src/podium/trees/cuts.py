@@ -166,7 +166,7 @@ def copy_keys(
 def _add_keys(values: Float32s, at: Int, n: Int, keys: UInt32s, place: Int) -> tuple[Int, Int]:
     """Write the keys of n values; return how many have one, and how many are 0.
 
-    Usually all have one, which is one vectorised pass. Otherwise each is written, and the next one overwrites it if it
+    Usually all have one, which is one vectorized pass. Otherwise each is written, and the next one overwrites it if it
     has no key: a branch would be mispredicted.
     """
     n_new, n_zero = np.uint32(0), np.uint32(0)

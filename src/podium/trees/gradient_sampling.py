@@ -279,7 +279,7 @@ def draw_sample(
     left, right = first, last - 1
     total, weight = np.int64(0), np.int64(0)
     factors = np.empty(CHUNK)
-    for start in range(first, last, CHUNK):  # three loops, of which two vectorise
+    for start in range(first, last, CHUNK):  # three loops, of which two vectorize
         begin, m = U(start), U(min(CHUNK, last - start))
         _fill_factors(documents, keys, seed, begin, m, factors)
         for k in range(m):

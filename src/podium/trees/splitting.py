@@ -539,7 +539,7 @@ def score_splits(
     """Score a split after each bin: G_l²/H_l + G_r²/H_r, −1 if a side weighs less than `minimum`; return the highest.
 
     `sums` are cumulated over bins. One division per bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The maximum is taken of the
-    bits: as integers, numbers from 0 on have the same order and −1 is below them, and the loop vectorises.
+    bits: as integers, numbers from 0 on have the same order and −1 is below them, and the loop vectorizes.
     """
     gradient, weight, lightest = gradient_of(total), weight_of(total), np.float64(minimum)
     for b in range(U(begin), U(end)):

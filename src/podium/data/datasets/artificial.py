@@ -34,7 +34,7 @@ def artificial(
 ) -> RankingData:
     """Generate the papers' artificial data: labels from a random cubic polynomial of the features.
 
-    Features are uniform in [−1, 1]. The score is the mean of three standardised terms u·x, Σ x_i x_Q(i) and
+    Features are uniform in [−1, 1]. The score is the mean of three standardized terms u·x, Σ x_i x_Q(i) and
     Σ x_i x_Q(i) x_R(i), with random u and random permutations Q and R. It is cut into labels 0 … 4 with shares of
     52, 32, 13, 2 and 1 percent. (Burges et al. 2005, as used by Wu, Burges, Svore and Gao 2010, §5.1, with 10K, 5K
     and 10K queries for training, validation and test.)
@@ -90,12 +90,12 @@ def artificial(
 @lru_cache(maxsize=8, typed=True)  # 1 MB per entry; the parts of a data set share one
 def _calibrated_cubic(features: int, seed: int, shift: float) -> tuple[Callable[[Float32s], Floats], Floats]:
     """Return the polynomial of a seed, and its scores of many documents in ascending order."""
-    score = standardised_cubic(features, seed, shift)
+    score = standardized_cubic(features, seed, shift)
     key = seed_of("cubic", features, seed, shift, "calibration")
     return score, np.sort(score(uniform_matrix(CALIBRATION_ROWS, features, key)))
 
 
-def standardised_cubic(features: int, seed: int, shift: float) -> Callable[[Float32s], Floats]:
+def standardized_cubic(features: int, seed: int, shift: float) -> Callable[[Float32s], Floats]:
     """Return the polynomial of a seed, as a function from features to scores."""
     family = ("cubic", features, seed)
     linear = normal_values(features, seed_of(*family, "u"))
