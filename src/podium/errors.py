@@ -14,7 +14,7 @@ HEAD, TAIL = 1500, 400  # characters to keep of a long message
 
 
 def _shortened(arguments: tuple[object, ...]) -> tuple[object, ...]:
-    """Cut the middle out of very long messages, because the names and fields that they quote may have any length."""
+    """Cut the middle out of very long messages, because names and fields that they quote may have any length."""
     return tuple(
         f"{text[:HEAD]} … {text[-TAIL:]}" if isinstance(text, str) and len(text) > HEAD + TAIL + 3 else text
         for text in arguments
@@ -37,7 +37,7 @@ class ParameterError(DataError, TypeError):
 
 
 class FileFormatError(DataError):
-    """A file that cannot be read, and the position of the problem.
+    """A file cannot be read; the error has the position of the problem.
 
     Attributes:
         path: the file, as the caller named it.
@@ -75,7 +75,7 @@ class MissingExtraError(PodiumError, ImportError):
 
 
 class PodiumWarning(UserWarning):
-    """Something is valid, but often a mistake."""
+    """A warning about something that is valid, but often a mistake."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*_shortened(arguments))

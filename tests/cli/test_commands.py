@@ -362,9 +362,9 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
     [
         (
             ["linear", "--n-leaves", 3],
-            "linear has no option --n-leaves; these models do: ranker, lambdamart, ranknet-trees",
+            "linear has no option --n-leaves; these models have it: ranker, lambdamart, ranknet-trees",
         ),
-        (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; these models do: ranknet, lambdarank"),
+        (["lambdamart", "--hidden", 3], "lambdamart has no option --hidden; these models have it: ranknet, lambdarank"),
         (["--hidden", 3], "ranker has no option --hidden"),
         (["linear", "--checkpoint-every", 2], "No such option: --checkpoint-every"),
         (["mcrank", "--num-leaves", 2], "(Possible options: --n-leaves)"),

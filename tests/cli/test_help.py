@@ -8,12 +8,13 @@ import subprocess
 import pytest
 
 from podium.cli.app import COMMANDS, load_command
-from podium.cli.examples import EXAMPLES, of_model
-from podium.cli.train import command_of
+from podium.cli.examples import EXAMPLES, examples_of_model
+from podium.cli.train import command_for
 from podium.estimators.parameters import MODELS
 from tests.commands import PODIUM, run
 
-ALL = [line for lines in EXAMPLES.values() for line in lines] + [line for name in MODELS for line in of_model(name)]
+ALL = [line for lines in EXAMPLES.values() for line in lines]
+ALL += [line for name in MODELS for line in examples_of_model(name)]
 # Too long for a test, or without an end; the pages of the documentation run them on less.
 LONG = ("tune", "adapt", "committee", "serve", "warmup", "report")
 
@@ -26,7 +27,7 @@ def test_every_command_has_examples_of_itself():
 
 
 @pytest.mark.parametrize(("words", "lines"), [(["evaluate"], EXAMPLES["evaluate"]), (["train"], EXAMPLES["train"]),
-                                              (["train", "mart"], of_model("mart"))])  # fmt: skip
+                                              (["train", "mart"], examples_of_model("mart"))])  # fmt: skip
 def test_help_ends_with_the_examples(words, lines):
     shown = [line.strip() for line in run(*words, "--help").stdout.splitlines() if line.strip()]
     assert shown[-len(lines) :] == list(lines)
@@ -37,7 +38,7 @@ def test_every_example_parses(line):
     name, *words = shlex.split(line)[1:]
     if name == "train":
         name, words = (words[0], words[1:]) if words[0] in MODELS else ("ranker", words)
-        command = command_of(name)
+        command = command_for(name)
     else:
         command = load_command(name)
         if hasattr(command, "commands"):  # a group, such as podium index

@@ -1,4 +1,4 @@
-"""The table of commands, and how errors and signals end a command."""
+"""The table of commands, and the exit after an error or a signal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from podium.errors import DataError, PodiumError, PodiumWarning
 # imported only when the command runs, so that `podium --help` stays fast.
 COMMANDS = {
     "generate": "Generate artificial ranking data; the same seed gives the same data on every machine.",
-    "describe": "Summarize ranking data and point out likely mistakes.",
+    "describe": "Summarize ranking data and point out likely mistakes in it.",
     "convert": "Convert ranking data from one format to another, merging several files into one.",
     "clicks": "Check click logs, and turn them into labels and features.",
     "bin": "Bin files that are too large for memory into a folder that podium train reads instead.",
@@ -39,7 +39,7 @@ COMMANDS = {
     "plot": "Plot the measures of a training run by round, and mark the best round.",
     "report": "Write a report on a training run as a single HTML page that works offline.",
     "evaluate": "Evaluate a ranking: means with 95% confidence intervals, or a value for each query.",
-    "compare": "Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence.",
+    "compare": "Compare rankings query by query: t-test, randomization test, Holm's correction, equivalence.",
     "combine": "Find the exact α for which (1 − α) a + α b ranks best, or fuse TREC runs.",
     "adapt": "Adapt a model to a new domain.",
     "refit": "Recompute the leaf values of a model from other data, and keep its splits.",
@@ -99,8 +99,10 @@ class Commands(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """Return the called command with its options, importing its module."""
-        name, listed, rest = super().resolve_command(ctx, args)
-        return name, load_command(name) if listed is not None and name else listed, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command is not None:
+            command = load_command(name)
+        return name, command, rest
 
 
 def load_command(name: str) -> Any:
@@ -114,9 +116,9 @@ def load_command(name: str) -> Any:
     if isinstance(command, typer.Typer):
         loaded: Any = typer.main.get_group(command)
     else:
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name, cls=Command)(command)
-        loaded = typer.main.get_command(alone)
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        single.command(name, cls=Command)(command)
+        loaded = typer.main.get_command(single)
     loaded.name, loaded.epilog = name, as_epilog(EXAMPLES[name])
     return loaded
 
@@ -151,10 +153,10 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def main() -> None:
-    """Run a command, and exit with 0 on success, 1 for an error, 2 for wrong usage, 128 + n after signal n."""
+    """Run a command. Exit with 0 on success, 1 after an error, 2 after wrong usage, and 128 + n after signal n."""
     warnings.showwarning = _show_warning
     debug = "--debug" in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # also accepted after a command
+    sys.argv = [argument for argument in sys.argv if argument != "--debug"]  # accepted before and after a command
     _repair_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores signals: leave it that way
@@ -171,11 +173,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
     except Exception as error:
-        _complain(error, debug)
+        _exit_with_error(error, debug)
 
 
 _STOPS: list[float] = []  # times of signals
-CALM = 5.0  # seconds after a signal during which further signals are ignored, so that results can be written
+CALM = 5.0  # seconds to ignore further signals after one, so that results can be written
 
 
 def _stop(number: int, _: FrameType | None) -> None:
@@ -196,13 +198,13 @@ def _repair_streams() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
     if sys.stdout is None:
-        _complain(DataError("standard output is closed: redirect it to /dev/null if you do not need it"), False)
+        _exit_with_error(DataError("standard output is closed: redirect it to /dev/null if you do not need it"), False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _complain(error: BaseException, debug: bool) -> None:
+def _exit_with_error(error: BaseException, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
     message = str(error) or type(error).__name__

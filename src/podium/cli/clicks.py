@@ -17,21 +17,21 @@ clicks = typer.Typer(
     cls=Group,
 )
 Logs = Annotated[list[Path], typer.Argument(help="The files of one log: JSONL, CSV, TSV or Parquet.")]
-Form = Annotated[str, typer.Option("--format", help="Format: metarank, ubi, or flat (one row per document shown).")]
+Format = Annotated[str, typer.Option("--format", help="Format: metarank, ubi, or flat (one row per document shown).")]
 Unit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us or ns.")]
 Column = Annotated[
     list[str] | None,
     typer.Option(help="ROLE=NAME: the column of a flat table for a role, such as query=search_text. Repeatable."),
 ]
-Least = Annotated[
-    int, typer.Option(help="Minimum number of impressions of a (query, document) pair to get a label.", min=1)
+MinImpressions = Annotated[
+    int, typer.Option(help="Minimum number of impressions that a (query, document) pair needs to get a label.", min=1)
 ]
 Smoothing = Annotated[
     float, typer.Option(help="Number of pseudo-impressions at the overall click rate to add to each pair.", min=0)
 ]
 
 
-def _read(logs: list[Path], form: str, unit: str | None, columns: list[str] | None) -> Any:
+def _read(logs: list[Path], log_format: str, unit: str | None, columns: list[str] | None) -> Any:
     from podium.clicks import ClickLog
 
     options: dict[str, str] = {} if unit is None else {"time_unit": unit}
@@ -40,7 +40,7 @@ def _read(logs: list[Path], form: str, unit: str | None, columns: list[str] | No
         if not equals:
             raise typer.BadParameter(f"--column must be ROLE=NAME, for example query=search_text, but got {text!r}")
         options[role] = name
-    return ClickLog.read(logs[0] if len(logs) == 1 else logs, form, **options)
+    return ClickLog.read(logs[0] if len(logs) == 1 else logs, log_format, **options)
 
 
 @clicks.command(cls=Command)
@@ -56,9 +56,9 @@ def generate(
 
 
 @clicks.command(cls=Command)
-def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Column = None) -> None:
+def check(logs: Logs, log_format: Format = "flat", time_unit: Unit = None, column: Column = None) -> None:
     """Summarize a click log and report likely mistakes in it."""
-    log = _read(logs, form, time_unit, column)
+    log = _read(logs, log_format, time_unit, column)
     typer.echo(log)
     for finding in log.check():
         typer.echo(finding)
@@ -67,17 +67,19 @@ def check(logs: Logs, form: Form = "flat", time_unit: Unit = None, column: Colum
 @clicks.command(cls=Command)
 def labels(
     logs: Logs,
-    form: Form = "flat",
+    log_format: Format = "flat",
     kind: Annotated[str, typer.Option(help="Kind of label: ctr, last_click, coec, dwell or skip_above.")] = "ctr",
-    min_impressions: Least = 5,
+    min_impressions: MinImpressions = 5,
     smoothing: Smoothing = 0.0,
     similar: Annotated[bool, typer.Option("--similar", help="Treat queries with the same words as one query.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The CSV file to write.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The CSV file to write; by default standard output.")
+    ] = None,
     time_unit: Unit = None,
     column: Column = None,
 ) -> None:
     """Write a label and its confidence interval for each (query, document) pair, as CSV."""
-    table = _read(logs, form, time_unit, column).labels(
+    table = _read(logs, log_format, time_unit, column).labels(
         kind, min_impressions=min_impressions, smoothing=smoothing, queries="similar" if similar else "equal"
     )
     if output is None:
@@ -94,9 +96,14 @@ def features(
         list[str], typer.Option("--feature", "-f", help="A feature, such as 'rate(click, by=document)'. Repeatable.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    form: Form = "flat",
-    label: Annotated[list[str] | None, typer.Option(help="clicked (default), or a kind of label. Repeatable.")] = None,
-    min_impressions: Least = 5,
+    log_format: Format = "flat",
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The label: clicked (the default), or a kind of label as in podium clicks labels. Repeatable."
+        ),
+    ] = None,
+    min_impressions: MinImpressions = 5,
     smoothing: Smoothing = 0.0,
     time_unit: Unit = None,
     column: Column = None,
@@ -104,7 +111,7 @@ def features(
     """Write ranking data: the features of each document at the time it was shown, and its labels."""
     from podium.data import write
 
-    log = _read(logs, form, time_unit, column)
+    log = _read(logs, log_format, time_unit, column)
     data = log.ranking_data(feature, label or "clicked", min_impressions=min_impressions, smoothing=smoothing)
     write(data, output)
     typer.echo(f"{output}: {data}")
@@ -113,7 +120,7 @@ def features(
 @clicks.command(cls=Command)
 def bias(
     logs: Logs,
-    form: Form = "flat",
+    log_format: Format = "flat",
     by: Annotated[
         str, typer.Option(help="The method: em, or intervention (from pairs that were shown at several positions).")
     ] = "em",
@@ -125,13 +132,10 @@ def bias(
 
     from podium.clicks import PositionBased
 
-    log = _read(logs, form, time_unit, column)
+    log = _read(logs, log_format, time_unit, column)
     model = PositionBased(by=by).fit(log)
-    _, first = np.unique(log.position, return_index=True)
     examination = model.examination(log)
     typer.echo("position  examination  click rate  impressions")
-    for row in first.tolist():
-        here = log.position == log.position[row]
-        typer.echo(
-            f"{log.position[row]:8d}  {examination[row]:11.4f}  {log.clicked[here].mean():10.4f}  {here.sum():11,d}"
-        )
+    for position, row in zip(*np.unique(log.position, return_index=True), strict=True):
+        clicked = log.clicked[log.position == position]
+        typer.echo(f"{position:8d}  {examination[row]:11.4f}  {clicked.mean():10.4f}  {len(clicked):11,d}")

@@ -16,17 +16,17 @@ from podium.errors import DataError, FileFormatError
 def generate(
     output: Annotated[Path, typer.Argument(help="The file to write: Parquet if it ends in .parquet, else LETOR text.")],
     queries: Annotated[
-        int | None, typer.Option(help="Number of queries.  [default: 10000, with --web 6000]", show_default=False)
+        int | None, typer.Option(help="Number of queries: by default 10000, or 6000 with --web.", show_default=False)
     ] = None,
     documents: Annotated[
         str | None,
         typer.Option(
-            help="Documents per query: a number or a range MIN-MAX.  [default: 50, with --web 40-200]",
+            help="Documents per query, a number or a range MIN-MAX: by default 50, or 40-200 with --web.",
             show_default=False,
         ),
     ] = None,
     features: Annotated[
-        int | None, typer.Option(help="Number of features.  [default: 50, with --web 136]", show_default=False)
+        int | None, typer.Option(help="Number of features: by default 50, or 136 with --web.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the polynomial that determines the labels.")] = 0,
     part: Annotated[
@@ -41,20 +41,20 @@ def generate(
     """Generate artificial ranking data; the same seed gives the same data on every machine."""
     from podium.data.datasets.artificial import artificial, artificial_web
 
-    chosen: dict[str, Any] = {"queries": queries, "features": features}
+    sizes: dict[str, Any] = {"queries": queries, "features": features}
     if documents is not None:
         low, dash, high = documents.partition("-")
         if not low.isdecimal() or (dash and not high.isdecimal()):
             raise typer.BadParameter(f"--documents must be a number or a range MIN-MAX, but got {documents!r}")
-        chosen["documents"] = (int(low), int(high)) if dash else int(low)
-    chosen = {name: value for name, value in chosen.items() if value is not None}
+        sizes["documents"] = (int(low), int(high)) if dash else int(low)
+    sizes = {name: value for name, value in sizes.items() if value is not None}
     if web:
         if label_noise or feature_noise or shift or clicks:
             raise DataError("--web does not support --label-noise, --feature-noise, --shift or --clicks")
-        data = artificial_web(**chosen, seed=seed, part=part)
+        data = artificial_web(**sizes, seed=seed, part=part)
     else:
         data = artificial(
-            **chosen, seed=seed, part=part, clicks=clicks, label_noise=label_noise,
+            **sizes, seed=seed, part=part, clicks=clicks, label_noise=label_noise,
             feature_noise=feature_noise, shift=shift,
         )  # fmt: skip
     data.write(output)
@@ -65,7 +65,7 @@ def generate(
 def describe(
     sources: Sources, reader: Reader, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """Summarize ranking data and point out likely mistakes."""
+    """Summarize ranking data and point out likely mistakes in it."""
     summary = reader(sources).summary()
     typer.echo(json.dumps(summary.to_dict(), indent=2) if as_json else str(summary))
 

@@ -35,7 +35,7 @@ ShapeOption = Annotated[Shape, typer.Option("--as", help="Output format.")]
 
 @dataclass(frozen=True)
 class _Scored:
-    """A model's scores as an array, with facts about its training, such as the highest label."""
+    """A model's scores, which NumPy takes as an array, with facts about its training such as the highest label."""
 
     scores: Any
     info: dict[str, Any]
@@ -44,16 +44,16 @@ class _Scored:
         return self.scores if dtype is None else self.scores.astype(dtype)
 
 
-def measures_of(names: list[str] | None, preset: Preset | None) -> list[Any]:
+def parse_measures(names: list[str] | None, preset: Preset | None) -> list[Any]:
     """Return the named measures, with the conventions of a preset."""
     from podium.measures import letor, parse
     from podium.measures.presets import DEFAULT
 
-    chosen = [parse(name) for name in names or (DEFAULT if preset else ("ndcg@10",))]
-    return letor(chosen, 3 if preset == "letor3" else 4) if preset else list(chosen)
+    measures = [parse(name) for name in names or (DEFAULT if preset else ("ndcg@10",))]
+    return letor(measures, 3 if preset == "letor3" else 4) if preset else measures
 
 
-def models_of(systems: Iterable[str]) -> dict[str, Any]:
+def load_models(systems: Iterable[str]) -> dict[str, Any]:
     """Load those systems that are model files."""
     from podium.models import load
     from podium.models.archive import is_archive
@@ -73,16 +73,20 @@ def named_systems(entries: list[str]) -> dict[str, str]:
 
 
 def reader_for(reader: Reader, models: dict[str, Any], n_systems: int) -> Reader:
-    """Return a reader for the labelled data: the models' own if they agree, else with the columns that they know."""
+    """Return a reader for the labelled data.
+
+    If all systems are models that read data in the same way, read it as they do. Otherwise only take over the names of
+    their columns: systems without a model need no other options.
+    """
     readers = [for_model(reader, model, where) for where, model in models.items()]
-    if len(models) == n_systems and all(one.keywords == readers[0].keywords for one in readers):
+    if len(models) == n_systems and all(other.keywords == readers[0].keywords for other in readers):
         return readers[0]
     for where, model in models.items():
         reader = with_columns(reader, model, where)
     return reader
 
 
-def scores_by(
+def scores_of(
     where: str, data: Any, files: list[str], reader: Reader, data_reader: Reader, models: dict[str, Any]
 ) -> Any:
     """Return scores from a file of scores, a model file, or `feature:NAME`."""
@@ -116,13 +120,13 @@ def show(table: Table, shape: Shape) -> None:
 
 
 def read_ranked(data: str, systems: Mapping[str, str], is_qrels: bool, reader: Reader) -> tuple[Any, dict[str, Any]]:
-    """Read labelled data and the scores of each system by name."""
+    """Return the labelled data, and the scores of each system by name."""
     from podium.evaluation import read_qrels
 
-    models = models_of(systems.values())
+    models = load_models(systems.values())
     data_reader = reader_for(reader, models, len(set(systems.values())))
     documents = read_qrels(data) if is_qrels else data_reader([data])
-    scores = {name: scores_by(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
+    scores = {name: scores_of(where, documents, [data], reader, data_reader, models) for name, where in systems.items()}
     return documents, scores
 
 
@@ -149,7 +153,7 @@ def evaluate(
     import podium.evaluation
 
     documents, ranked = read_ranked(data, {"system": scores}, qrels, reader)
-    measures = measures_of(measure, preset)
+    measures = parse_measures(measure, preset)
     result = podium.evaluation.evaluate(
         documents, ranked["system"], measures, drop_uniform=drop_uniform, judged_only=judged_only, by=by
     )
@@ -163,7 +167,9 @@ def compare(
         list[str], typer.Argument(help="NAME=SCORES for each system, with scores as in podium evaluate.")
     ],
     reader: Reader,
-    baseline: Annotated[str | None, typer.Option(help="Compare each system with this one only.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Compare each system with this one only; by default, compare all pairs.")
+    ] = None,
     margin: Annotated[
         float | None, typer.Option(help="Also test for equivalence: whether means differ by less than this.")
     ] = None,
@@ -180,13 +186,13 @@ def compare(
     drop_uniform: DropOption = False,
     judged_only: JudgedOption = False,
 ) -> None:
-    """Compare rankings query by query: t-test, randomisation test, Holm's correction, equivalence."""
+    """Compare rankings query by query: t-test, randomization test, Holm's correction, equivalence."""
     import podium.evaluation
 
     named = named_systems(systems)
     documents, ranked = read_ranked(data, named, qrels, reader)
     result = podium.evaluation.compare(
-        documents, ranked, measures_of(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
+        documents, ranked, parse_measures(measure, preset), baseline=baseline, margin=margin, drop_uniform=drop_uniform,
         judged_only=judged_only,
     )  # fmt: skip
     if html is not None:

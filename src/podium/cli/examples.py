@@ -67,7 +67,7 @@ EXAMPLES = {
 }
 
 
-def of_model(name: str) -> tuple[str, ...]:
+def examples_of_model(name: str) -> tuple[str, ...]:
     """Return the examples of `podium train MODEL`."""
     return (f"podium train {name} train.txt --valid valid.txt -o run",)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from podium.cli.evaluation_commands import MeasureOption, models_of, named_systems, scores_by
-from podium.cli.reading import Reader, configured, for_model, reads_data, require_alike
+from podium.cli.evaluation_commands import MeasureOption, load_models, named_systems, scores_of
+from podium.cli.reading import Reader, configured, for_model, reads_data, require_same_reading
 from podium.cli.runs import RunFolder, files_of, read_config
-from podium.errors import DataError, PodiumWarning
+from podium.errors import DataError, warn
 
 
 @reads_data
@@ -27,11 +26,13 @@ def explain(
     ] = None,
     model_b: Annotated[
         Path | None,
-        typer.Option(help="A second model: show which documents of --query move, and which features move them."),
+        typer.Option(help="A second model: show which documents of --query change rank, and which features cause it."),
     ] = None,
     background: Annotated[
         Path | None,
-        typer.Option(help="Documents to compare with; by default, the training documents that the model stores."),
+        typer.Option(
+            help="File of documents to compare with; by default, the training documents that the model stores."
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Show at most this many features, or documents of a query.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole explanation as JSON.")] = False,
@@ -44,21 +45,20 @@ def explain(
     from podium.explain import compare_explanations
     from podium.models import load
 
-    if sum(one is not None for one in (document, above, model_b)) > 1:
+    if sum(option is not None for option in (document, above, model_b)) > 1:
         raise DataError("use only one of --document, --above and --model-b")
     if model_b is not None and query is None:
         raise DataError("--model-b compares two models on one query: add --query")
     loaded = load(model)
     read = for_model(reader, loaded, str(model))
     documents = read(data)
-    others = None if background is None else read([str(background)])
+    reference = None if background is None else read([str(background)])
     if model_b is not None:
-        second = load(model_b)
-        require_alike(loaded, second, (str(model), str(model_b)))
-        names = str(model), str(model_b)
-        answer: Any = compare_explanations(loaded, second, documents, query, background=others, names=names)
+        second, names = load(model_b), (str(model), str(model_b))
+        require_same_reading(loaded, second, names)
+        answer: Any = compare_explanations(loaded, second, documents, query, background=reference, names=names)
     else:
-        answer = _answer(loaded.explain(documents, others), query, document, above)
+        answer = _answer(loaded.explain(documents, reference), query, document, above)
     if output is not None:
         from podium.reports import save_chart
 
@@ -70,7 +70,7 @@ def explain(
 
 
 def _answer(explanation: Any, query: str | None, document: str | None, above: tuple[str, str] | None) -> Any:
-    """Return the explanation of two documents, one document, one query, or all documents."""
+    """Return the part of an explanation that the options ask for: a pair, a document, a query, or all documents."""
     if above is not None:
         return explanation.why(*above, query)
     if document is not None:
@@ -79,7 +79,7 @@ def _answer(explanation: Any, query: str | None, document: str | None, above: tu
 
 
 def _show(answer: Any, top: int) -> None:
-    """Print the first rows of the table and what they add up to."""
+    """Print the first rows of the answer's table, and the scores that the contributions add up to."""
     from podium.evaluation.tables import Table
     from podium.explain import DocumentExplanation, PairExplanation
 
@@ -126,7 +126,9 @@ def report(
     reader: Reader,
     test: Annotated[
         list[str] | None,
-        typer.Option(help="Test files, read as one data set; by default, the run's validation or training data."),
+        typer.Option(
+            help="Test files, read as one data set; by default the run's validation or training data. Repeatable."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The HTML file to write; by default, RUN/report.html.")
@@ -152,14 +154,14 @@ def report(
         "valid": files_of(config.get("valid"), None),
         "train": files_of(config.get("data"), None),
     }
-    sets = {name: reader(named) for name, named in files.items() if _are_there(name, named, folder)}
+    sets = {name: reader(paths) for name, paths in files.items() if _exist(name, paths, folder)}
     if not sets:
-        raise typer.BadParameter("none of the run's data files exist any longer: pass test data with --test")
+        raise typer.BadParameter("the run's data files no longer exist: pass test data with --test")
     tested_on, data = next(iter(sets.items()))
     others = {}
     if other:
         systems = named_systems(other)
-        models = models_of(systems.values())
+        models = load_models(systems.values())
         others = {name: _system(where, data, files[tested_on], reader, models) for name, where in systems.items()}
     path = write_report(
         model, data, output or folder.report, train=sets.get("train"), valid=sets.get("valid"), others=others,
@@ -169,27 +171,23 @@ def report(
     typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-def _are_there(name: str, files: list[str], folder: RunFolder) -> bool:
-    """Return whether all files of a data set exist; warn about files of the run that do not."""
-    gone = [file for file in files if name != "test" and not Path(file).is_file()]
-    if gone:
-        problem = "is a folder, not a file of documents" if Path(gone[0]).is_dir() else "no longer exists"
-        warnings.warn(
-            f"the report does not cover the {name} data: {gone[0]}, which {folder.config} names, {problem}",
-            PodiumWarning,
-            stacklevel=2,
-        )
-    return bool(files) and not gone
+def _exist(name: str, files: list[str], folder: RunFolder) -> bool:
+    """Return whether there are files for a data set; warn if a file that the run's config names is missing."""
+    missing = [file for file in files if name != "test" and not Path(file).is_file()]
+    if missing:
+        problem = "is a folder, not a file of documents" if Path(missing[0]).is_dir() else "no longer exists"
+        warn(f"the report does not cover the {name} data: {missing[0]}, which {folder.config} names, {problem}")
+    return bool(files) and not missing
 
 
 def _system(where: str, data: Any, files: list[str], reader: Reader, models: dict[str, Any]) -> Any:
-    """Return another system: the model if it reads data in the same way as the run's model, else its scores."""
+    """Return a system to compare with: the model itself if it reads data as the run's model does, else its scores."""
     if where in models and for_model(reader, models[where], where).keywords == reader.keywords:
         return models[where]
-    return scores_by(where, data, files, reader, reader, models)
+    return scores_of(where, data, files, reader, reader, models)
 
 
 def _facts(folder: RunFolder, files: dict[str, list[str]]) -> dict[str, str]:
     """Return the facts that are needed to repeat the run."""
-    named = {f"{name} files": ", ".join(one) for name, one in files.items() if one}
-    return {"command": f"podium train --config {folder.config} --output FOLDER", **named, **folder.read_facts()}
+    paths = {f"{name} files": ", ".join(names) for name, names in files.items() if names}
+    return {"command": f"podium train --config {folder.config} --output FOLDER", **paths, **folder.read_facts()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -32,13 +32,13 @@ Texts = Annotated[
 Saved = Annotated[Path | None, typer.Option("--set", help="A feature set that --save-set wrote.")]
 
 
-def chosen_features(texts: list[str] | None, saved: Path | None, index: Index | None = None) -> FeatureSet:
+def select_features(texts: list[str] | None, saved: Path | None, index: Index | None = None) -> FeatureSet:
     """Return the features that the options name, or a default set for the index if they name none."""
     from podium.features import FeatureSet, default
 
-    chosen = [*(FeatureSet.load(saved) if saved is not None else ()), *(texts or ())]
-    if chosen:
-        return FeatureSet(chosen)
+    names = [*(FeatureSet.load(saved) if saved is not None else ()), *(texts or ())]
+    if names:
+        return FeatureSet(names)
     if index is None:
         raise DataError("there are no features: name them with --feature or --set")
     return default(index)
@@ -70,11 +70,11 @@ def compute(
     from podium.features import Index
 
     index = Index.load(folder)
-    chosen = chosen_features(feature, saved, index)
-    data = chosen.compute(index, queries, judgements, candidates)
+    feature_set = select_features(feature, saved, index)
+    data = feature_set.compute(index, queries, judgements, candidates)
     data.write(output, lossy=lossy)
     if save_set is not None:
-        chosen.save(save_set)
+        feature_set.save(save_set)
     typer.echo(f"{output}: {data}")
 
 
@@ -84,7 +84,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     from podium.evaluation.tables import Table
     from podium.features.feature import definitions
 
-    columns = ["feature", "what it is", "formula", "source", "not defined"]  # keys of --json: other programs read them
+    columns = ["feature", "what it is", "formula", "source", "not defined"]  # keys of --json, which programs rely on
     rows = definitions()
     if as_json:
         typer.echo(Table(columns, [list(row) for row in rows]).render("json"))
@@ -108,12 +108,18 @@ def explain(
     from podium.features import Index
 
     index = Index.load(folder)
-    values = chosen_features(feature, saved, index).explain(index, query, document)
+    values = select_features(feature, saved, index).explain(index, query, document)
     if as_json:
-        records = [{"feature": one.feature, "value": _plain(one.value), "terms": one.terms} for one in values]
+        records = []
+        for entry in values:
+            value = None if math.isnan(entry.value) else float(entry.value)
+            records.append({"feature": entry.feature, "value": value, "terms": entry.terms})
         typer.echo(json.dumps(records, indent=2, ensure_ascii=False))
         return
-    rows = [[one.feature, one.value, ", ".join(f"{t} {x:.4g}" for t, x in one.terms.items())] for one in values]
+    rows = [
+        [entry.feature, entry.value, ", ".join(f"{term} {share:.4g}" for term, share in entry.terms.items())]
+        for entry in values
+    ]
     typer.echo(str(Table(["feature", "value", "terms"], rows)))
 
 
@@ -129,17 +135,13 @@ def export(
     from podium.core.files import write_text
     from podium.features import export_features
 
-    result = export_features(chosen_features(feature, saved), engine, name)
+    result = export_features(select_features(feature, saved), engine, name)
     write_text(output, result.content)
     typer.echo(f"{output}: {len(result.names)} features for {engine}")
     for text, reason in result.left_out.items():
         typer.echo(f"left out: {text}: {reason}")
     for note in result.notes:
         typer.echo(f"note: {note}")
-
-
-def _plain(value: Any) -> float | None:
-    return None if math.isnan(value) else float(value)
 
 
 def pipeline(
@@ -182,13 +184,13 @@ def pipeline(
         raise DataError(f"{output} is already a pipeline: choose another folder, or replace it with --overwrite")
     estimator = getattr(podium.estimators, MODELS[model].estimator)(**fixed_parameters(config))
     index = Index.load(folder)
-    features = chosen_features(feature, saved, index)
+    features = select_features(feature, saved, index)
     trained = SearchPipeline.train(index, queries, judgements, estimator, features, candidates, by, valid=valid)
     trained.save(output)
     typer.echo(f"{output}: {trained!r}")
     if test is not None:
         retrieved, ranked = (
-            one.compute(index, *test, candidates=f"{by} top {candidates}") for one in (FeatureSet([by]), features)
+            used.compute(index, *test, candidates=f"{by} top {candidates}") for used in (FeatureSet([by]), features)
         )
         systems = {by: retrieved.feature(0), model: trained.model}
         typer.echo(f"\n{podium.compare(ranked, systems, measure)}")

@@ -70,7 +70,7 @@ def add(folder: Folder, documents: Documents) -> None:
 def remove(
     folder: Folder,
     ids: Annotated[list[str] | None, typer.Argument(help="The ids of the documents.")] = None,
-    file: Annotated[Path | None, typer.Option("--from", help="A file with one id per line.")] = None,
+    file: Annotated[Path | None, typer.Option("--from", help="A text file with one id per line.")] = None,
 ) -> None:
     """Remove documents from an index."""
     from podium.evaluation.trec import text_lines
@@ -97,13 +97,14 @@ def describe(folder: Folder, as_json: Annotated[bool, typer.Option("--json", hel
 def _table(facts: dict[str, Any]) -> str:
     removed = f" ({facts['removed_rows']:,} removed rows)" if facts["removed_rows"] else ""
     lines = [f"{facts['documents']:,} documents{removed}, digest {facts['digest'][:16]}"]
-    for name, one in facts["fields"].items():
-        extras = ", positions" if one["positions"] else ""
+    for name, field in facts["fields"].items():
+        extras = ", positions" if field["positions"] else ""
         lines.append(
-            f"field {name} ({one['analyzer']}{extras}): {one['words']:,} words, {one['mean_length']:.1f} per document, "
-            f"{one['terms']:,} terms, empty in {one['empty_documents']:,} documents"
+            f"field {name} ({field['analyzer']}{extras}): {field['words']:,} words, {field['mean_length']:.1f} per "
+            f"document, {field['terms']:,} terms, empty in {field['empty_documents']:,} documents"
         )
-    lines += [f"attribute {name}: missing in {one['missing']:,} documents" for name, one in facts["attributes"].items()]
+    for name, attribute in facts["attributes"].items():
+        lines.append(f"attribute {name}: missing in {attribute['missing']:,} documents")
     return "\n".join(lines)
 
 
@@ -150,6 +151,6 @@ def search(
         typer.echo("no document contains any of the query's words", err=True)
 
 
-def _printable(text: str, also: str = "") -> str:
-    """Replace control characters, which could change the terminal, except those in `also`."""
-    return "".join(character if character.isprintable() or character in also else " " for character in text)
+def _printable(text: str, allowed: str = "") -> str:
+    """Replace control characters, which could change the terminal, by spaces, except those in `allowed`."""
+    return "".join(character if character.isprintable() or character in allowed else " " for character in text)

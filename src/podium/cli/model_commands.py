@@ -53,7 +53,7 @@ def import_(
     source: Annotated[Path, typer.Argument(help="Another tool's model file.")],
     output: Annotated[Path, typer.Argument(help="The Podium model file to write.")],
     format_name: Annotated[
-        str | None, typer.Option("--format", help="A format that podium formats lists; detected by default.")
+        str | None, typer.Option("--format", help="A format listed by podium formats; detected by default.")
     ] = None,
     n_features: Annotated[
         int | None,
@@ -75,15 +75,15 @@ def export(
     output: Annotated[Path, typer.Argument(help="The file to write.")],
     format_name: Annotated[
         str | None,
-        typer.Option("--format", help="A format that podium formats lists; by default from the suffix."),
+        typer.Option("--format", help="A format listed by podium formats; by default determined by the suffix."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the model in the search engine.")] = None,
+    name: Annotated[str | None, typer.Option(help="Search engines: name of the model.")] = None,
     store: Annotated[str | None, typer.Option(help="Solr: name of the feature store.")] = None,
     missing: Annotated[
         str | None,
         typer.Option(
-            help="For systems that cannot distinguish missing values from 0. keep: refuse to export a model that "
-            "treats them differently. zero: export it anyway; missing values are then scored as 0."
+            help="keep or zero: what to do if the other system cannot distinguish missing values from 0, but the model "
+            "does. keep refuses to export the model; zero exports it, and missing values are then scored as 0."
         ),
     ] = None,
     objective: Annotated[
@@ -104,12 +104,12 @@ def export(
     from podium.formats import check_export
     from podium.models import load
 
-    chosen: dict[str, Any] = {
+    options: dict[str, Any] = {
         "name": name, "store": store, "missing": missing, "objective": objective,
         "definition": definition, "version": version,
     }  # fmt: skip
     loaded = load(model)
-    written = loaded.export(output, format_name, **{key: value for key, value in chosen.items() if value is not None})
+    written = loaded.export(output, format_name, **{key: value for key, value in options.items() if value is not None})
     typer.echo(str(written))
     if check:
         result = check_export(loaded, output, written.format, as_trained(loaded, str(model))(check))
@@ -126,8 +126,8 @@ def formats() -> None:
     from podium.formats import formats as all_formats
 
     table = Table("format", "import", "export", "description", "cannot store")
-    for name, one in all_formats().items():
-        lacks = ", ".join(content for content, carries in one.carries.items() if carries == "no")
-        table.add_row(name, "yes" if one.can_read() or one.reads_objects() else "", "yes" if one.can_write() else "",
-                      one.title, lacks)  # fmt: skip
+    for name, entry in all_formats().items():
+        can_import = entry.can_read() or entry.reads_objects()
+        lacks = ", ".join(content for content, carries in entry.carries.items() if carries == "no")
+        table.add_row(name, "yes" if can_import else "", "yes" if entry.can_write() else "", entry.title, lacks)
     Console(width=None if typer.get_text_stream("stdout").isatty() else 160).print(table)

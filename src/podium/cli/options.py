@@ -19,23 +19,27 @@ PREFIX = "parameter_"  # of the arguments of a command: avoids a clash with `nor
 
 
 def _option(parameter: Parameter[Any], default: str | bool, flags: dict[str, str | None]) -> Any:
-    """Return the option of a parameter; its help names other parameters by their `flags`."""
+    """Return the option of a parameter; `flags` gives the flags of other parameters that its help mentions."""
     flag = parameter.flag
     assert flag is not None, parameter.name
     names = [f"{flag}/--no-{flag[2:]}" if parameter.kind is bool else flag]
-    names += [flag[:-1]] if parameter.kind is list else []  # --metric as well as --metrics
-    names += [SHORT[parameter.name]] if parameter.name in SHORT else []
-    words = f" One of {', '.join(parameter.choices)}." if parameter.choices else ""
+    if parameter.kind is list:
+        names.append(flag[:-1])  # --metric as well as --metrics
+    if parameter.name in SHORT:
+        names.append(SHORT[parameter.name])
     summary = re.sub(r"`(\w+)`", lambda name: flags.get(name[1]) or name[1], parameter.summary)
-    text = summary.replace("`", "").replace('"', "") + words
-    text += " Repeatable." if parameter.kind is list else ""
+    text = summary.replace("`", "").replace('"', "")
+    if parameter.choices:
+        text += f" One of {', '.join(parameter.choices)}."
+    if parameter.kind is list:
+        text += " Repeatable."
     return typer.Option(*names, help=text, show_default=default, rich_help_panel="Parameters")
 
 
 def as_command(
     wrapped: Callable[..., None], command: Callable[..., None], argument: str, options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Return `wrapped` with the signature of `command`, with `options` in place of one `argument`."""
+    """Give `wrapped` the signature of `command`, with `options` in place of `argument`, and return it."""
     signature = inspect.signature(command, eval_str=True)
     arguments = [p for p in signature.parameters.values() if p.name != argument] + options
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -48,20 +52,23 @@ def as_command(
 
 
 def with_parameters(cls: type, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of a class's parameters to a command; its argument `chosen` holds those that the user sets."""
+    """Add the options of a class's parameters to a command; its argument `settings` holds those that the user sets."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def wrapped(**values: Any) -> None:
-            command(chosen=_chosen(cls, values), **values)
+            command(settings=_pop_settings(cls, values), **values)
 
         options = [p for p in _options_of(cls) if p.name.removeprefix(PREFIX) not in without]
-        return as_command(wrapped, command, "chosen", options)
+        return as_command(wrapped, command, "settings", options)
 
     return decorate
 
 
 def _options_of(cls: type) -> list[inspect.Parameter]:
-    """Return an argument of a command for each parameter of a class that has an option; its default is None."""
+    """Return a keyword argument for each parameter of a class that has a flag.
+
+    The default is None, which tells a value that the user sets from the parameter's default.
+    """
     options = []
     flags = {name: parameter.flag for name, parameter in parameters(cls).items()}
     for name, parameter in parameters(cls).items():
@@ -79,18 +86,18 @@ def _shown(default: Any) -> str:
     return ("on" if default else "off") if isinstance(default, bool) else str(default)
 
 
-def _chosen(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+def _pop_settings(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     """Pop the parameters that the user set from a command's arguments, and return them."""
-    chosen = {}
+    settings = {}
     for name, parameter in parameters(cls).items():
         value = values.pop(PREFIX + name, None)
         if value is not None and value != []:
-            chosen[name] = parameter.read(value) if parameter.read else value
-    return chosen
+            settings[name] = parameter.read(value) if parameter.read else value
+    return settings
 
 
 class Command(FlagsWithoutType, TyperCommand):
-    """A command that suggests the right option if the user mistypes one or uses another tool's name for it."""
+    """A command that suggests the right option for a misspelt one, and Podium's name for another tool's option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; if an option belongs to another tool, the error suggests Podium's name for it."""
@@ -101,8 +108,8 @@ class Command(FlagsWithoutType, TyperCommand):
                 flag = "--" + translated_name(unknown.lstrip("-").replace("-", "_")).replace("_", "-")
                 if any(flag in parameter.opts for parameter in self.params):
                     error.possibilities = [flag]
-                self.explain(error, flag)
+                self.add_hint(error, flag)
             raise
 
-    def explain(self, error: Any, flag: str) -> None:
+    def add_hint(self, error: Any, flag: str) -> None:
         """Add a hint to the error for an option that does not exist."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium.data import RankingData
     from podium.models import Model
 
-Reader: TypeAlias = Any  # a partial of `_read`, called with files; its keywords are the chosen options
+Reader: TypeAlias = Any  # a partial of `_read`, called with files; its keywords are the options of the command line
 Sources = Annotated[list[str], typer.Argument(help="Files, read as one data set; - is standard input.")]
 
 
@@ -55,16 +55,16 @@ def _read(
         int | None, typer.Option(help="Maximum memory for the data in bytes; by default half of the free memory.")
     ] = None,
 ) -> RankingData:
-    """Read files with the options of the command line, and record which columns they named."""
-    chosen = {name: value for name, value in locals().items() if name != "sources"}
+    """Read files with the options of the command line, and record in the data which columns the options name."""
+    options = {name: value for name, value in locals().items() if name != "sources"}
 
     from podium.binned import is_binned
     from podium.data import read
 
     if any(map(is_binned, sources)):
-        return _open_binned(sources, chosen)
-    data = read(_files(sources), **_arguments(chosen))
-    return data.with_reading(columns={name: chosen[name] for name in _COLUMNS if chosen[name] is not None})
+        return _open_binned(sources, options)
+    data = read(_files(sources), **_arguments(options))
+    return data.with_reading(columns={name: options[name] for name in _COLUMNS if options[name] is not None})
 
 
 _SIGNATURE = inspect.signature(_read, eval_str=True, locals={"RankingData": Any})  # typed only, not imported
@@ -74,25 +74,25 @@ for _argument in _READING:
 _DEFAULTS = {p.name: p.default for p in _READING}
 
 
-def bin_sources(reader: Reader, sources: list[str], folder: Path, **how: Any) -> BinnedFiles:
-    """Bin files with the options of a reader; `how` are arguments of `podium.bin_files`."""
+def bin_sources(reader: Reader, sources: list[str], folder: Path, **options: Any) -> BinnedFiles:
+    """Bin files with the options of a reader; `options` are arguments of `podium.bin_files`."""
     from podium.binned import bin_files
 
-    named = {name: reader.keywords[name] for name in _COLUMNS if reader.keywords[name] is not None}
-    return bin_files(_files(sources), folder, **_arguments(reader.keywords), columns=named, **how)
+    columns = {name: reader.keywords[name] for name in _COLUMNS if reader.keywords[name] is not None}
+    return bin_files(_files(sources), folder, **_arguments(reader.keywords), columns=columns, **options)
 
 
-def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
-    """Open a folder of binned data; raise if the options differ from those that it was binned with."""
+def _open_binned(sources: list[str], options: dict[str, Any]) -> RankingData:
+    """Open a folder of binned data; raise if it was binned with other options."""
     from podium.binned import open_binned
 
     if len(sources) > 1:
         raise DataError("a folder of binned data must be the only input: bin all files into one folder")
     data = open_binned(sources[0])
-    before = {**data.reading, **data.reading.get("columns", {})}
+    binned_with = {**data.reading, **data.reading.get("columns", {})}
     for name in (*_OPTIONS, *_COLUMNS):
-        value = chosen[name]
-        if value is not None and value != before.get(name):
+        value = options[name]
+        if value is not None and value != binned_with.get(name):
             raise DataError(
                 f"{sources[0]} was not binned with --{name.replace('_', '-')} {value}: omit the option, or bin the "
                 "files again with it"
@@ -100,35 +100,35 @@ def _open_binned(sources: list[str], chosen: dict[str, Any]) -> RankingData:
     return data
 
 
-def read_in_blocks(reader: Reader, sources: str | list[str], **how: Any) -> Iterator[RankingData]:
-    """Yield the documents of files in blocks, read with a reader's options and `how` for `podium.read_blocks`."""
+def read_in_blocks(reader: Reader, sources: str | list[str], **options: Any) -> Iterator[RankingData]:
+    """Yield the documents of files in blocks; `options` are arguments of `podium.read_blocks`."""
     from podium.data import read_blocks
 
     files = _files([sources] if isinstance(sources, str) else sources)
-    return read_blocks(files, **_arguments(reader.keywords), **how)
+    return read_blocks(files, **_arguments(reader.keywords), **options)
 
 
-def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
+def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Translate options of the command line into arguments of `podium.read`."""
-    named: dict[str, str] = {}
-    for entry in chosen["labels"] or ():
+    labels: dict[str, str] = {}
+    for entry in options["labels"] or ():
         name, equals, column = entry.partition("=")
         if not (name and equals and column):
             raise typer.BadParameter(f"--labels must be NAME=COLUMN, but got {entry!r}")
-        named[name] = column
-    categorical, features, first_index = chosen["categorical"], chosen["features"], chosen["first_index"]
+        labels[name] = column
+    categorical, features, first_index = options["categorical"], options["features"], options["first_index"]
     return {
-        "format": chosen["input_format"],
-        "absent": chosen["absent"] or "zero",
+        "format": options["input_format"],
+        "absent": options["absent"] or "zero",
         "first_index": 1 if first_index is None else first_index,
-        "qid": chosen["qid"],
-        "relevance": chosen["label"],
-        "labels": named,
+        "qid": options["qid"],
+        "relevance": options["label"],
+        "labels": labels,
         "feature_names": features.split(",") if features else None,
         "categorical": categorical.split(",") if isinstance(categorical, str) else categorical or (),
-        "unlabelled": chosen["unlabelled"],
-        "normalize": chosen["normalize"],
-        "max_bytes": chosen["max_bytes"],
+        "unlabelled": options["unlabelled"],
+        "normalize": options["normalize"],
+        "max_bytes": options["max_bytes"],
     }
 
 
@@ -142,7 +142,7 @@ def _standard_input() -> Any:
     return sys.stdin.buffer
 
 
-# Options of reading that a model file may contain, with a check of their values: the file is untrusted input.
+# Options of reading that a model file may contain, with a check of each value, because a file may be malicious.
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "absent": lambda value: value in get_args(Absent),
     "first_index": lambda value: type(value) is int,
@@ -158,7 +158,7 @@ _COLUMNS: dict[str, Callable[[Any], bool]] = {
 
 
 def _checked(stored: Any, checks: dict[str, Callable[[Any], bool]], name: str) -> dict[str, Any]:
-    """Return the known options of a model file; raise for values that no command writes."""
+    """Return the options in `stored`, which comes from a model file; raise for values that no command writes."""
     options = {option: stored[option] for option in checks if option in stored} if isinstance(stored, dict) else stored
     if not isinstance(options, dict) or not all(checks[option](value) for option, value in options.items()):
         raise FileFormatError(name, f"the stored options for reading data are invalid: {options!r:.60}")
@@ -186,16 +186,16 @@ def as_trained(model: Model, name: str) -> Reader:
     return for_model(partial(_read, **_DEFAULTS), model, name)
 
 
-def require_alike(first: Model, second: Model, names: tuple[str, str]) -> None:
-    """Raise if two models need the same file read in different ways."""
+def require_same_reading(first: Model, second: Model, names: tuple[str, str]) -> None:
+    """Raise if two models need one file to be read in different ways."""
     if "reading" not in first.info or "reading" not in second.info:
         return
     for option in _OPTIONS:
-        ways = first.reading.get(option), second.reading.get(option)
-        if ways[0] != ways[1] and (option == "normalize" or None not in ways):
+        values = first.reading.get(option), second.reading.get(option)
+        if values[0] != values[1] and (option == "normalize" or None not in values):
             raise DataError(
                 f"{names[0]} and {names[1]} were trained on data read differently ({option.replace('_', '-')} "
-                f"{ways[0]} and {ways[1]}): train both with the same reading options"
+                f"{values[0]} and {values[1]}): train both with the same reading options"
             )
 
 
@@ -226,20 +226,20 @@ def configured(reader: Reader, table: Any) -> Reader:
     for name, kind in (("absent", Absent), ("input_format", DataFormat)):
         if name in table and table[name] not in get_args(kind):
             raise DataError(f"[reading]: {name} must be one of {', '.join(get_args(kind))}, but got {table[name]!r}")
-    not_on_command_line = {name: value for name, value in table.items() if reader.keywords[name] == _DEFAULTS[name]}
-    return partial(_read, **(reader.keywords | not_on_command_line))
+    not_set = {name: value for name, value in table.items() if reader.keywords[name] == _DEFAULTS[name]}
+    return partial(_read, **(reader.keywords | not_set))
 
 
-def chosen_options(reader: Reader) -> dict[str, Any]:
-    """Return the options that differ from their defaults, as values of a config."""
+def non_default_options(reader: Reader) -> dict[str, Any]:
+    """Return the options that differ from their defaults, for a config file."""
     return {name: value for name, value in reader.keywords.items() if value != _DEFAULTS[name] and value is not None}
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for reading data to a command; its argument `reader` reads with the chosen ones."""
+    """Add the options for reading data to a command, which gets a `reader` that applies them."""
 
     def wrapped(**values: Any) -> None:
-        chosen = {name: values.pop(name) for name in _DEFAULTS}
-        command(reader=partial(_read, **chosen), **values)
+        options = {name: values.pop(name) for name in _DEFAULTS}
+        command(reader=partial(_read, **options), **values)
 
     return as_command(wrapped, command, "reader", _READING)

@@ -19,10 +19,11 @@ from podium.errors import DataError, FileFormatError
 
 
 class RunFolder:
-    """The output folder of a run: `checkpoint.podium` while it trains, `model.podium` once it has finished.
+    """The output folder of a run.
 
-    It also holds `history.json`, `config.toml` and `run.json` (when, how long, which versions), and `history.svg` and
-    `report.html` if the user asks for them. Each file is written atomically.
+    It holds `checkpoint.podium` while the run trains, and `model.podium` once it has finished. It also holds
+    `history.json`, `config.toml` and `run.json` (start, duration and versions), and `history.svg` and `report.html` if
+    the user asks for them. Each file is written atomically.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +42,10 @@ class RunFolder:
             )
 
     def begin(self, overwrite: bool) -> None:
-        """Create the folder, and remove leftovers of an earlier run but not the checkpoint to resume from."""
+        """Create and lock the folder, and remove leftovers of an earlier run.
+
+        The checkpoint to resume from stays unless `overwrite` is set.
+        """
         files = (
             self.model, self.history, self.config, self.facts, self.checkpoint, self.picture, self.report,
         )  # fmt: skip
@@ -71,9 +75,9 @@ class RunFolder:
             raise DataError(f"{self.folder} is in use by another run: choose another folder with --output") from None
 
     @contextmanager
-    def at_work(self, config: str) -> Iterator[None]:
+    def running(self, config: str) -> Iterator[None]:
         """Write the config of a run; if a signal stops the run, print how to resume it."""
-        before = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
+        previous = self.config.read_text(encoding="utf-8") if self.config.is_file() else None
         write_text(self.config, config)
         try:
             yield
@@ -82,9 +86,9 @@ class RunFolder:
             restart = "there is no checkpoint yet, so the same command starts over"
             typer.echo(f"podium: stopped; {resume if self.checkpoint.exists() else restart}", err=True)
             raise
-        except DataError:  # for example, settings differ from those of the checkpoint, which must stay
-            if before is not None:
-                write_text(self.config, before)
+        except DataError:  # for example because the settings differ from the checkpoint's: restore its config
+            if previous is not None:
+                write_text(self.config, previous)
             raise
 
     def read_history(self) -> dict[str, list[float]]:
@@ -97,10 +101,9 @@ class RunFolder:
             reason = unfinished if self.checkpoint.exists() else "podium train writes it when a run finishes"
             raise DataError(f"{self.history} does not exist: {reason}")
         history = _read_json(self.history)
-        columns = list(history.values()) if isinstance(history, dict) else [None]
-        if not all(isinstance(one, list) and all(isinstance(value, int | float) for value in one) for one in columns):
+        if not isinstance(history, dict) or not all(map(_is_list_of_numbers, history.values())):
             raise FileFormatError(self.history, "was not written by podium train: expected lists of numbers")
-        return dict(history)
+        return history
 
     def write_facts(self, started: datetime, seconds: float) -> None:
         """Record when a run started, how long it took, and the versions it used."""
@@ -121,6 +124,10 @@ class RunFolder:
     def finish(self) -> None:
         """Remove the checkpoint, because the model is complete."""
         self.checkpoint.unlink(missing_ok=True)
+
+
+def _is_list_of_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
 
 
 def _read_json(path: Path) -> Any:
@@ -159,7 +166,7 @@ def fixed_parameters(path: Path | None) -> dict[str, Any]:
 
 
 def files_of(configured: Any, named: list[str] | None) -> list[str]:
-    """Return the files named on the command line, else those of the config, which gives one name or a list."""
+    """Return the files `named` on the command line, else those `configured`, which is one name or a list."""
     if named:
         return named
     names = [configured] if isinstance(configured, str) else configured or []
@@ -168,8 +175,8 @@ def files_of(configured: Any, named: list[str] | None) -> list[str]:
     return names
 
 
-def to_toml(parameters: dict[str, Any], reading: dict[str, Any]) -> str:
-    """Return the parameters that are set, and a table of reading options if any, as TOML."""
+def config_text(parameters: dict[str, Any], reading: dict[str, Any]) -> str:
+    """Return the parameters that are set, and a table of the reading options if there are any, as TOML."""
     table = f"\n[reading]\n{_toml_lines(reading)}" if reading else ""
     return _toml_lines(parameters) + table
 
@@ -186,7 +193,7 @@ def _toml_lines(parameters: dict[str, Any]) -> str:
         elif isinstance(value, list):
             lines += [f"{name} = {json.dumps(value)}"] if value else []
         elif value is not None and value != ():
-            # Text that can be parsed again, such as the expression of an objective.
+            # `describe` returns an expression that podium train can parse again.
             text = describe(value) if isinstance(value, Objective) else str(value)
             lines.append(f"{name} = {json.dumps(text)}")
     return "\n".join(lines) + "\n"

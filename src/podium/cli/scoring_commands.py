@@ -13,7 +13,7 @@ import typer
 from podium.cli.reading import Reader, for_model, read_in_blocks, reads_data
 from podium.core.files import replacing
 from podium.errors import DataError, PodiumError
-from podium.serving.settings import HOST, PORT, Limits, Settings, model_files, read_token, shares
+from podium.serving.settings import HOST, PORT, Limits, Settings, model_files, parse_shares, read_token
 
 NUMBERS_AT_ONCE = 1 << 25  # feature values to hold in memory at a time: 128 MiB
 
@@ -31,8 +31,8 @@ def score(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Score on a Dask cluster: tcp://… or local:N. --output is then a folder with one file of scores per "
-            "input file."
+            help="Score on a Dask cluster: tcp://HOST:PORT, or local:N for N local workers. --output is then a folder, "
+            "with one file of scores for each input file."
         ),
     ] = None,
 ) -> None:
@@ -119,11 +119,11 @@ def serve(
     ] = None,
     shadow: Annotated[
         str | None,
-        typer.Option(help="A model to compare with in the background; /metrics counts how often the top k differ."),
+        typer.Option(help="A model to compare with in the background; /metrics counts how often the top k differs."),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the bearer token; by default the variable PODIUM_TOKEN, if it is set."),
+        typer.Option(help="File with the bearer token; by default the environment variable PODIUM_TOKEN, if set."),
     ] = None,
     watch: Annotated[
         float, typer.Option(help="Seconds between checks for changed model files; with 0, reload only on SIGHUP.")
@@ -137,7 +137,8 @@ def serve(
         typer.Option(
             "--log-requests",
             metavar="FOLDER",
-            help="Log rankings with features and scores, accept POST /events, and compute click features.",
+            help="Log rankings with features and scores in this folder, accept POST /events, and compute click "
+            "features.",
         ),
     ] = None,
     log_requests: Annotated[
@@ -160,7 +161,7 @@ def serve(
     try:
         files, folders = model_files(models)
         settings = Settings(
-            files, folders, shares(split or []), shadow, token=read_token(token_file), watch_seconds=watch,
+            files, folders, parse_shares(split or []), shadow, token=read_token(token_file), watch_seconds=watch,
             limits=Limits(max_bytes, max_documents, max_features, seconds=max_seconds), log_requests=log_requests,
             clicks=clicks,
         )  # fmt: skip

@@ -15,10 +15,10 @@ import typer
 from typer.core import TyperCommand
 
 from podium.cli.app import Group
-from podium.cli.examples import as_epilog, of_model
+from podium.cli.examples import as_epilog, examples_of_model
 from podium.cli.options import Command, with_parameters
-from podium.cli.reading import Reader, chosen_options, configured, reads_data
-from podium.cli.runs import RunFolder, files_of, read_config, to_toml
+from podium.cli.reading import Reader, configured, non_default_options, reads_data
+from podium.cli.runs import RunFolder, config_text, files_of, read_config
 from podium.core.files import write_text
 from podium.core.parameters import parameters, unknown_parameter
 from podium.core.validation import did_you_mean
@@ -33,17 +33,20 @@ LINES = 50  # trees or epochs per line of progress if there is no terminal for a
 class ModelCommand(Command):
     """The command that trains one kind of model."""
 
-    def explain(self, error: Any, flag: str) -> None:
-        """Name the models that do have the option."""
-        flags = {name: {one.flag for one in parameters(model.parameters).values()} for name, model in MODELS.items()}
-        others = [name for name in MODELS if flag in flags[name]]
+    def add_hint(self, error: Any, flag: str) -> None:
+        """Name the models that have the option."""
+        others = [
+            name
+            for name, model in MODELS.items()
+            if any(parameter.flag == flag for parameter in parameters(model.parameters).values())
+        ]
         if others and self.name not in others:
-            error.message = f"{self.name} has no option {flag}; these models do: {', '.join(others)}"
+            error.message = f"{self.name} has no option {flag}; these models have it: {', '.join(others)}"
             error.possibilities = ()
 
 
 class Models(Group):
-    """The group of models; without a name, the model is that of the config or the default."""
+    """The group of models. If the command line names none, the config's model or the default is trained."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert the name of the model before the other arguments if it is missing."""
@@ -78,7 +81,7 @@ class Models(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
         """Return the command of the called model with its options."""
-        return args[0], command_of(args[0]), args[1:]
+        return args[0], command_for(args[0]), args[1:]
 
 
 def _value_of(flag: str, args: list[str]) -> str | None:
@@ -108,25 +111,28 @@ def summary_of(name: str) -> str:
     return (MODELS[name].parameters.__doc__ or "").partition("\n")[0]
 
 
-def command_of(name: str) -> Any:
+def command_for(name: str) -> Any:
     """Return the command that trains a model."""
     model = MODELS[name]
 
     def run(
         ctx: typer.Context,
         reader: Reader,
-        chosen: dict[str, Any],
+        settings: dict[str, Any],
         data: Annotated[
             list[str] | None, typer.Argument(help="Training files, read as one data set, unless --config names them.")
         ] = None,
         output: Annotated[
             Path, typer.Option("--output", "-o", help="The folder to write: model, history, config.")
         ] = Path("run"),
-        valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one data set.")] = None,
+        valid: Annotated[
+            list[str] | None, typer.Option(help="Validation files, read as one data set. Repeatable.")
+        ] = None,
         config: Annotated[
             Path | None,
             typer.Option(
-                help="TOML file with data, valid, model, parameters and a table [reading]; options override it."
+                help="TOML file with data, valid, model, parameters and a table of reading options. Options of the "
+                "command line override it."
             ),
         ] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
@@ -144,13 +150,13 @@ def command_of(name: str) -> Any:
             bool, typer.Option("--watch", help="Plot the validation measure in the terminal during training.")
         ] = False,
     ) -> None:
-        chosen = (read_config(config) if ctx.obj is None else ctx.obj) | chosen
-        chosen.pop("model", None)
-        reader = configured(reader, chosen.pop("reading", {}))
-        files, valid_files = files_of(chosen.pop("data", None), data), files_of(chosen.pop("valid", None), valid)
+        settings = (read_config(config) if ctx.obj is None else ctx.obj) | settings
+        settings.pop("model", None)
+        reader = configured(reader, settings.pop("reading", {}))
+        files, valid_files = files_of(settings.pop("data", None), data), files_of(settings.pop("valid", None), valid)
         if not files:
             raise typer.BadParameter("no training files: name them on the command line, or as data = [...] in --config")
-        training = Training(name, chosen, RunFolder(output), checkpoint_every, cluster)
+        training = Training(name, settings, RunFolder(output), checkpoint_every, cluster)
         if watch:
             training.watch(has_validation=bool(valid_files))
         training.run(reader, files, valid_files, overwrite)
@@ -165,7 +171,7 @@ def command_of(name: str) -> Any:
         arguments = [p for p in signature.parameters.values() if not absent.get(p.name, False)]
         run.__signature__ = signature.replace(parameters=arguments)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
-    make = app.command(name, cls=ModelCommand, help=summary_of(name), epilog=as_epilog(of_model(name)))
+    make = app.command(name, cls=ModelCommand, help=summary_of(name), epilog=as_epilog(examples_of_model(name)))
     make(reads_data(with_parameters(model.parameters)(run)))
     return typer.main.get_command(app)
 
@@ -174,7 +180,7 @@ class Training:
     """One run of `podium train`."""
 
     def __init__(
-        self, name: str, chosen: dict[str, Any], folder: RunFolder, checkpoint_every: int | None, cluster: str | None
+        self, name: str, settings: dict[str, Any], folder: RunFolder, checkpoint_every: int | None, cluster: str | None
     ) -> None:
         import podium.estimators
 
@@ -182,30 +188,30 @@ class Training:
         self.name, self.folder, self.checkpoint_every = name, folder, checkpoint_every
         self.watcher: Any = None
         names = parameters(MODELS[name].parameters)
-        for parameter in chosen:
+        for parameter in settings:
             if parameter not in names:
                 raise unknown_parameter(name, parameter, names)
         if cluster is None:
-            self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**chosen)
+            self.ranker = getattr(podium.estimators, MODELS[name].estimator)(**settings)
         else:
             from podium.distributed import estimators
 
             prefix = CLUSTERS[cluster_at(cluster)].prefix
-            self.ranker = getattr(estimators, f"{prefix}{MODELS[name].estimator}")(**chosen)
+            self.ranker = getattr(estimators, f"{prefix}{MODELS[name].estimator}")(**settings)
         self.parameters = self.ranker.get_params()
         if self.parameters.pop("verbose") is None and not sys.stderr.isatty():
             # Without rounds there are few steps, and each takes as long as many rounds of other models.
             self.ranker.set_params(verbose=LINES if MODELS[name].has_rounds else 1)
 
     def watch(self, has_validation: bool) -> None:
-        """Plot the validation measure during training, if there is a terminal."""
+        """Plot the validation measure during training if there is a terminal."""
         from podium.reports.watching import Watch, can_draw
 
         if not has_validation and not self.ranker.measures_training_data:
             raise DataError("--watch needs validation data: add --valid FILE")
         if can_draw():
             rounds = next(
-                self.parameters[one] for one in ("n_trees", "epochs", "n_iterations") if one in self.parameters
+                self.parameters[name] for name in ("n_trees", "epochs", "n_iterations") if name in self.parameters
             )
             self.watcher = Watch(rounds)
             self.ranker.set_params(verbose=0)  # the plot replaces the progress bar
@@ -222,7 +228,7 @@ class Training:
         folder.begin(overwrite)
         started, clock = datetime.now(UTC), time.monotonic()
         config = {"data": files, "valid": valid_files, "model": self.name, **self.parameters}
-        with folder.at_work(to_toml(config, chosen_options(reader))), ExitStack() as stack:
+        with folder.running(config_text(config, non_default_options(reader))), ExitStack() as stack:
             if self.cluster is not None:
                 options |= stack.enter_context(connected(self.cluster))
             if self.watcher is not None:
@@ -235,7 +241,7 @@ class Training:
         typer.echo(f"{folder.model}: {self._result()}")
 
     def _fit_options(self, overwrite: bool) -> dict[str, Any]:
-        """Return the options of `fit`; raise if the run must not write to its folder."""
+        """Return options for `fit`; raise if the run must not write to its folder."""
         from podium.boosting import Checkpoint
 
         self.folder.require_unfinished(overwrite)
@@ -248,9 +254,9 @@ class Training:
         return {"checkpoint": Checkpoint(self.folder.checkpoint, self.checkpoint_every)}
 
     def _result(self) -> str:
-        """Return the size of the model and the measures of its best round as one line."""
+        """Return one line with the size of the model and the measures of its best round."""
         ranker = self.ranker
-        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # without validation data: the last
+        best = -1 if ranker.best_iteration_ is None else ranker.best_iteration_  # the last without validation data
         means = {key: values[best] for key, values in ranker.history_.items()}
         if ranker.best_iteration_ == -1:  # no tree improves on the submodel
             means = ranker.submodel_means_

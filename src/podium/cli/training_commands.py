@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.options import with_parameters
-from podium.cli.reading import Reader, chosen_options, for_model, reads_data, require_alike
-from podium.cli.runs import fixed_parameters, to_toml
+from podium.cli.reading import Reader, for_model, non_default_options, reads_data, require_same_reading
+from podium.cli.runs import config_text, fixed_parameters
 from podium.cli.train import DEFAULT_MODEL, require_model
 from podium.core.choices import Fusion
 from podium.core.files import write_text
@@ -22,10 +22,10 @@ from podium.estimators.parameters import MODELS, AdaptParameters, CommitteeParam
 def tune(
     reader: Reader,
     data: Annotated[list[str], typer.Argument(help="Training files, read as one data set.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one data set.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files, read as one data set. Repeatable.")] = None,
     model: Annotated[str, typer.Option(help="The model, as in podium train.")] = DEFAULT_MODEL,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with the parameters to keep fixed, as in podium train.")
+        Path | None, typer.Option(help="TOML file with parameters to keep fixed, as in podium train.")
     ] = None,
     measure: Annotated[
         str | None, typer.Option(help="The measure to maximize, for example ndcg@10 or ndcg@3>ap~0.01.")
@@ -33,11 +33,11 @@ def tune(
     search: Annotated[
         list[str] | None,
         typer.Option(
-            help="A parameter to search: n_leaves=4..64, learning_rate=0.02..0.2:log, or split=newton|least-squares. "
-            "Repeatable. By default, the parameters that matter most."
+            help="A parameter to search, for example n_leaves=4..64, learning_rate=0.02..0.2:log or "
+            "split=newton|least-squares; by default, the parameters that matter most. Repeatable."
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Number of settings to try.")] = 50,
+    trials: Annotated[int, typer.Option(help="Number of combinations of parameters to try.")] = 50,
     folds: Annotated[
         int | None, typer.Option(help="Number of cross-validation folds, if there is no --valid; 5 by default.")
     ] = None,
@@ -63,12 +63,12 @@ def tune(
     documents = reader(data)
     tuning = podium.tune(
         estimator, documents, valid=reader(valid) if valid else None, folds=folds, measure=measure,
-        space=dict(map(_searched, search)) if search else None, n_trials=trials, timeout=timeout,
+        space=dict(map(_parse_search, search)) if search else None, n_trials=trials, timeout=timeout,
         path=output / "trials.jsonl", seed=seed, n_threads=n_threads,
     )  # fmt: skip
     typer.echo(str(tuning))
     tuned = tuning.estimator
-    text = to_toml({"data": data, "model": model, **tuned.get_params()}, chosen_options(reader))
+    text = config_text({"data": data, "model": model, **tuned.get_params()}, non_default_options(reader))
     write_text(output / "config.toml", text)
     tuned.fit(documents).save(output / "model.podium")
     if report is not None:
@@ -78,24 +78,26 @@ def tune(
     )
 
 
-def _searched(text: str) -> tuple[str, Any]:
+def _parse_search(text: str) -> tuple[str, Any]:
     """Parse `name=low..high`, `name=low..high:log` or `name=a|b|c` into a parameter and the values to try."""
     import podium
 
-    name, equals, over = text.partition("=")
-    name, (over, _, scale) = name.strip().replace("-", "_"), over.partition(":") if ".." in over else (over, "", "")
-    low, dots, high = over.partition("..")
-    if not (name and equals and over) or scale not in ("", "log"):
+    name, _, values = text.partition("=")
+    name, scale = name.strip().replace("-", "_"), ""
+    if ".." in values:
+        values, _, scale = values.partition(":")
+    if not (name and values) or scale not in ("", "log"):
         raise typer.BadParameter(f"--search must be name=low..high, name=low..high:log or name=a|b, but got {text!r}")
+    low, dots, high = values.partition("..")
     if not dots:
-        return name, [_value(choice) for choice in over.split("|")]
-    ends = _value(low), _value(high)
+        return name, [_parse_value(choice) for choice in values.split("|")]
+    ends = _parse_value(low), _parse_value(high)
     if not all(isinstance(end, int | float) for end in ends):
         raise typer.BadParameter(f"--search {text!r}: the ends of a range must be numbers")
     return name, podium.tuning.Between(*ends, log=scale == "log")
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Parse text as a number, true, false or null; return other text unchanged."""
     try:
         return json.loads(text)
@@ -107,11 +109,15 @@ def _value(text: str) -> Any:
 @with_parameters(AdaptParameters, without=("submodel", "verbose"))
 def adapt(
     reader: Reader,
-    chosen: dict[str, Any],
+    settings: dict[str, Any],
     background: Annotated[Path, typer.Argument(help="The model file of the background model.")],
     data: Annotated[list[str], typer.Argument(help="The domain's training files, read as one data set.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default, a fifth of the data.")] = None,
-    test: Annotated[list[str] | None, typer.Option(help="Files to compare on; by default the validation data.")] = None,
+    valid: Annotated[
+        list[str] | None, typer.Option(help="Validation files; by default a fifth of the data. Repeatable.")
+    ] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Files to compare on; by default the validation data. Repeatable.")
+    ] = None,
     other: Annotated[
         list[Path] | None, typer.Option(help="Another model to compare and interpolate with. Repeatable.")
     ] = None,
@@ -123,20 +129,17 @@ def adapt(
 
     Compare the adapted model with the background model, one trained on the domain alone, and an interpolation of both.
     """
-    from podium.estimators import adapt as adapted_to
+    from podium.estimators import adapt as adapt_model
     from podium.models import load
 
     model, others = load(background), {str(path): load(path) for path in other or []}
     for name, scorer in others.items():
-        require_alike(model, scorer, (str(background), name))
+        require_same_reading(model, scorer, (str(background), name))
 
     def read(files: list[str] | None) -> Any:
         return for_model(reader, model, str(background))(files) if files else None
 
-    result = adapted_to(
-        model, read(data), valid=read(valid), test=read(test), others=others,
-        **chosen,
-    )  # fmt: skip
+    result = adapt_model(model, read(data), valid=read(valid), test=read(test), others=others, **settings)
     typer.echo(result)
     if output is not None:
         result.adapted.save(output)
@@ -168,16 +171,18 @@ def refit(
 @with_parameters(CommitteeParameters)
 def committee(
     reader: Reader,
-    chosen: dict[str, Any],
+    settings: dict[str, Any],
     data: Annotated[list[str], typer.Argument(help="Training files, read as one data set.")],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files; by default, cross-validate.")] = None,
+    valid: Annotated[
+        list[str] | None, typer.Option(help="Validation files; by default, cross-validate. Repeatable.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path("committee.podium"),
 ) -> None:
     """Train the best model without tuning: bagged, weighted trees of several objectives in one ensemble."""
     from podium.estimators import Committee
 
     documents = reader(data)
-    model = Committee(**chosen)
+    model = Committee(**settings)
     model.fit(documents, valid=reader(valid) if valid else None)
     typer.echo(model.tried_table().render())
     for name in ("equal weights", "committee"):
@@ -215,13 +220,13 @@ def combine(
         return
     if not data:
         raise typer.BadParameter("pass labelled data to find α on, or --by rrf to fuse TREC runs")
-    from podium.models import combine as best
+    from podium.models import combine as combine_models
     from podium.models import load, save
 
     first, second = load(a), load(b)
-    require_alike(first, second, (str(a), str(b)))
+    require_same_reading(first, second, (str(a), str(b)))
     documents = for_model(for_model(reader, first, str(a)), second, str(b))(data)
-    result = best(first, second, documents, measure, bounds=(lower, upper), ties=ties)
+    result = combine_models(first, second, documents, measure, bounds=(lower, upper), ties=ties)
     typer.echo(result)
     if output is not None and result.model is not None:
         save(result.model, output)

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-PARTS = ("training", "everything else")  # compiled by one process each if there are several cores
+PARTS = ("training", "everything else")  # with several cores, each is compiled in its own process
 
 
 def warmup() -> None:
@@ -121,7 +121,7 @@ def use_measures(data: Any) -> None:
                 measure.swaps(np.arange(3.0), 0, 3)
                 Lambda(measure).bind(data).gradients(scores)
                 podium.combine(scores, data.feature(1), data, measure)
-            except podium.PodiumError:  # the measure needs other labels, or does not support expected ties or λ
+            except podium.PodiumError:  # the measure needs other labels, or has no expectation over ties or no λ
                 continue
     podium.evaluate(data, scores, "ndcg@10").bootstrap()
     podium.compare(data, {"a": scores, "b": -scores}, "ndcg@10")
