@@ -8,7 +8,7 @@ from bench.harness import write
 NAMES = (
     "reader", "generation", "startup", "measures", "train", "split_share", "small", "accuracy", "tuned_peers",
     "time_to_accuracy", "defaults", "candidates", "scaling", "objectives", "combining", "neural", "scoring",
-    "early_exit", "score_files", "many", "lambdas", "explain", "serving", "diagnostics", "out_of_core", "tuning",
+    "score_files", "many", "lambdas", "explain", "serving", "diagnostics", "out_of_core", "tuning",
     "distributed", "cluster_model", "text_index", "feature_pairs", "text_accuracy", "click_models", "clicks",
 )  # fmt: skip
 

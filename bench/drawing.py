@@ -75,20 +75,6 @@ def neural(rows: Rows) -> Any:
     return themed(lines(named, x, y, "way", y_scale=y_scale, y_axis=y_axis, **options))
 
 
-def early_exit(rows: Rows) -> Any:
-    """Draw NDCG@10 against microseconds, with a line for each family of methods."""
-    x, y = "µs a document, one thread", "NDCG@10"
-    points = [{x: float(row["µs a document"]), y: float(row[y]), "family": _family(row["way"])} for row in rows]
-    x_scale, x_axis = logarithmic(point[x] for point in points)
-    return themed(lines(points, x, y, "family", x_scale=x_scale, x_axis=x_axis, y_scale={"zero": False}))
-
-
-def _family(way: str) -> str:
-    if way.startswith("early exit"):
-        return way.removeprefix("early ").partition(",")[0]
-    return "the first trees, or all" if way.endswith("trees") and "," not in way else way.partition(",")[0]
-
-
 def time_to_accuracy(rows: Rows) -> Any:
     """Draw NDCG@10 against seconds, with a line for each tool."""
     x, y = "seconds of training, 2 cores", "NDCG@10"
@@ -112,8 +98,7 @@ def cluster_model(rows: Rows) -> Any:
 
 
 PICTURES: dict[str, Callable[[Rows], Any]] = {
-    "scaling": scaling, "neural": neural, "early_exit": early_exit, "time_to_accuracy": time_to_accuracy,
-    "cluster_model": cluster_model,
+    "scaling": scaling, "neural": neural, "time_to_accuracy": time_to_accuracy, "cluster_model": cluster_model,
 }  # fmt: skip
 
 

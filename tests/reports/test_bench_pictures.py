@@ -36,14 +36,6 @@ def test_neural():
     assert all("slope" in point["family"] for point in points)
 
 
-def test_early_exit():
-    rows, points = points_of("early_exit")
-    assert [(point["x"], point["y"]) for point in points] == [
-        (float(row["µs a document"]), float(row["NDCG@10"])) for row in rows
-    ]
-    assert len({point["family"] for point in points}) <= 6  # as many as there are colours
-
-
 def test_logarithmic_axes():
     scale, axis = logarithmic([3, 400])
     assert scale["domain"] == pytest.approx([3 / 1.3, 520])
