@@ -14,7 +14,7 @@ NAMES = (
 
 
 def main(names: list[str]) -> None:
-    """Measure, print and keep the results."""
+    """Run benchmarks, and print and store their results."""
     unknown = set(names) - set(NAMES)
     if unknown:
         sys.exit(f"there is no benchmark {unknown.pop()!r}; there are {', '.join(NAMES)}")

@@ -1,7 +1,7 @@
 """Accuracy compared with LightGBM, XGBoost and CatBoost, each with its defaults.
 
-Every run is cached in `bench/.cache/accuracy`, so that a stopped benchmark continues where it was. A tool may use the
-training and validation parts of a fold; its test part is scored once.
+Every run is cached in `bench/.cache/accuracy`, so that a stopped benchmark resumes. A tool may use the training and
+validation parts of a fold; its test part is scored once.
 
 `python -m bench.accuracy TOOL…` trains only these tools and caches the runs.
 """
@@ -9,7 +9,6 @@ training and validation parts of a fold; its test part is scored once.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import time
 import warnings
@@ -21,11 +20,10 @@ from typing import Any
 import numpy as np
 
 import podium
-from bench.harness import Report
+from bench.harness import Report, cached
 from bench.ranking_sets import HELD_OUT, SETS, Data, dense, fold, in_query_order
 from podium.objectives import Anneal, Lambda, LinearGrowth, Objective, QueryRegression
 
-CACHE = Path(__file__).parent / ".cache" / "accuracy"
 MEASURES = ("ndcg@10", "ndcg@3", "ap", "err@10")
 PRIMARY = "ndcg@10"
 SYMMETRIC = "podium-symmetric"
@@ -64,10 +62,10 @@ def all_data_model(tool: str, train: Data, vali: Data, seed: int) -> tuple[Model
     whole = Data.concatenate([train, vali])
     if tool == LIGHTGBM_ALL:
         return lightgbm_by_folds(whole, seed)
-    own = {"random_state": 10_000 * seed, "n_threads": 1}
+    settings = {"random_state": 10_000 * seed, "n_threads": 1}
     models = {
-        RANKER: podium.Ranker(**own), COMMITTEE: podium.Committee(**own),
-        OLD_RANKER: AnnealedRanker(n_trees=2000, n_leaves=15, learning_rate=0.05, **own),
+        RANKER: podium.Ranker(**settings), COMMITTEE: podium.Committee(**settings),
+        OLD_RANKER: AnnealedRanker(n_trees=2000, n_leaves=15, learning_rate=0.05, **settings),
     }  # fmt: skip
     model = models[tool].fit(whole)
     return model.predict, model.n_trees_
@@ -146,8 +144,8 @@ def catboost_model(loss: str, train: Data, vali: Data, seed: int) -> tuple[Model
     X, y, sizes = in_query_order(train, seed)
     Xv, yv, sizes_v = in_query_order(vali, seed)
     pools = [
-        catboost.Pool(x, label, group_id=np.repeat(np.arange(len(many)), many))
-        for x, label, many in ((X, y, sizes), (Xv, yv, sizes_v))
+        catboost.Pool(features, labels, group_id=np.repeat(np.arange(len(counts)), counts))
+        for features, labels, counts in ((X, y, sizes), (Xv, yv, sizes_v))
     ]
     model = catboost.CatBoost(settings).fit(pools[0], eval_set=pools[1])
     return lambda data: model.predict(dense(data)), model.tree_count_
@@ -166,23 +164,21 @@ def trained(tool: str, *arguments: Any) -> tuple[Model, int]:
 
 
 def one_run(tool: str, name: str, number: int, seed: int) -> dict[str, Any]:
-    """Train on one fold, or read the result of an earlier run; return the values of each test query."""
+    """Return the values of each test query of a fold, from a new run or a cached one."""
+
+    def measure() -> dict[str, Any]:
+        train, vali, test = fold(name, number)
+        started = time.process_time()  # each tool has one thread
+        score, trees = trained(tool, train, vali, seed)
+        seconds = time.process_time() - started
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", podium.PodiumWarning)  # ties are few, and every tool has some
+            table = podium.evaluate(test, score(test), MEASURES)
+        values = {m: np.nan_to_num(table.values[m]).round(6).tolist() for m in MEASURES}
+        return {"trees": trees, "seconds": seconds, "test": values}
+
     mark = f"-{podium_fingerprint()}" if tool.startswith("podium") else ""
-    kept = CACHE / f"{tool}{mark}-{name}-{number}-seed{seed}-default.json"
-    if kept.exists():
-        result: dict[str, Any] = json.loads(kept.read_text())
-        return result
-    train, vali, test = fold(name, number)
-    started = time.process_time()  # each tool has one thread
-    score, trees = trained(tool, train, vali, seed)
-    seconds = time.process_time() - started
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", podium.PodiumWarning)  # of ties: few, and each tool has them
-        table = podium.evaluate(test, score(test), MEASURES)
-    values = {m: np.nan_to_num(table.values[m]).round(6).tolist() for m in MEASURES}
-    result = {"trees": trees, "seconds": seconds, "test": values}
-    CACHE.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(result))
+    result: dict[str, Any] = cached(f"accuracy/{tool}{mark}-{name}-{number}-seed{seed}-default.json", measure)
     return result
 
 
@@ -229,8 +225,8 @@ def run() -> Report:
                 row[m] = f"{of_tool[m].mean():.4f} ± {(high - low) / 2:.3f}"
             row["CPU seconds"] = f"{of_tool['seconds'].mean():.2f}"
             rows.append(row)
-    for title, own in (("Ranker", RANKER), ("Committee", COMMITTEE)):
-        add_comparisons(rows, title, values, own)
+    for title, tool in (("Ranker", RANKER), ("Committee", COMMITTEE)):
+        add_comparisons(rows, title, values, tool)
     return Report(
         "accuracy", "Accuracy on test queries", rows,
         [
@@ -249,15 +245,15 @@ def run() -> Report:
     )  # fmt: skip
 
 
-def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, dict[str, Any]], own: str) -> None:
-    """Add to the row of each other tool how far one of Podium's models is ahead, and p."""
+def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, dict[str, Any]], tool: str) -> None:
+    """Add to the row of each other tool how far `tool` is ahead, and p."""
     from podium.evaluation.significance import holm, randomisation
 
     tests = []
     for row in rows:
         of_tools = values[row["set"]]
-        if row["tool"] != own:
-            gain = of_tools[own][PRIMARY] - of_tools[row["tool"]][PRIMARY]
+        if row["tool"] != tool:
+            gain = of_tools[tool][PRIMARY] - of_tools[row["tool"]][PRIMARY]
             row[f"{title} ahead by"] = f"{gain.mean():+.4f}"
             tests.append((row, randomisation(gain, list(range(len(gain))))))
     for (row, p), corrected in zip(tests, holm([p for _, p in tests]), strict=True):

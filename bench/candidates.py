@@ -8,22 +8,19 @@ with few, many, noisy, sparse and redundant features. Every result is cached in 
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import podium
-from bench.harness import Report
+from bench.harness import Report, cached
 from bench.ranking_sets import HELD_OUT, SETS, Data, fold
 from podium.combining import deviation
 from podium.objectives import XENDCG, Anneal, Average, Lambda, LinearGrowth, Objective, QueryRegression, Sum
 from podium.objectives.sums import BoundAverage
 
-CACHE = Path(__file__).parent / ".cache" / "candidates"
 MEASURE = "ndcg@10"
 KINDS = ("few", "many", "noisy", "sparse", "redundant")
 GENERATED = {f"{kind}, {queries} queries": (kind, queries) for kind in KINDS for queries in (100, 1000)}
@@ -35,8 +32,7 @@ class RawAverage(Average):
 
     def bind(self, data: Data) -> Any:
         bound: Any = super().bind(data)
-        bound = BoundRawAverage(bound.parts, data)
-        return bound
+        return BoundRawAverage(bound.parts, data)
 
 
 class BoundRawAverage(BoundAverage):
@@ -58,7 +54,7 @@ CANDIDATES: dict[str, Objective] = {
     "the same, λ truncated at 20 (Ranker)": Average(REGRESSION, Lambda("ndcg", truncation=20)),
     "the same, with XE-NDCG": Average(REGRESSION, LAMBDA, XENDCG()),
 }
-APART = "the same, number of rounds chosen apart"  # from the scores of its two parts
+APART = "the same, number of rounds chosen apart"  # the sum of scores of two models, one for each objective
 COMMITTEE = "Committee"
 
 
@@ -114,29 +110,27 @@ def parts_of(task: str, number: int) -> tuple[Data, Data]:
 
 
 def values_of(candidate: str, task: str, number: int) -> list[float]:
-    """Return the measure of each query, from an earlier run if there is one."""
-    kept = CACHE / f"{[*CANDIDATES, COMMITTEE, APART].index(candidate)}-{task}-{number}.json"
-    if kept.exists():
-        values: list[float] = json.loads(kept.read_text())
-        return values
-    train, measured = parts_of(task, number)
-    if candidate == APART:
-        scores = sum(scores_of(part, train, measured, number) for part in ("query regression", "λ"))
-    else:
-        scores = scores_of(candidate, train, measured, number, standardized=False)
-    table = podium.evaluate(measured, scores, MEASURE)
-    values = np.nan_to_num(table.values[MEASURE]).round(6).tolist()
-    CACHE.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(values))
+    """Return the measure of each query, from a new run or a cached one."""
+
+    def measure() -> Any:
+        train, measured = parts_of(task, number)
+        if candidate == APART:
+            scores = sum(scores_of(part, train, measured, number) for part in ("query regression", "λ"))
+        else:
+            scores = scores_of(candidate, train, measured, number, standardized=False)
+        return np.nan_to_num(podium.evaluate(measured, scores, MEASURE).values[MEASURE]).round(6).tolist()
+
+    place = [*CANDIDATES, COMMITTEE, APART].index(candidate)
+    values: list[float] = cached(f"candidates/{place}-{task}-{number}.json", measure)
     return values
 
 
 def scores_of(candidate: str, train: Data, measured: Data, seed: int, standardized: bool = True) -> Any:
     """Return the scores of the measured documents."""
-    own = {"random_state": seed, "n_threads": 1}
-    model: Any = podium.Committee(**own)
+    settings = {"random_state": seed, "n_threads": 1}
+    model: Any = podium.Committee(**settings)
     if candidate != COMMITTEE:
-        model = Candidate(**own).with_objective(CANDIDATES[candidate])
+        model = Candidate(**settings).with_objective(CANDIDATES[candidate])
     model.fit(train)
     scale = deviation(train, model.predict(train)) if standardized else 1.0
     return model.predict(measured) / scale

@@ -7,7 +7,6 @@ the same name on PyPI is a different project.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import warnings
@@ -15,14 +14,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import DATA, Report, in_child
 
-FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 SESSIONS, TIMED_IN_PYTHON = 1_000_000, 500
 FOLDS = 2  # of the queries of real sessions
 USERS = 30  # simulated impressions of each query of MQ2008
@@ -44,7 +41,7 @@ def yandex(parts: tuple[str, ...]) -> Any:
     """Return the rows of real sessions, sorted as a log sorts them."""
     import pandas as pd
 
-    frames = [pd.read_csv(FOLDER / "yandex_sessions" / f"{part}.tsv.gz", sep="\t").assign(part=part) for part in parts]
+    frames = [pd.read_csv(DATA / "yandex_sessions" / f"{part}.tsv.gz", sep="\t").assign(part=part) for part in parts]
     frame = pd.concat(frames)
     frame["session"] = frame["part"] + frame["session"].astype(str).str.zfill(6)
     return frame.sort_values(["session", "position"], ignore_index=True)
@@ -243,7 +240,7 @@ def rankers() -> dict[str, dict[str, Any]]:
     import podium
 
     found: dict[str, list[float]] = {}
-    for number, fold in enumerate(podium.data.datasets.folds(FOLDER / "mq2008")):
+    for number, fold in enumerate(podium.data.datasets.folds(DATA / "mq2008")):
         for name, model in _trained(fold.train, number).items():
             scores = model.predict(fold.test)
             found.setdefault(name, []).append(podium.evaluate(fold.test, scores, "ndcg@10").means["ndcg@10"])

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import sys
 import time
 import warnings
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import DATA, Report, in_child
 
-FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
-RANKLENS = FOLDER / "text" / "ranklens" / "events.jsonl.xz"
+RANKLENS = DATA / "text" / "ranklens" / "events.jsonl.xz"
 GENRES = (
     "drama", "comedy", "thriller", "action", "adventure", "romance", "crime", "science fiction", "fantasy", "family",
     "horror", "mystery", "animation", "history", "music",

@@ -10,8 +10,8 @@ import numpy as np
 
 import podium
 from bench.accuracy import PRIMARY, TOOLS, one_run
-from bench.harness import Report
-from bench.ranking_sets import DATA, fold
+from bench.harness import DATA, Report
+from bench.ranking_sets import fold
 from podium.boosting import LineSearch
 from podium.combining import Sweep
 from podium.evaluation.significance import paired_t, t_interval

@@ -1,4 +1,4 @@
-"""The choice of LambdaMART's defaults: one change at a time, judged without any test fold.
+"""The choice of LambdaMART's defaults: one change at a time, measured without any test fold.
 
 In each fold of MQ2008 and OHSUMED, each third of the training queries in turn stops training on the other two, and the
 validation part is measured. Both kinds of artificial data have separate parts.
@@ -6,19 +6,14 @@ validation part is measured. Both kinds of artificial data have separate parts.
 
 from __future__ import annotations
 
-import json
-import os
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import podium
-from bench.harness import Report
+from bench.harness import DATA, Report, cached
 
-CACHE = Path(__file__).parent / ".cache" / "defaults"
-DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 TREES, PATIENCE = 400, 50
 BASE: dict[str, Any] = {
     "n_leaves": 31, "learning_rate": 0.1, "min_documents_in_leaf": 20, "document_fraction": 1.0,
@@ -70,31 +65,30 @@ def tasks(name: str) -> list[tuple[Any, Any, Any]]:
         return [tuple(podium.artificial(300, part=part) for part in ("train", "valid", "test"))]  # type: ignore[misc]
     if name == "web":
         return [tuple(podium.artificial_web(300, part=part) for part in ("train", "valid", "test"))]  # type: ignore[misc]
-    found = []
+    parts = []
     for fold in podium.data.datasets.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor"):
         thirds = fold.train.split(1 / 3, 1 / 3, 1 / 3, seed=0)
         for k in range(3):
             queries = np.isin(fold.train.query_ids, thirds[k].query_ids)
             rest = fold.train.select(np.flatnonzero(~queries))
-            found.append((rest, thirds[k], fold.valid))
-    return found
+            parts.append((rest, thirds[k], fold.valid))
+    return parts
 
 
-def judged(change: dict[str, Any], name: str) -> float:
-    """Return the mean NDCG@10 of a setting on one set."""
-    kept = CACHE / f"{'-'.join(f'{k}={v}' for k, v in change.items()) or 'base'}-{name}.json"
-    if kept.exists():
-        return float(json.loads(kept.read_text()))
-    values = []
-    for number, (train, stop, measured) in enumerate(tasks(name)):
-        model = podium.LambdaMART(
-            n_trees=TREES, patience=PATIENCE, random_state=number, n_threads=1, **(BASE | change)
-        ).fit(train, valid=stop)
-        found = podium.evaluate(measured, model.predict(measured), podium.NDCG(10))
-        values.append(next(iter(found.means.values())))
-    CACHE.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(float(np.mean(values))))
-    return float(np.mean(values))
+def mean_ndcg(change: dict[str, Any], name: str) -> float:
+    """Return the mean NDCG@10 of a setting on one set, from a new run or a cached one."""
+
+    def measure() -> float:
+        values = []
+        for number, (train, stop, measured) in enumerate(tasks(name)):
+            model = podium.LambdaMART(
+                n_trees=TREES, patience=PATIENCE, random_state=number, n_threads=1, **(BASE | change)
+            ).fit(train, valid=stop)
+            values.append(podium.evaluate(measured, model.predict(measured), podium.NDCG(10)).means["ndcg@10"])
+        return float(np.mean(values))
+
+    setting = "-".join(f"{k}={v}" for k, v in change.items()) or "base"
+    return float(cached(f"defaults/{setting}-{name}.json", measure))
 
 
 def run() -> Report:
@@ -103,7 +97,7 @@ def run() -> Report:
     for change in settings():
         row: dict[str, Any] = {"change": ", ".join(f"{k} = {v}" for k, v in change.items()) or "none"}
         for name in SETS:
-            value, base = judged(change, name), judged({}, name)
+            value, base = mean_ndcg(change, name), mean_ndcg({}, name)
             row[name] = f"{value:.4f}" + (f" ({100 * (value - base):+.1f})" if change else "")
         rows.append(row)
     return Report(

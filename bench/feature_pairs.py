@@ -9,19 +9,17 @@ and lengths of one document at a time, as text, so only the calls are timed: one
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import DATA, Report, in_child
 
-FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "text" / "msrd"
+FOLDER = DATA / "text" / "msrd"
 STREAMS = {"body": "overview", "anchor": "tags", "title": "title", "url": "characters"}  # four text fields of films
 QUERIES = {"podium": 16_279, "numpy": 400, "searcharray": 100, "tantivy": 400}  # each takes a few seconds
 NAMES = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
 from pathlib import Path
 
-from bench.harness import Report, best, in_child, peak_bytes
+from bench.harness import Report, best, in_child, peak_bytes, timed
 
 RUNS = 3
 
@@ -15,11 +14,6 @@ RUNS = 3
 def child() -> dict[str, float]:
     """Measure the papers' three parts, web-like data, and its LETOR text."""
     import podium
-
-    def timed(work):  # type: ignore[no-untyped-def]
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
 
     podium.artificial(10, clicks=True)
     podium.artificial_web(10)

@@ -1,4 +1,4 @@
-"""What all benchmarks share: child processes to measure in, the machine's description, tables."""
+"""Functions that benchmarks share: child processes to measure in, cached runs, the machine's description, tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+CACHE = Path(__file__).parent / ".cache"
+DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))  # real data sets, which are not part of the project
 PACKAGES = (
     "numpy", "numba", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "ranx",
     "pytrec-eval-terrier", "torch", "shap", "dask", "distributed", "ray", "pyspark", "bm25s", "tantivy", "searcharray",
@@ -53,6 +56,32 @@ def in_child(module: str, *arguments: object, timeout: float | None = None) -> d
         raise RuntimeError(f"{' '.join(command)} failed:\n{errors}")
     result: dict[str, Any] = json.loads(out.splitlines()[-1])
     return result
+
+
+def cached(name: str, measure: Callable[[], Any]) -> Any:
+    """Return the JSON in a file below `CACHE`; the first time, measure and write it, so that a stopped run resumes."""
+    path = CACHE / name
+    if not path.exists():
+        content = json.dumps(measure())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return json.loads(path.read_text())
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Return the seconds of one call."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def as_haswell() -> dict[str, str]:
+    """Return variables that make Numba compile as for a Haswell, without AVX-512."""
+    import llvmlite.binding
+
+    names = [f"-{name}" for name in llvmlite.binding.get_host_cpu_features() if name.startswith("avx512")]
+    features = ",".join(["+avx2", "+fma", "-gfni", *names])
+    return {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(CACHE / "haswell")}
 
 
 def best(runs: list[dict[str, Any]], key: str = "seconds") -> dict[str, Any]:

@@ -6,14 +6,12 @@ All measurements are of whole lists, with ranks kept from the round before, on 2
 from __future__ import annotations
 
 import json
-import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import DATA, Report, in_child
 from bench.train import QUERIES, load, ranking_data
 
 STANDARD = "120 × 6,000"
@@ -32,9 +30,7 @@ def shapes() -> dict[str, Any]:
         n = size * n_lists
         features = np.arange(n, dtype=np.float32)[:, None]
         found[name] = ranking_data(features, rng.choice(y, n), np.full(n_lists, size))
-    found["MQ2008"] = podium.data.datasets.folds(Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "mq2008")[
-        0
-    ].train
+    found["MQ2008"] = podium.data.datasets.folds(DATA / "mq2008")[0].train
     return found
 
 

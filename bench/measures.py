@@ -1,14 +1,13 @@
-"""Measures against ranx and pytrec_eval, swap deltas, and the randomisation test."""
+"""Measures compared with ranx and pytrec_eval, swap deltas, and the randomization test."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.harness import Report, best, in_child, peak_bytes
+from bench.harness import Report, best, in_child, peak_bytes, timed
 
 QUERIES, DOCUMENTS, RUNS = 10_000, 100, 3
 TOOLS = ("podium", "ranx", "pytrec_eval")
@@ -19,15 +18,10 @@ MEASURES = {
 }
 
 
-def timed(work: Callable[[], object], runs: int = RUNS) -> float:
+def best_time(work: Callable[[], object], runs: int = RUNS) -> float:
     """Return the best time of several runs, after a warm-up."""
     work()
-    found = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    return min(timed(work) for _ in range(runs))
 
 
 def evaluator(tool: str) -> tuple[Callable[[str], object], int]:
@@ -41,10 +35,10 @@ def evaluator(tool: str) -> tuple[Callable[[str], object], int]:
     if tool == "podium":
         return lambda name: podium.evaluate(data, scores, name), peak_bytes()
     rows = [data.rows(k) for k in range(data.n_queries)]
-    names = [[f"d{row}" for row in mine] for mine in rows]
-    qrels = {str(k): dict(zip(names[k], data.relevance[mine].astype(int).tolist(), strict=True))
-             for k, mine in enumerate(rows)}  # fmt: skip
-    run = {str(k): dict(zip(names[k], scores[mine].tolist(), strict=True)) for k, mine in enumerate(rows)}
+    names = [[f"d{row}" for row in of_query] for of_query in rows]
+    qrels = {str(k): dict(zip(names[k], data.relevance[of_query].astype(int).tolist(), strict=True))
+             for k, of_query in enumerate(rows)}  # fmt: skip
+    run = {str(k): dict(zip(names[k], scores[of_query].tolist(), strict=True)) for k, of_query in enumerate(rows)}
     if tool == "ranx":
         import ranx
 
@@ -58,8 +52,8 @@ def evaluator(tool: str) -> tuple[Callable[[str], object], int]:
 def child(tool: str) -> dict[str, Any]:
     """Return seconds for each measure."""
     work, before = evaluator(tool)
-    found = {title: timed(lambda n=names[tool]: work(n)) for title, names in MEASURES.items()}
-    return found | {"memory": peak_bytes() - before}
+    seconds = {title: best_time(lambda n=names[tool]: work(n)) for title, names in MEASURES.items()}
+    return seconds | {"memory": peak_bytes() - before}
 
 
 def extras() -> dict[str, float]:
@@ -77,10 +71,10 @@ def extras() -> dict[str, float]:
             measure.swaps(labels, first, min(first + 64, len(labels)))
 
     pairs = len(labels) * (len(labels) - 1) / 2
-    found = {name: pairs / timed(lambda n=name: all_swaps(n)) for name in ("ndcg", "ap", "err", "rr")}
+    rates = {name: pairs / best_time(lambda n=name: all_swaps(n)) for name in ("ndcg", "ap", "err", "rr")}
     differences = np.random.default_rng(1).normal(0.001, 0.1, 10_000)
     queries = list(range(10_000))
-    return found | {"randomisation": timed(lambda: randomisation(differences, queries), 1)}
+    return rates | {"randomisation": best_time(lambda: randomisation(differences, queries), 1)}
 
 
 def run() -> Report:
@@ -99,14 +93,12 @@ def run() -> Report:
     memory = {"what": "peak memory above the input, MB"}
     memory |= {f"{tool}, s": f"{best(runs[tool], 'memory')['memory'] / 1e6:.0f} MB" for tool in TOOLS}
     rows.append(memory)
-    found = in_child("bench.measures", "extras")
+    result = in_child("bench.measures", "extras")
     for name in ("ndcg", "ap", "err", "rr"):
-        rows.append(
-            {"what": f"swap deltas of {name}, million pairs a second (1 core)", "podium, s": f"{found[name] / 1e6:.0f}"}
-        )
-    rows.append(
-        {"what": "randomisation test, 10,000 queries × 100,000 resamples", "podium, s": f"{found['randomisation']:.2f}"}
-    )
+        what = f"swap deltas of {name}, million pairs a second (1 core)"
+        rows.append({"what": what, "podium, s": f"{result[name] / 1e6:.0f}"})
+    what = "randomization test, 10,000 queries × 100,000 resamples"
+    rows.append({"what": what, "podium, s": f"{result['randomisation']:.2f}"})
     return Report(
         "measures", "Measures and tests", rows,
         [

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 import podium
-from bench.harness import Report
-from bench.ranking_sets import DATA, fold
+from bench.harness import DATA, Report
+from bench.ranking_sets import fold
 from podium.evaluation.significance import paired_t, t_interval
 from podium.measures import Ranking
 from podium.neural import Layers, NetTraining, padded

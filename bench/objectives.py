@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import podium
-from bench.harness import Report
-from bench.ranking_sets import DATA, fold
+from bench.harness import DATA, Report
+from bench.ranking_sets import fold
 from podium.boosting import Gradient, Newton
 from podium.evaluation.significance import t_interval
 from podium.objectives import (

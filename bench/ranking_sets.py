@@ -6,17 +6,14 @@ and cached in `bench/.cache`.
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import podium
+from bench.harness import CACHE, DATA
 
-CACHE = Path(__file__).parent / ".cache"
-DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
 WEB = {"web-30": 30, "web-100": 100, "web-300": 300}  # training queries of samples of web-shaped data
 TEXT = ("cystic-fibrosis", "cranfield", "cacm")  # five folds by query
 SETS = {
@@ -45,16 +42,15 @@ def fold(name: str, number: int) -> tuple[Data, Data, Data]:
         test, vali = part == number - 1, part == number % 5
         return whole.select(~(test | vali)), whole.select(vali), whole.select(test)
     if name in ("msrd", "ranklens"):
-        whole, n = computed(name), 2000
+        whole = computed(name)
         order = np.arange(whole.n_queries)  # RankLens is in time order
         if name == "msrd":
             order = np.random.default_rng(0).permutation(whole.n_queries)
         parts = order[-4000:-2000], order[-2000:-1500], order[-1500:]
-        assert len(parts[0]) == n
-        return tuple(whole.select(np.sort(some)) for some in parts)  # type: ignore[return-value]
-    folds = podium.data.datasets.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor")
-    one = folds[number - 1]
-    return one.train, one.valid, one.test
+        assert len(parts[0]) == 2000
+        return tuple(whole.select(np.sort(part)) for part in parts)  # type: ignore[return-value]
+    chosen = podium.data.datasets.folds(DATA / name, parts="ohsumed" if name == "ohsumed" else "letor")[number - 1]
+    return chosen.train, chosen.valid, chosen.test
 
 
 @cache

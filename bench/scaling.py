@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child, measured_memory
+from bench.harness import Report, in_child, measured_memory, peak_bytes
 
 TREES = 20
 BASE = {"rows": 300_000, "features": 50, "leaves": 31, "threads": 2}
@@ -24,7 +24,7 @@ LADDERS = {
 def child(rows: int, features: int, leaves: int, threads: int) -> dict[str, float]:
     """Return seconds of binning and per tree, and bytes above the data."""
     import podium
-    from bench.train import Clock, logging
+    from bench.train import Clock
 
     rng = np.random.default_rng(0)
     X = rng.random((rows, features), dtype=np.float32)
@@ -35,8 +35,6 @@ def child(rows: int, features: int, leaves: int, threads: int) -> dict[str, floa
     model = podium.LambdaMART(n_trees=TREES, n_leaves=leaves, truncation=30, n_threads=threads)
     model.fit(podium.artificial_web(20))
     clock = Clock()
-    logging.getLogger("podium").addHandler(clock)
-    logging.getLogger("podium").setLevel(logging.INFO)
     with measured_memory() as memory:
         started = time.perf_counter()
         model.fit(data)
@@ -64,27 +62,25 @@ def sparse_child() -> dict[str, float]:
         started = time.perf_counter()
         model.fit(data)
         seconds = time.perf_counter() - started
-    from bench.harness import peak_bytes
-
     return {"seconds": seconds, "memory": memory.peak, "whole": peak_bytes()}
 
 
 def run() -> Report:
     """Vary each size from the base; return a table and exponents."""
     rows: list[dict[str, Any]] = []
-    found: dict[str, list[dict[str, float]]] = {}
+    results: dict[str, list[dict[str, float]]] = {}
     for name, steps in LADDERS.items():
-        found[name] = []
+        results[name] = []
         for step in steps:
             setting = BASE | {name: step}
             result = in_child("bench.scaling", *setting.values())
             print(setting, result, file=sys.stderr, flush=True)
-            found[name].append(result)
-            shown = {"binning, s": f"{result['binning']:.2f}", "a tree, ms": f"{1e3 * result['tree']:.1f}"}
-            rows.append({"what": name, **setting, **shown, "memory, MB": f"{result['memory'] / 1e6:.0f}"})
+            results[name].append(result)
+            times = {"binning, s": f"{result['binning']:.2f}", "a tree, ms": f"{1e3 * result['tree']:.1f}"}
+            rows.append({"what": name, **setting, **times, "memory, MB": f"{result['memory'] / 1e6:.0f}"})
     exponents = []
     for name, steps in LADDERS.items():
-        logs = np.log([[result[key] for key in ("tree", "memory")] for result in found[name]])
+        logs = np.log([[result[key] for key in ("tree", "memory")] for result in results[name]])
         slopes = np.polyfit(np.log(steps), logs, 1)[0]
         exponents.append(f"{name}: time {slopes[0]:.2f}, memory {slopes[1]:.2f}")
     sparse = in_child("bench.scaling", "sparse")

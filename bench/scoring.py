@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, measured_memory
+from bench.harness import CACHE, Report, as_haswell, measured_memory, timed
 
 SHAPES = ((500, 31), (1_000, 64), (300, 255))  # trees, leaves
 DOCUMENTS, QUERY, FEATURES = 100_000, 100, 136
 ROUNDS, BATCHES, QUERIES, SLOW = 3, 3, 200, 3.0  # a batch that takes more seconds is not repeated
-CACHE = Path(__file__).parent / ".cache" / "scoring"
+FOLDER = CACHE / "scoring"
 OF_LIGHTGBM = ("podium", "lightgbm", "lleaves", "onnxruntime", "treelite gtil", "tl2cgen")
 OWN = ("xgboost", "catboost", "ydf")
 HASWELL = "podium, no AVX-512"
@@ -38,9 +38,9 @@ def make_data() -> None:
 
     import podium
 
-    CACHE.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     data = podium.artificial_web(2_000, seed=1)
-    np.save(CACHE / "X.npy", data.features[:DOCUMENTS])
+    np.save(FOLDER / "X.npy", data.features[:DOCUMENTS])
     settings = {
         "objective": "lambdarank",
         "learning_rate": 0.1,
@@ -53,13 +53,13 @@ def make_data() -> None:
         if not path.exists():
             train = lightgbm.Dataset(data.features, data.relevance, group=data.query_sizes)
             lightgbm.train(settings | {"num_leaves": leaves}, train, trees).save_model(str(path))
-        scores = lightgbm.Booster(model_file=str(path)).predict(np.load(CACHE / "X.npy"))
+        scores = lightgbm.Booster(model_file=str(path)).predict(np.load(FOLDER / "X.npy"))
         np.save(path.with_suffix(".npy"), scores)
 
 
 def model_path(trees: int, leaves: int) -> Path:
     """Return the path of LightGBM's model of a shape; its scores are next to it."""
-    return CACHE / f"{trees}x{leaves}.txt"
+    return FOLDER / f"{trees}x{leaves}.txt"
 
 
 Scores = Callable[[Any], Any]
@@ -127,7 +127,7 @@ def tl2cgen_scores(path: Path, *_: int) -> Scores:
 
 def training_rows() -> tuple[Any, Any]:
     """Return documents for models of which only the shape matters, with scores of LightGBM's first model as labels."""
-    return np.load(CACHE / "X.npy")[:5_000], np.load(model_path(*SHAPES[0]).with_suffix(".npy"))[:5_000]
+    return np.load(FOLDER / "X.npy")[:5_000], np.load(model_path(*SHAPES[0]).with_suffix(".npy"))[:5_000]
 
 
 def xgboost_scores(_: Path, trees: int, leaves: int) -> Scores:
@@ -178,7 +178,7 @@ TOOLS: dict[str, Callable[[Path, int, int], Scores]] = {
 
 def child(tool: str, trees: int, leaves: int) -> dict[str, Any]:
     """Measure one tool: best seconds of a batch and of a query, the largest difference from LightGBM, memory."""
-    X = np.load(CACHE / "X.npy")
+    X = np.load(FOLDER / "X.npy")
     query = X[:QUERY].copy()
     path = model_path(trees, leaves)
     started = time.perf_counter()
@@ -196,18 +196,11 @@ def child(tool: str, trees: int, leaves: int) -> dict[str, Any]:
     return {"batch": batch, "query": single, "ready": ready, "difference": difference, "memory": memory.peak}
 
 
-def timed(work: Callable[[], Any]) -> float:
-    """Return the seconds of one call."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
 def python_of(tool: str) -> str:
     """Return the Python interpreter of a tool's environment."""
     if tool != "lleaves":
         return sys.executable
-    folder = CACHE / "lleaves"
+    folder = FOLDER / "lleaves"
     if not (folder / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *LLEAVES], check=True)
@@ -218,22 +211,13 @@ def measure(tool: str, trees: int, leaves: int) -> dict[str, Any]:
     """Measure one tool in a separate process."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
     if tool == HASWELL:
-        environment |= without_avx512()
+        environment |= as_haswell()
     command = [python_of(tool), "-m", "bench.scoring", tool, str(trees), str(leaves)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{tool} failed:\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
-
-
-def without_avx512() -> dict[str, str]:
-    """Return settings that make Numba compile as for a Haswell."""
-    import llvmlite.binding
-
-    names = [f"-{name}" for name in llvmlite.binding.get_host_cpu_features() if name.startswith("avx512")]
-    features = ",".join(["+avx2", "+fma", "-gfni", *names])
-    return {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(CACHE / "haswell")}
 
 
 def run() -> Report:
@@ -246,9 +230,9 @@ def run() -> Report:
         for turn in range(ROUNDS):
             for tool in tools if turn == 0 else ("podium", HASWELL, "lightgbm", "lleaves"):
                 result = measure(tool, trees, leaves)
-                known = best.setdefault(tool, result)
+                lowest = best.setdefault(tool, result)
                 for key in ("batch", "query"):
-                    known[key] = min(known[key], result[key])
+                    lowest[key] = min(lowest[key], result[key])
         rows += [row(tool, trees, leaves, result, best) for tool, result in best.items()]
     has = "has" if any("avx512f" in line for line in Path("/proc/cpuinfo").read_text().splitlines()) else "has no"
     return Report(

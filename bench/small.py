@@ -12,32 +12,30 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child, measured_memory
+from bench.harness import DATA, Report, as_haswell, in_child, measured_memory
 
-FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data"))
-REPETITIONS = 15  # small data is soon trained, and a shared machine has slow seconds
+REPETITIONS = 15  # many, because fits on small data are short, and a shared machine has slow seconds
 
 
 def _fold(name: str) -> tuple[Any, Any]:
     import podium
 
-    fold = podium.data.datasets.folds(FOLDER / name)[0]
+    fold = podium.data.datasets.folds(DATA / name)[0]
     return fold.train, fold.valid
 
 
 def _example() -> tuple[Any, Any]:
     import podium
 
-    folder = FOLDER / "lightgbm_example"
+    folder = DATA / "lightgbm_example"
     return podium.read(folder / "train.txt.gz"), podium.read(folder / "test.txt.gz")
 
 
-def _made(queries: int, features: int) -> tuple[Any, Any]:
+def _artificial(queries: int, features: int) -> tuple[Any, Any]:
     import podium
 
     train = podium.artificial_web(queries, features=features, documents=1 + 27_850 // 1_601)
@@ -66,8 +64,8 @@ def _sparse(n: int, n_features: int, density: float) -> tuple[Any, Any]:
     return podium.RankingData(X, y, qid=np.arange(n) // 100), None
 
 
-DATA: dict[str, tuple[Callable[[], tuple[Any, Any]], int, int]] = {  # with trees and leaves
-    "artificial, 1,601 queries": (lambda: _made(1601, 50), 300, 15),
+TASKS: dict[str, tuple[Callable[[], tuple[Any, Any]], int, int]] = {  # data, trees and leaves
+    "artificial, 1,601 queries": (lambda: _artificial(1601, 50), 300, 15),
     "MQ2008, fold 1": (lambda: _fold("mq2008"), 300, 15),
     "MQ2008, fold 1, larger trees": (lambda: _fold("mq2008"), 500, 31),
     "OHSUMED, fold 1": (lambda: _fold("ohsumed"), 300, 15),
@@ -104,7 +102,7 @@ def fit_lightgbm(train: Any, valid: Any, trees: int, leaves: int, mode: str) -> 
 def child(name: str) -> dict[str, Any]:
     """Return the best seconds of each tool, in turn (LightGBM in its faster mode), and the memory of the first fit."""
     warnings.simplefilter("ignore")
-    load, trees, leaves = DATA[name]
+    load, trees, leaves = TASKS[name]
     train, valid = load()
     tools: dict[str, Callable[[Any], None]] = {
         "podium": lambda v: fit_podium(train, v, trees, leaves),
@@ -113,7 +111,7 @@ def child(name: str) -> dict[str, Any]:
     }
     few = train.take(train.order[: int(train.query_sizes[:50].sum())])
     fit_podium(few, few if valid is not None else None, 2, leaves)  # kernels
-    found: dict[str, Any] = {"shape": f"{len(train):,} × {train.n_features}", "trees": f"{trees} × {leaves}"}
+    result: dict[str, Any] = {"shape": f"{len(train):,} × {train.n_features}", "trees": f"{trees} × {leaves}"}
     for validated in (False, True) if valid is not None else (False,):
         seconds: dict[str, list[float]] = {tool: [] for tool in tools}
         for number in range(REPETITIONS if len(train) < 100_000 else 2):
@@ -123,28 +121,28 @@ def child(name: str) -> dict[str, Any]:
                     fit(valid if validated else None)
                     seconds[tool].append(time.perf_counter() - started)
                 if number == 0:
-                    found[f"memory {tool}"] = memory.peak
-        found["validated" if validated else "plain"] = {tool: min(times) for tool, times in seconds.items()}
-    return found
+                    result[f"memory {tool}"] = memory.peak
+        result["validated" if validated else "plain"] = {tool: min(times) for tool, times in seconds.items()}
+    return result
 
 
 def measured(names: list[str]) -> list[dict[str, Any]]:
     """Return the table."""
     rows = []
     for name in names:
-        found = in_child("bench.small", name)
+        result = in_child("bench.small", name)
         for kind, validation in (("plain", "no"), ("validated", "yes")):
-            if kind not in found:
+            if kind not in result:
                 continue
-            ours, theirs = found[kind]["podium"], min(found[kind]["row-wise"], found[kind]["column-wise"])
+            ours, theirs = result[kind]["podium"], min(result[kind]["row-wise"], result[kind]["column-wise"])
             rows.append({
-                "data": name, "documents × features": found["shape"], "trees × leaves": found["trees"],
+                "data": name, "documents × features": result["shape"], "trees × leaves": result["trees"],
                 "validation data": validation, "LightGBM, s": f"{theirs:.3f}", "Podium, s": f"{ours:.3f}",
                 "times as fast": f"{theirs / ours:.2f}",
             })  # fmt: skip
             if name.startswith("sparse"):  # small data fits into what the processes hold anyway
-                theirs = min(found["memory row-wise"], found["memory column-wise"])
-                rows[-1] |= {"LightGBM, MB": round(theirs / 1e6), "Podium, MB": round(found["memory podium"] / 1e6)}
+                theirs = min(result["memory row-wise"], result["memory column-wise"])
+                rows[-1] |= {"LightGBM, MB": round(theirs / 1e6), "Podium, MB": round(result["memory podium"] / 1e6)}
             print(f"  {rows[-1]}", file=sys.stderr, flush=True)
     return rows
 
@@ -152,7 +150,7 @@ def measured(names: list[str]) -> list[dict[str, Any]]:
 def run() -> Report:
     """Measure all data sets."""
     return Report(
-        "small", "Training on small and zero-heavy data", measured(list(DATA)),
+        "small", "Training on small and zero-heavy data", measured(list(TASKS)),
         [
             "Seconds of a whole fit with binning, all trees grown, truncation 30, 20 documents per leaf, 2 threads. "
             f"Best of {REPETITIONS} (2 on sparse data), the tools taking turns; LightGBM in the faster of its row-wise "
@@ -165,9 +163,7 @@ def run() -> Report:
 
 if __name__ == "__main__":
     if sys.argv[1] == "haswell":
-        from bench.train import as_haswell
-
-        as_haswell()
-        measured([name for name in DATA if not name.startswith("sparse")])
+        os.environ |= as_haswell()
+        measured([name for name in TASKS if not name.startswith("sparse")])
     else:
         print(json.dumps(child(sys.argv[1])))

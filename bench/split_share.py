@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import Report, cached, in_child
 from bench.train import FEWEST, MANY_QUERIES, RATE, TRUNCATION, load, ranking_data
 
-CACHE = Path(__file__).parent / ".cache" / "split_share"
 SHARES = (0.15, 0.3, 0.5, 1.0)
 SEEDS, TREES, FIRST_TREES, LEAVES, TEST_QUERIES = 3, 300, 50, 31, 3_000
 
@@ -39,30 +37,30 @@ def child(share: str, seed: int, queries: int) -> dict[str, Any]:
     return {"ndcg": values}
 
 
-def kept(share: str, seed: int) -> dict[int, Any]:
-    """Train with a share, or return the cached run."""
-    path = CACHE / f"{share}-{seed}.json"
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
+def one_run(share: str, seed: int) -> dict[int, Any]:
+    """Return NDCG@10 by the number of trees, from a new run or a cached one."""
+
+    def measure() -> Any:
         for part, queries in (("train", MANY_QUERIES), ("test", TEST_QUERIES)):
             load(seed, part, queries)
-        result = in_child("bench.split_share", share, seed, MANY_QUERIES)
-        path.write_text(json.dumps(result))
         print(f"  {share}, seed {seed}", file=sys.stderr, flush=True)
-    return {int(n): np.array(values) for n, values in json.loads(path.read_text())["ndcg"].items()}
+        return in_child("bench.split_share", share, seed, MANY_QUERIES)
+
+    result = cached(f"split_share/{share}-{seed}.json", measure)
+    return {int(n): np.array(values) for n, values in result["ndcg"].items()}
 
 
 def run() -> Report:
     """Compare every share with all documents, paired over test queries and seeds."""
     from scipy.stats import ttest_rel
 
-    runs = {share: [kept(str(share), seed) for seed in range(SEEDS)] for share in SHARES}
+    runs = {share: [one_run(str(share), seed) for seed in range(SEEDS)] for share in SHARES}
     rows = []
     for share in SHARES:
         row: dict[str, Any] = {"split_fraction": f"{share:g}"}
         for n in (FIRST_TREES, TREES):
-            values = np.concatenate([one[n] for one in runs[share]])
-            baseline = np.concatenate([one[n] for one in runs[1.0]])
+            values = np.concatenate([of_seed[n] for of_seed in runs[share]])
+            baseline = np.concatenate([of_seed[n] for of_seed in runs[1.0]])
             row[f"NDCG@10, {n} trees"] = f"{values.mean():.4f}"
             if share != 1.0:
                 p = ttest_rel(values, baseline).pvalue

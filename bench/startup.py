@@ -1,4 +1,4 @@
-"""How long a user waits for the first result."""
+"""The time until a user sees the first result."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.harness import Report
+from bench.harness import Report, timed
 
 RUNS = 7
 COLD_RUNS = 3
@@ -47,12 +46,10 @@ print(time.perf_counter() - started)
 
 def seconds(command: list[str], runs: int = RUNS, **environment: str) -> float:
     """Return the best wall time of a command."""
-    found = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True, env=os.environ | environment)
-        found.append(time.perf_counter() - start)
-    return min(found)
+    variables = os.environ | environment
+    return min(
+        timed(lambda: subprocess.run(command, check=True, capture_output=True, env=variables)) for _ in range(runs)
+    )
 
 
 def first_trees(folder: Path) -> Iterator[tuple[str, float]]:
@@ -77,7 +74,7 @@ def first_query(model: Path, imported: str) -> float:
     return min(float(text) for text in runs)
 
 
-def made(folder: Path) -> Path:
+def write_model(folder: Path) -> Path:
     """Write a model of 500 trees of 31 leaves on 136 features; return its path."""
     import podium
 
@@ -102,7 +99,7 @@ def run() -> Report:
              seconds([*python, READ.format(text)], 1, NUMBA_CACHE_DIR=cold)),
             ("read a small file, kernels compiled", seconds([*python, READ.format(text)])),
             *first_trees(Path(folder)),
-            ("first query after imports, Numba's among them", first_query(made(Path(folder)), "numba")),
+            ("first query after imports, Numba's among them", first_query(write_model(Path(folder)), "numba")),
             ("first query after imports, Numba not yet loaded", first_query(Path(folder) / "model.podium", "")),
         ]  # fmt: skip
     return Report(

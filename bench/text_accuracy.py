@@ -10,19 +10,17 @@ of MSRD, and the first 100 documents by BM25 elsewhere.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child
+from bench.harness import DATA, Report, in_child
 
-FOLDER = Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "text"
+FOLDER = DATA / "text"
 FIELDS = {
     "msrd": ["title", "overview", "tags", "genres", "director", "actors", "characters"],
     "cystic-fibrosis": ["title", "body", "major", "minor"],

@@ -19,19 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child, measured_memory
+from bench.harness import DATA, Report, in_child, measured_memory, timed
 
 DOCUMENTS, WORDS, VOCABULARY, QUERIES, K = 1_000_000, 100, 200_000, 500, 10
 ADDED = 0.01  # of the documents
 RUNS = 3  # of all queries; and of a whole process for msrd, which takes little time
-DATA = Path(os.environ.get("PODIUM_DATA", "../shared/data")) / "text" / "msrd"
+MSRD = DATA / "text" / "msrd"
 TOOLS = ("podium", "podium in a folder", "bm25s", "bm25s with Numba", "tantivy")
 
 
 def run(documents: int = DOCUMENTS, has_msrd: bool = True) -> Report:
     """Measure seconds to build, memory, milliseconds for the top 10 of a query on one thread, and seconds to add 1%."""
     table = []
-    collections = ["msrd"] if has_msrd and DATA.is_dir() else []
+    collections = ["msrd"] if has_msrd and MSRD.is_dir() else []
     for collection in [*collections, str(documents)]:
         results = {tool: _best(collection, tool) for tool in TOOLS}
         for tool, result in results.items():
@@ -62,9 +62,9 @@ def _best(collection: str, tool: str) -> dict[str, Any]:
 def _collection(name: str) -> tuple[str, list[str], list[str]]:
     """Return a description, the texts and the queries."""
     if name == "msrd":
-        with lzma.open(DATA / "documents.jsonl.xz", "rt", encoding="utf-8") as file:
+        with lzma.open(MSRD / "documents.jsonl.xz", "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
-        queries = [json.loads(line)["text"] for line in (DATA / "queries.jsonl").open(encoding="utf-8")]
+        queries = [json.loads(line)["text"] for line in (MSRD / "queries.jsonl").open(encoding="utf-8")]
         texts = [f"{row['title']} {row.get('overview') or ''} {' '.join(row.get('actors') or [])}" for row in rows]
         return f"msrd, {len(texts):,} films", texts, queries[:2000]
     random = np.random.default_rng(0)
@@ -91,15 +91,9 @@ def measure(collection: str, tool: str) -> dict[str, Any]:
             index = build(texts[:n_old])
             seconds = time.perf_counter() - start
         search(index, queries[:1])
-        per_query = min(_seconds(search, index, queries) for _ in range(RUNS)) / len(queries)
-        added = _seconds(add, index, texts, n_old)
-    return {"collection": described, "build": seconds, "memory": memory.peak, "search": per_query, "add": added}
-
-
-def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    start = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - start
+        per_query = min(timed(lambda: search(index, queries)) for _ in range(RUNS)) / len(queries)
+        adding = timed(lambda: add(index, texts, n_old))
+    return {"collection": described, "build": seconds, "memory": memory.peak, "search": per_query, "add": adding}
 
 
 Build = Callable[[Sequence[str]], Any]

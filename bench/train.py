@@ -13,15 +13,14 @@ import os
 import sys
 import time
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.harness import Report, in_child, measured_memory
+from bench.harness import CACHE, Report, as_haswell, in_child, measured_memory
 
 QUERIES, MANY_QUERIES, TEST_QUERIES, TREES, RATE, TRUNCATION, FEWEST = 6_000, 25_000, 1_500, 100, 0.1, 30, 20
-CACHE = Path(__file__).parent / ".cache" / "train"
+FOLDER = CACHE / "train"
 RUNS, SEEDS = 2, 3
 PODIUM = ("podium newton", "podium newton, all documents", "podium least-squares")
 LIGHTGBM = ("lightgbm rows", "lightgbm columns")
@@ -32,11 +31,11 @@ SAMPLES = ("podium newton", "podium newton, 30%", "podium newton, all documents"
 
 def load(seed: int, part: str, queries: int) -> tuple[Any, Any, Any]:
     """Return features, labels and query sizes, generated once and cached."""
-    names = [CACHE / f"{part}-{queries}-{seed}-{k}.npy" for k in ("X", "y", "sizes")]
+    names = [FOLDER / f"{part}-{queries}-{seed}-{k}.npy" for k in ("X", "y", "sizes")]
     if not all(name.exists() for name in names):
         import podium
 
-        CACHE.mkdir(parents=True, exist_ok=True)
+        FOLDER.mkdir(parents=True, exist_ok=True)
         data = podium.artificial_web(queries, seed=seed, part=part)
         for name, array in zip(names, (data.features, data.relevance, data.query_sizes), strict=True):
             np.save(name, array)
@@ -56,6 +55,12 @@ class Clock(logging.Handler):
 
     binning = 0.0
 
+    def __init__(self) -> None:
+        super().__init__()
+        log = logging.getLogger("podium")
+        log.addHandler(self)
+        log.setLevel(logging.INFO)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the seconds of a record about binning."""
         if record.msg.startswith("binned"):
@@ -73,8 +78,6 @@ def podium_run(mode: str, leaves: int, X: Any, y: Any, sizes: Any) -> tuple[floa
         split=split, normalize=True, n_threads=2, **fractions.get(which, {}),
     )  # fmt: skip
     clock = Clock()
-    logging.getLogger("podium").addHandler(clock)
-    logging.getLogger("podium").setLevel(logging.INFO)
     data = ranking_data(X, y, sizes)
     valid = ranking_data(*load(0, "valid", max(len(sizes) // 4, 1))) if which == "validated" else None
     started = time.perf_counter()
@@ -161,8 +164,7 @@ def child(tool: str, leaves: int, seed: int, queries: int) -> dict[str, Any]:
     import podium
 
     X, y, sizes = load(seed, "test", TEST_QUERIES)
-    found = podium.evaluate(ranking_data(X, y, sizes), np.asarray(predict(X)), podium.NDCG(10))
-    values = next(iter(found.values.values()))
+    values = podium.evaluate(ranking_data(X, y, sizes), np.asarray(predict(X)), podium.NDCG(10)).values["ndcg@10"]
     return {
         "binning": binning, "training": training, "memory": memory.peak, "library": library.peak,
         "ndcg": values.round(6).tolist(),
@@ -173,7 +175,7 @@ def measured(
     tools: tuple[str, ...], leaves: int, seeds: int, runs: int, queries: int = QUERIES, repeated: tuple[str, ...] = ()
 ) -> dict[str, list[list[dict[str, Any]]]]:
     """Return the runs of each tool and seed; the first seed is run several times, with the tools taking turns."""
-    found: dict[str, list[list[dict[str, Any]]]] = {tool: [[] for _ in range(seeds)] for tool in tools}
+    results: dict[str, list[list[dict[str, Any]]]] = {tool: [[] for _ in range(seeds)] for tool in tools}
     repeated = repeated or (*PODIUM, LIGHTGBM[0])
     for seed in range(seeds):
         load(seed, "train", queries)
@@ -183,40 +185,40 @@ def measured(
             for tool in tools:
                 if (seed and tool not in repeated) or (number and tool in ONCE):
                     continue
-                found[tool][seed].append(in_child("bench.train", tool, leaves, seed, queries))
-                last = found[tool][seed][-1]
-                shown = f"{last['binning']:.2f} + {last['training']:.2f} s, {last['memory'] / 1e6:.0f} MB"
-                shown += f", {np.mean(last['ndcg']):.4f}"
-                print(f"  {tool}, {leaves} leaves, seed {seed}: {shown}", file=sys.stderr, flush=True)
-    return found
+                result = in_child("bench.train", tool, leaves, seed, queries)
+                results[tool][seed].append(result)
+                figures = f"{result['binning']:.2f} + {result['training']:.2f} s, {result['memory'] / 1e6:.0f} MB"
+                figures += f", {np.mean(result['ndcg']):.4f}"
+                print(f"  {tool}, {leaves} leaves, seed {seed}: {figures}", file=sys.stderr, flush=True)
+    return results
 
 
 def rows_of(
-    found: dict[str, list[list[dict[str, Any]]]], leaves: int, baseline: str = LIGHTGBM[0], documents: str = "718,000"
+    results: dict[str, list[list[dict[str, Any]]]], leaves: int, baseline: str = LIGHTGBM[0], documents: str = "718,000"
 ) -> list[dict[str, Any]]:
     """Return the table: best times, ratios to LightGBM's faster float mode, and paired differences in NDCG@10."""
     from scipy.stats import ttest_rel
 
     best = {tool: {key: min(run[key] for run in runs[0]) for key in ("binning", "training", "memory", "library")}
-            for tool, runs in found.items()}  # fmt: skip
+            for tool, runs in results.items()}  # fmt: skip
     for figures in best.values():
         figures["both"] = figures["binning"] + figures["training"]
-    float_modes = [tool for tool in found if tool.startswith(LIGHTGBM)]
+    float_modes = [tool for tool in results if tool.startswith(LIGHTGBM)]
     peer = min(float_modes, key=lambda tool: best[tool]["both"])
     rows = []
-    for tool, runs in found.items():
-        seeds = [seed for seed, some in enumerate(runs) if some and found[baseline][seed]]
-        mine = np.concatenate([runs[seed][0]["ndcg"] for seed in seeds])
-        theirs = np.concatenate([found[baseline][seed][0]["ndcg"] for seed in seeds])
-        p = ttest_rel(mine, theirs).pvalue if (mine != theirs).any() else float("nan")
+    for tool, runs in results.items():
+        seeds = [seed for seed, of_seed in enumerate(runs) if of_seed and results[baseline][seed]]
+        values = np.concatenate([runs[seed][0]["ndcg"] for seed in seeds])
+        theirs = np.concatenate([results[baseline][seed][0]["ndcg"] for seed in seeds])
+        p = ttest_rel(values, theirs).pvalue if (values != theirs).any() else float("nan")
         rows.append({
             "documents": documents, "leaves": leaves, "tool": tool, "binning, s": f"{best[tool]['binning']:.2f}",
             "training, s": f"{best[tool]['training']:.2f}",
             "times as fast as LightGBM": f"{best[peer]['training'] / best[tool]['training']:.2f}",
             "with binning": f"{best[peer]['both'] / best[tool]['both']:.2f}",
             "memory, MB": f"{best[tool]['memory'] / 1e6:.0f}",
-            "library, MB": f"{best[tool]['library'] / 1e6:.0f}", "NDCG@10": f"{mine.mean():.4f}",
-            "against": "" if np.isnan(p) else f"{baseline}: {mine.mean() - theirs.mean():+.4f} (p = {p:.2g})",
+            "library, MB": f"{best[tool]['library'] / 1e6:.0f}", "NDCG@10": f"{values.mean():.4f}",
+            "against": "" if np.isnan(p) else f"{baseline}: {values.mean() - theirs.mean():+.4f} (p = {p:.2g})",
             "seeds": len(seeds),
         })  # fmt: skip
     return rows
@@ -228,8 +230,7 @@ def run() -> Report:
     rows += rows_of(measured((*PODIUM[:2], *LIGHTGBM), 255, 2, 1), 255)
     rows += rows_of(measured(VALIDATED, 31, 1, RUNS), 31, VALIDATED[1])
     tools = (*SAMPLES, LIGHTGBM[1])
-    found = measured(tools, 31, SEEDS, 1, MANY_QUERIES, repeated=SAMPLES[:2])
-    rows += rows_of(found, 31, SAMPLES[1], "3,000,000")
+    rows += rows_of(measured(tools, 31, SEEDS, 1, MANY_QUERIES, repeated=SAMPLES[:2]), 31, SAMPLES[1], "3,000,000")
     return Report(
         "train", "Training LambdaMART on MSLR-shaped artificial data", rows,
         [
@@ -245,18 +246,9 @@ def run() -> Report:
     )  # fmt: skip
 
 
-def as_haswell() -> None:
-    """Make this process and its children compile Podium's kernels as for a Haswell, without AVX-512."""
-    import llvmlite.binding
-
-    names = [f"-{name}" for name in llvmlite.binding.get_host_cpu_features() if name.startswith("avx512")]
-    os.environ |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ",".join(["+avx2", "+fma", *names])}
-    os.environ["NUMBA_CACHE_DIR"] = str(CACHE / "haswell")
-
-
 def without_avx512() -> None:
     """Measure Podium as on a Haswell against LightGBM, whose vectors are chosen when it is built."""
-    as_haswell()
+    os.environ |= as_haswell()  # children inherit it
     for row in rows_of(measured((*PODIUM[:2], *LIGHTGBM), 31, 1, RUNS), 31):
         print(row)
 

@@ -7,21 +7,18 @@ cached in `bench/.cache/tuned_peers`.
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import podium
 from bench.accuracy import lightgbm_settings
-from bench.harness import Report
+from bench.harness import Report, cached
 from bench.ranking_sets import HELD_OUT, SETS, Data, dense, fold, in_query_order
 
-CACHE = Path(__file__).parent / ".cache" / "tuned_peers"
 REAL = tuple(name for name in SETS if not name.startswith("web"))
 RANKER, COMMITTEE, LIGHTGBM, CATBOOST = "Ranker()", "Committee()", "LightGBM, tuned", "CatBoost QueryRMSE, tuned"
 TOOLS = (RANKER, COMMITTEE, LIGHTGBM, CATBOOST)
@@ -116,24 +113,24 @@ def tuned(tool: str, train: Data, vali: Data, seed: int) -> Callable[[Data], Any
     return fit(settings, seed, Data.concatenate([train, vali]), None, n_trees)[2]
 
 
-def kept(tool: str, name: str, number: int, seed: int) -> Any:
-    """Return NDCG@10 of each test query, from a new run or a cached one."""
-    path = CACHE / f"{tool}-{name}-{number}-{seed}.json"
-    if not path.exists():
+def one_run(tool: str, name: str, number: int, seed: int) -> Any:
+    """Return NDCG@10 of each test query of a fold, from a new run or a cached one."""
+
+    def measure() -> list[float]:
         train, vali, test = fold(name, number)
         if tool in PEERS:
             score = tuned(tool, train, vali, seed)
         else:
-            own: dict[str, Any] = {"random_state": 10_000 * seed, "n_threads": 1}
-            model = podium.Ranker(**own) if tool == RANKER else podium.Committee(**own)
+            settings: dict[str, Any] = {"random_state": 10_000 * seed, "n_threads": 1}
+            model = podium.Ranker(**settings) if tool == RANKER else podium.Committee(**settings)
             score = model.fit(Data.concatenate([train, vali])).predict
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", podium.PodiumWarning)  # of ties: few, and each tool has them
+            warnings.simplefilter("ignore", podium.PodiumWarning)  # ties are few, and every tool has some
             values = podium.evaluate(test, score(test), "ndcg@10").values["ndcg@10"]
-        CACHE.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(np.nan_to_num(values).round(6).tolist()))
         print(" ", tool, name, number, seed, file=sys.stderr, flush=True)
-    return np.array(json.loads(path.read_text()))
+        return list(np.nan_to_num(values).round(6).tolist())
+
+    return np.array(cached(f"tuned_peers/{tool}-{name}-{number}-{seed}.json", measure))
 
 
 def run() -> Report:
@@ -143,7 +140,7 @@ def run() -> Report:
     values = {
         name: {
             tool: np.concatenate(
-                [np.mean([kept(tool, name, k, seed) for seed in range(SEEDS)], axis=0) for k in range(1, n + 1)]
+                [np.mean([one_run(tool, name, k, seed) for seed in range(SEEDS)], axis=0) for k in range(1, n + 1)]
             )
             for tool in TOOLS
         }
@@ -156,11 +153,11 @@ def run() -> Report:
     for name, of_tool in values.items():
         row: dict[str, Any] = {"NDCG@10": name, "test queries": len(of_tool[RANKER])}
         row |= {tool: f"{of_tool[tool].mean():.4f}" for tool in TOOLS}
-        for own in (RANKER, COMMITTEE):
-            best = max(PEERS, key=lambda tool: of_tool[tool].mean())
-            ahead = of_tool[own] - of_tool[best]
+        best = max(PEERS, key=lambda tool: of_tool[tool].mean())
+        for tool in (RANKER, COMMITTEE):
+            ahead = of_tool[tool] - of_tool[best]
             p = randomisation(ahead, list(range(len(ahead))))
-            row[f"{own} ahead of the better peer"] = f"{ahead.mean():+.4f} (p = {p:.2g})"
+            row[f"{tool} ahead of the better peer"] = f"{ahead.mean():+.4f} (p = {p:.2g})"
         rows.append(row)
     return Report(
         "tuned_peers", "Podium's defaults and tuned peers", rows,

@@ -17,9 +17,9 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 import podium
-from bench.accuracy import SETS, fold
 from bench.harness import Report
 from bench.many import in_order
+from bench.ranking_sets import SETS, fold
 from podium.core.sums import mean
 from podium.core.threads import thread_count
 from podium.evaluation.significance import randomisation, t_interval
@@ -59,9 +59,9 @@ def search_lightgbm(train: Any, valid: Any, seed: int) -> tuple[Any, Callable[[A
     for first in range(0, TRIALS, BATCH):
         asked = [study.ask() for _ in range(min(BATCH, TRIALS - first))]
         limits = _limits(curves)
-        chosen = [_params(_chosen(trial), seed) for trial in asked]
-        ended = Parallel(n_jobs=thread_count())(delayed(_fit_lightgbm)(*parts, params, limits) for params in chosen)
-        for trial, params, (value, curve, model) in zip(asked, chosen, ended, strict=True):
+        settings = [_params(_suggested(trial), seed) for trial in asked]
+        results = Parallel(n_jobs=thread_count())(delayed(_fit_lightgbm)(*parts, params, limits) for params in settings)
+        for trial, params, (value, curve, model) in zip(asked, settings, results, strict=True):
             if value is None:
                 study.tell(trial, state=optuna.trial.TrialState.PRUNED)
                 continue
@@ -79,20 +79,20 @@ def _dataset(arrays: tuple[Any, Any, Any], params: dict[str, Any]) -> Any:
     return lightgbm.Dataset(arrays[0], arrays[1], group=arrays[2], params=quiet)
 
 
-def _params(chosen: dict[str, Any], seed: int) -> dict[str, Any]:
+def _params(suggested: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return all parameters of a trial."""
     quiet = {"verbose": -1, "num_threads": 1, "feature_pre_filter": False}
-    return quiet | chosen | {"objective": "lambdarank", "eval_at": [10], "bagging_freq": 1, "seed": seed}
+    return quiet | suggested | {"objective": "lambdarank", "eval_at": [10], "bagging_freq": 1, "seed": seed}
 
 
-def _chosen(trial: Any) -> dict[str, Any]:
+def _suggested(trial: Any) -> dict[str, Any]:
     """Return the settings of a trial by LightGBM's names."""
-    chosen = {}
-    for name, over in SPACE.items():
-        assert isinstance(over, Between)
-        suggest = trial.suggest_int if over.is_whole else trial.suggest_float
-        chosen[NAMES[name]] = suggest(NAMES[name], over.low, over.high, log=over.log)
-    return chosen
+    settings = {}
+    for name, values in SPACE.items():
+        assert isinstance(values, Between)
+        suggest = trial.suggest_int if values.is_whole else trial.suggest_float
+        settings[NAMES[name]] = suggest(NAMES[name], values.low, values.high, log=values.log)
+    return settings
 
 
 def _limits(curves: list[dict[int, float]]) -> dict[int, float]:
@@ -112,20 +112,20 @@ def _fit_lightgbm(
     import lightgbm
 
     data = _dataset(train, params)
-    judging = data.create_valid(valid[0], valid[1], group=valid[2])
+    validation = data.create_valid(valid[0], valid[1], group=valid[2])
     curve: dict[int, float] = {}
 
     def look(env: Any) -> None:
         step, value = env.iteration + 1, env.evaluation_result_list[0][2]
-        n, left = divmod(step, FIRST_LOOK)
-        if left == 0 and n & (n - 1) == 0:
+        n, rest = divmod(step, FIRST_LOOK)
+        if rest == 0 and n & (n - 1) == 0:
             curve[step] = max([value, *curve.values()])
             if curve[step] < limits.get(step, -1.0):
                 raise _Pruned
 
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     try:
-        booster = lightgbm.train(params, data, ROUNDS, valid_sets=[judging], callbacks=[look, stop])
+        booster = lightgbm.train(params, data, ROUNDS, valid_sets=[validation], callbacks=[look, stop])
     except _Pruned:
         return None, curve, ""
     return float(booster.best_score["valid_0"]["ndcg@10"]), curve, booster.model_to_string()

@@ -13,12 +13,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from bench.harness import Report, write
+from bench.harness import Report, timed, write
 
 ROOT = Path(__file__).parent.parent
 PAIRS = 8
@@ -33,7 +31,7 @@ def train(leaves: int, queries: int, trees: int) -> Callable[[Path], float]:
         podium.LambdaMART(1, min_documents_in_leaf=1).fit(podium.artificial_web(20))
         data = podium.artificial_web(queries)
         data.canonical_order  # noqa: B018, both checkouts have it before the clock starts
-        return _seconds(lambda: podium.LambdaMART(trees, leaves, truncation=30, n_threads=2).fit(data))
+        return timed(lambda: podium.LambdaMART(trees, leaves, truncation=30, n_threads=2).fit(data))
 
     return seconds
 
@@ -44,7 +42,7 @@ def train_small(_: Path) -> float:
 
     data, valid = (podium.artificial(200, documents=40, part=part) for part in ("train", "valid"))
     podium.LambdaMART(2).fit(data, valid=valid)
-    return min(_seconds(lambda: podium.LambdaMART(200, 15, n_threads=2).fit(data, valid=valid)) for _ in range(5))
+    return min(timed(lambda: podium.LambdaMART(200, 15, n_threads=2).fit(data, valid=valid)) for _ in range(5))
 
 
 def measures(_: Path) -> float:
@@ -58,7 +56,7 @@ def measures(_: Path) -> float:
     data = podium.RankingData(np.zeros((n, 1), np.float32), rng.integers(0, 5, n), qid=np.arange(n) // 100)
     scores, names = rng.normal(size=n), ["ndcg@10", "err", "ap", "rr", "precision@5"]
     podium.evaluate(data, scores, names)
-    return min(_seconds(lambda: podium.evaluate(data, scores, names)) for _ in range(3))
+    return min(timed(lambda: podium.evaluate(data, scores, names)) for _ in range(3))
 
 
 def sweep(_: Path) -> float:
@@ -68,7 +66,7 @@ def sweep(_: Path) -> float:
     data = podium.artificial(1000)
     a, b = data.features[:, 0].astype(float), data.features[:, 1].astype(float)
     podium.combine(a, b, data, "ndcg@10")
-    return min(_seconds(lambda: podium.combine(a, b, data, "ndcg@10")) for _ in range(3))
+    return min(timed(lambda: podium.combine(a, b, data, "ndcg@10")) for _ in range(3))
 
 
 def reader(folder: Path) -> float:
@@ -76,7 +74,7 @@ def reader(folder: Path) -> float:
     import podium
 
     podium.read(folder / "data.txt")
-    return min(_seconds(lambda: podium.read(folder / "data.txt")) for _ in range(3))
+    return min(timed(lambda: podium.read(folder / "data.txt")) for _ in range(3))
 
 
 def predict(_: Path) -> float:
@@ -86,7 +84,7 @@ def predict(_: Path) -> float:
     data = podium.artificial_web(300)
     model = podium.LambdaMART(100, 31, n_threads=2).fit(data)
     model.predict(data)
-    return min(_seconds(lambda: model.predict(data)) for _ in range(30))
+    return min(timed(lambda: model.predict(data)) for _ in range(30))
 
 
 def explain(_: Path) -> float:
@@ -97,14 +95,14 @@ def explain(_: Path) -> float:
     data = podium.artificial_web(30)
     model = podium.LambdaMART(100, 31, n_threads=2).fit(data)
     explain_scores(model, data)
-    return min(_seconds(lambda: explain_scores(model, data)) for _ in range(10))
+    return min(timed(lambda: explain_scores(model, data)) for _ in range(10))
 
 
 def process(*command: str) -> Callable[[Path], float]:
     """Return the seconds of a whole process."""
 
     def seconds(_: Path) -> float:
-        return min(_seconds(lambda: subprocess.run([sys.executable, *command], check=True, capture_output=True))
+        return min(timed(lambda: subprocess.run([sys.executable, *command], check=True, capture_output=True))
                    for _ in range(3))  # fmt: skip
 
     return seconds
@@ -132,12 +130,6 @@ COMPILING = "compilation: a first LambdaMART on an empty cache"
 FIRST_FIT = "import podium; podium.LambdaMART(2).fit(podium.artificial(20))"
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def _child(checkout: Path, task: str, folder: Path, cache: Path) -> float:
     """Return one measurement in a process that uses one checkout."""
     environment = os.environ | {"PYTHONPATH": f"{checkout / 'src'}:{ROOT}", "NUMBA_CACHE_DIR": str(cache)}
@@ -145,7 +137,7 @@ def _child(checkout: Path, task: str, folder: Path, cache: Path) -> float:
         with tempfile.TemporaryDirectory() as empty:
             environment["NUMBA_CACHE_DIR"] = empty
             command = [sys.executable, "-c", FIRST_FIT]
-            return _seconds(lambda: subprocess.run(command, check=True, capture_output=True, env=environment))
+            return timed(lambda: subprocess.run(command, check=True, capture_output=True, env=environment))
     done = subprocess.run(
         [sys.executable, "-m", "bench.versions", "--task", task, str(folder)], check=True, capture_output=True,
         text=True, env=environment, cwd=folder,
@@ -198,8 +190,9 @@ def main(arguments: list[str]) -> None:
     if arguments[0] == "--task":
         print(json.dumps(TASKS[arguments[1]](Path(arguments[2]))))
         return
-    wanted = [task for task in (*TASKS, COMPILING) if not arguments[1:] or any(w in task for w in arguments[1:])]
-    print(write(compare(Path(arguments[0]).resolve(), wanted)))
+    other, *words = arguments
+    tasks = [task for task in (*TASKS, COMPILING) if not words or any(word in task for word in words)]
+    print(write(compare(Path(other).resolve(), tasks)))
 
 
 if __name__ == "__main__":
