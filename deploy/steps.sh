@@ -1,8 +1,8 @@
 #!/bin/sh
-# The steps of the Containerfile without a container engine: an environment of its own, kernels compiled, then a service
-# whose code and kernels are read-only, as a user without rights where this is run as root.
-#   deploy/steps.sh FOLDER MODEL...     makes FOLDER/podium and FOLDER/kernels once, then serves
-# PYTHON names the Python to build with; PODIUM_INSTALL what to install (this source with the extra serve by default).
+# Take the steps of the Containerfile without a container engine: install Podium into a new environment, compile the
+# kernels, and start a service that cannot write to its code or kernels. Run as root, the service gives up its rights.
+#   deploy/steps.sh FOLDER MODEL...     creates FOLDER/podium and FOLDER/kernels on the first call, then serves
+# PYTHON is the Python to build with. PODIUM_INSTALL is what to install: by default this source with the extra serve.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 FOLDER MODEL..." >&2; exit 2; }
 source=$(cd "$(dirname "$0")/.." && pwd)

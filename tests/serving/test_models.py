@@ -11,7 +11,7 @@ import pytest
 
 import podium
 from podium.serving.models import Registry, model_of_query, watched
-from podium.serving.settings import Settings, model_files, read_token, shares
+from podium.serving.settings import Settings, model_files, parse_shares, read_token
 from tests.serving.conftest import NAMES, Client, json_log
 
 QUIET = {"log_requests": False, "watch_seconds": 0}
@@ -248,7 +248,7 @@ def test_invalid_settings(models, tmp_path, monkeypatch):
     with pytest.raises(podium.DataError, match="is a folder"):
         model_files([f"x={tmp_path}"])
     with pytest.raises(podium.DataError, match="NAME=SHARE"):
-        shares(["web"])
+        parse_shares(["web"])
     (tmp_path / "token").write_text("s3cret\n")
     monkeypatch.setenv("PODIUM_TOKEN", "other")
     assert (read_token(tmp_path / "token"), read_token(None)) == ("s3cret", "other")

@@ -141,7 +141,7 @@ BAD = [
     ({"documents": [ROW], "nonsense": 1}, 400, "nonsense"),
     ({"documents": [ROW], "model": "none"}, 404, "no model 'none'"),
     ({"documents": [ROW], "queries": []}, 400, "both"),
-    ({"queries": [], "k": 3}, 400, "k next to queries"),
+    ({"queries": [], "k": 3}, 400, "k outside of the queries"),
     ({"queries": [{"documents": [ROW]}, {"documents": [[1]]}]}, 422, "query 1: document 0"),
 ]
 

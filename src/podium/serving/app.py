@@ -1,4 +1,4 @@
-"""The ASGI application: its paths, the checks before each request, and the log and metrics after it."""
+"""The ASGI application: its paths, the check of the token, and the log and metrics of each request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from podium.serving.searching import PipelineRegistry, SearchAnswer
 from podium.serving.settings import Settings
 
 JSON = "application/json"
-IN_THREAD = 1 << 20  # bytes: larger bodies are ranked in a thread, so that they do not block other requests
+LARGE_BODY = 1 << 20  # bytes; larger bodies are ranked in a thread, so that they do not block other requests
 OPEN = frozenset({"/", "/ranking", "/docs", "/health", "/ready"})  # paths that need no token
 PATHS = OPEN | {"/rank", "/explain", "/search", "/events", "/models", "/metrics", "/openapi.json"}
 SENTENCES = {
@@ -50,7 +50,7 @@ SENTENCES = {
     405: "this path does not support this method",
     413: "the request is too large",
 }
-NO_SNIFFING = {"x-content-type-options": "nosniff"}  # responses contain text of documents, which may look like HTML
+NO_SNIFFING = {"x-content-type-options": "nosniff"}  # because text of documents in a response may look like HTML
 AnyRequest = Request[Any, Any, Any]
 
 
@@ -69,8 +69,8 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
-        self.registry = Registry(settings, self._tell)
-        self.pipelines = PipelineRegistry(settings, self._tell, self.metrics)
+        self.registry = Registry(settings, self._on_event)
+        self.pipelines = PipelineRegistry(settings, self._on_event, self.metrics)
         self.clicks = None if settings.clicks is None else Clicks(settings, self.registry.models.values())
         self.ranker = QueryRanker(settings, self.registry, self.metrics, self.clicks)
         self._token = None if settings.token is None else b"Bearer " + settings.token.encode()
@@ -92,7 +92,7 @@ class Service:
         started, path = time.perf_counter(), scope["path"]
         status = 0
 
-        async def noted_send(message: Any) -> None:
+        async def recording_send(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -101,19 +101,19 @@ class Service:
         self.metrics.in_flight.inc()
         try:
             if self._may_call(scope, path):
-                await self._app(scope, receive, noted_send)
+                await self._app(scope, receive, recording_send)
             else:
                 response = _error(401, "this path requires the header 'Authorization: Bearer TOKEN'")
                 response.headers["www-authenticate"] = "Bearer"
-                await response.to_asgi_response(None, Request(scope))(scope, receive, noted_send)
+                await response.to_asgi_response(None, Request(scope))(scope, receive, recording_send)
         finally:
             seconds = time.perf_counter() - started
-            shown = path if path in PATHS else "other"
+            logged_path = path if path in PATHS else "other"  # clients must not add any number of metrics
             self.metrics.in_flight.dec()
-            self.metrics.requests.labels(shown, str(status)).inc()
-            self.metrics.seconds.labels(shown).observe(seconds)
+            self.metrics.requests.labels(logged_path, str(status)).inc()
+            self.metrics.seconds.labels(logged_path).observe(seconds)
             if self.settings.log_requests:
-                log("request", method=scope["method"], path=shown, status=status, ms=round(1000 * seconds, 3))
+                log("request", method=scope["method"], path=logged_path, status=status, ms=round(1000 * seconds, 3))
 
     def document(self) -> dict[str, Any]:
         """Return the OpenAPI document for the models that are being served now."""
@@ -152,13 +152,13 @@ class Service:
             raise Refused(503, f"the answer took longer than the limit of {seconds:g} seconds") from None
 
     def _may_call(self, scope: Scope, path: str) -> bool:
-        """Return whether a request has the token or needs none; the comparison takes constant time."""
+        """Return whether a request has the token or needs none. The comparison takes constant time."""
         if self._token is None or path in OPEN:
             return True
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return hmac.compare_digest(given, self._token)
+        header = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return hmac.compare_digest(header, self._token)
 
-    def _tell(self, event: str, **facts: Any) -> None:
+    def _on_event(self, event: str, **facts: Any) -> None:
         if event == "model loaded":
             self.metrics.model_changes.inc()
         log(event, **facts)
@@ -186,13 +186,14 @@ def _handlers(service: Service) -> list[Any]:
     @post("/rank", status_code=200, summary="Rank documents", responses=for_bodies, **guarded)
     async def rank(request: AnyRequest) -> Response[RankAnswer | RankAnswers]:
         body = await service.body_of(request)
-        if len(body) > IN_THREAD:
+        if len(body) > LARGE_BODY:
             answer, scored = await service.in_time(service.ranker.rank, body)
         else:
             answer, scored = service.ranker.rank(body)
-        shadow = settings.shadow is not None
-        later = BackgroundTask(asyncio.to_thread, service.ranker.compare_with_shadow, scored) if shadow else None
-        return Response(answer, background=later)
+        comparison = None
+        if settings.shadow is not None:
+            comparison = BackgroundTask(asyncio.to_thread, service.ranker.compare_with_shadow, scored)
+        return Response(answer, background=comparison)
 
     @post("/explain", status_code=200, summary="Explain a ranking", responses=for_bodies, **guarded)
     async def explain(request: AnyRequest) -> Explained:
@@ -268,15 +269,15 @@ def _errors(*statuses: int) -> dict[int, ResponseSpec]:
 
 
 class _DocsPage(OpenAPIRenderPlugin):
-    """The page that documents the paths. It works offline, while Litestar's own load scripts from other hosts."""
+    """The page that documents the paths. It works offline; Litestar's pages load scripts from other hosts."""
 
     def render(self, request: AnyRequest, openapi_schema: dict[str, Any]) -> bytes:
-        """Return the page. It fetches /openapi.json by itself: a browser cannot send a token when it opens a page."""
+        """Return the page, which fetches /openapi.json itself: a browser cannot send a token when it opens a page."""
         return DOCS_PAGE
 
 
 class _Document(OpenAPIRenderPlugin):
-    """The OpenAPI document below /docs, where Litestar expects it; the same as /openapi.json."""
+    """The OpenAPI document below /docs, where Litestar expects it. It equals /openapi.json."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(path="/openapi.json", media_type=MediaType.JSON)
@@ -306,7 +307,7 @@ def _error(status: int, sentence: str, headers: dict[str, str] | None = None) ->
 
 
 def _on_refused(_: AnyRequest, error: Refused) -> Response[ErrorAnswer]:
-    # Otherwise the rest of a body that arrived too late would be read as the next request.
+    # After 408 the rest of the body may still arrive. On an open connection, it would be read as the next request.
     return _error(error.status, error.sentence, {"connection": "close"} if error.status == 408 else None)
 
 
@@ -317,6 +318,6 @@ def _on_http_error(_: AnyRequest, error: HTTPException) -> Response[ErrorAnswer]
 
 
 def _on_failure(_: AnyRequest, error: Exception) -> Response[ErrorAnswer]:
-    """Answer after an unexpected error: its type and place go to the log, not to the client."""
+    """Answer after an unexpected error. Its type and place go to the log, not to the client."""
     log("failure", level="error", error=error)
     return _error(500, "the service failed to answer; see its log for details")

@@ -29,8 +29,8 @@ Rank = Annotated[int, Meta(ge=1, le=2**31)] | Annotated[float, Meta(ge=1, le=2**
 Index = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, multiple_of=1)]
 
 
-class Refused(Exception):  # noqa: N818, it is an answer
-    """An error response.
+class Refused(Exception):  # noqa: N818, not an error of the service
+    """Raised to answer a request with an error response.
 
     Attributes:
         status: the HTTP status.
@@ -151,7 +151,7 @@ def decode_queries(body: bytes, has_categories: bool) -> tuple[list[Query[Any]],
         if request.documents is not UNSET:
             raise Refused(400, "the body has both documents and queries: send only one of them")
         if extra:
-            raise Refused(400, f"the body has {extra[0]} next to queries: move it into each query")
+            raise Refused(400, f"the body has {extra[0]} outside of the queries: move it into each query")
         return request.queries, True
     if request.documents is UNSET:
         raise Refused(400, "the body has neither documents nor queries: send one of them")
@@ -163,7 +163,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     """Decode a body; refuse it with the reason if it is invalid."""
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError as error:  # states what was expected and where, but never repeats a value
+    except msgspec.ValidationError as error:  # says what was expected and where, without repeating the value
         raise Refused(400, f"the body is invalid: {_plain(str(error))}") from None
     except RecursionError:
         raise Refused(400, "the body is nested too deeply") from None
@@ -185,7 +185,8 @@ class Matcher:
 
     Args:
         schema: the features of the model.
-        absent: what the error for a missing feature says to send: null, or 0 if absent features were zero in training.
+        absent: the value that the error for a missing feature suggests: null, or 0 if absent features were 0 in
+            training.
 
     >>> Matcher(Schema(2, ("bm25", "age"))).rows([{"age": None, "bm25": 1.5}]).tolist()
     [[1.5, nan]]
@@ -197,8 +198,8 @@ class Matcher:
         names = schema.names
         self._pick: Callable[[dict[str, Any]], tuple[Any, ...]] | None = None
         if names is not None and len(names) == 1:
-            only = names[0]
-            self._pick = lambda document: (document[only],)
+            name = names[0]
+            self._pick = lambda document: (document[name],)  # itemgetter of one name returns no tuple
         elif names:
             self._pick = itemgetter(*names)
 
@@ -241,7 +242,7 @@ class Matcher:
         return values
 
     def _encoded(self, lists: list[Sequence[Any]]) -> Float32s:
-        """Return rows with categories replaced by their codes and features shifted as in the model's training data."""
+        """Return rows with categories replaced by their codes, and features shifted as in training."""
         rows = np.empty((len(lists), self.schema.n_features), np.float32)
         for feature, column in enumerate(zip(*lists, strict=True)):
             names = self.schema.encoding.categories.get(feature)
@@ -256,9 +257,9 @@ class Matcher:
 
     def _finite(self, rows: Float32s) -> Float32s:
         """Return the rows; refuse numbers that overflow float32."""
-        beyond = np.isinf(rows)
-        if beyond.any():
-            document, feature = np.argwhere(beyond)[0]
+        overflows = np.argwhere(np.isinf(rows))
+        if len(overflows):
+            document, feature = overflows[0]
             raise Refused(422, f"document {document}: the value of {self._shown(feature)} is too large for float32")
         return rows
 

@@ -1,4 +1,4 @@
-"""The live click log: features that the service computes, rankings that it shows, events that clients send."""
+"""The live click log: features that the service computes, rankings that it returns, events that clients send."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.serving.settings import Settings
 
 Name = Annotated[str, Meta(min_length=1, max_length=512)]
 FieldValue = str | int | float | bool | list[str | float] | None
-NO_FEATURES = ("count(impression, by=all)",)  # a log needs at least one feature to keep track of its rankings
+NO_FEATURES = ("count(impression, by=all)",)  # if no model has click features: a live log needs at least one
 
 
 class NamedValue(Struct):
@@ -134,8 +134,8 @@ class Clicks:
             raise Refused(503, "the events could not be written; none of them was accepted") from None
         return Accepted(len(request.events), ignored)
 
-    def completed(self, now: int, query: Query[Any], model: ServedModel) -> list[Any]:
-        """Return the documents of a query, completed with the features that the service computes."""
+    def add_features(self, now: int, query: Query[Any], model: ServedModel) -> list[Any]:
+        """Return the documents of a query with the features that the service computes."""
         computed = click_features(model.model.feature_names)
         unknown = [name for name in computed if name not in self._features]
         if unknown:
@@ -150,9 +150,9 @@ class Clicks:
         for number, (document, row) in enumerate(zip(query.documents, lists, strict=True)):
             if not isinstance(document, dict):
                 raise Refused(422, f"document {number}: send values by name, because the service adds features")
-            given = next((name for name in computed if name in document), None)
-            if given is not None:
-                raise Refused(422, f"document {number}: omit the feature {given!r}, which the service computes itself")
+            sent = next((name for name in computed if name in document), None)
+            if sent is not None:
+                raise Refused(422, f"document {number}: omit the feature {sent!r}, which the service computes itself")
             documents.append(document | dict(zip(computed, row, strict=True)))
         return documents
 
@@ -190,5 +190,5 @@ def _names(query: Query[Any]) -> dict[str, str | None]:
 
 
 def _text(value: str | float | None) -> str:
-    """Return an identifier as text, with 3.0 and 3 as the same one."""
+    """Return an identifier as text; 3.0 and 3 give the same text."""
     return "" if value is None else value if isinstance(value, str) else str(int(value))

@@ -31,7 +31,7 @@ REASONS = {
     413: "The size of the body or the number of documents exceeds the limit.",
     415: "The Content-Type is not application/json.",
     422: "The body matches the schema, but not the model, or its parts disagree (for example too few ids).",
-    503: "The request took too long, or the model's file could not be loaded.",
+    503: "The request took too long, the model's file could not be loaded, or the click log could not be written.",
 }
 FIELDS = {
     "documents": "Lists of values in the order of the features, or values by feature name; null is a missing value.",
@@ -70,7 +70,7 @@ class Ready(Struct):
 
 
 class ModelDescription(Struct):
-    """A model, without any path of the host; `example` holds documents that it accepts."""
+    """A model, without paths of the host; `example` holds documents that it accepts."""
 
     name: str
     kind: str
@@ -170,8 +170,9 @@ def _example(served: ServedModel, settings: Settings) -> Json:
     documents: list[Any] = rows
     if names is not None:
         computed = _computed(served, settings)
-        named = [dict(zip(names, row, strict=True)) for row in rows]
-        documents = [{name: value for name, value in one.items() if name not in computed} for one in named]
+        documents = [
+            {name: value for name, value in zip(names, row, strict=True) if name not in computed} for row in rows
+        ]
     return {"documents": documents, "ids": [f"document {k}" for k in range(len(rows))], "model": served.name}
 
 

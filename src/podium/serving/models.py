@@ -29,7 +29,7 @@ Signature = tuple[int, int, int, int]
 
 
 class ServedModel:
-    """A model that is ready to answer: no request has to compile or prepare anything.
+    """A model that is ready to answer: no request compiles or prepares anything.
 
     Attributes:
         name: the name that clients use.
@@ -68,7 +68,7 @@ class ServedModel:
         return explain(self.model, rows if self._takes_arrays else self._data(rows), n_threads=1)
 
     def example(self) -> list[list[float | str]]:
-        """Return a few documents that the model accepts, made from its thresholds so that their scores differ."""
+        """Return a few documents that the model accepts, with values around its thresholds so that scores differ."""
         model = self.model
         values: list[list[Any]] = [[0.0, 1.0, 2.0] for _ in range(model.n_features)]
         if isinstance(model, Ensemble):
@@ -118,14 +118,14 @@ def model_of_query(shares: Mapping[str, float], query: str | float) -> str:
 
 
 class Registry:
-    """The models by name.
+    """The models by name, reloaded when their files change.
 
-    A new model replaces the old one atomically, once it is loaded and warm. If a file cannot be loaded, the old model
-    keeps answering, and other models are not affected.
+    A new model replaces the old one in one assignment, once it is loaded and warm. If a file cannot be loaded, the old
+    model keeps answering, and other models are not affected.
 
     Args:
         settings: the settings of the service.
-        tell: called with the name of an event and facts about it.
+        on_event: a function called with the name of an event and facts about it.
 
     Attributes:
         models: the models by name. Requests read it without a lock, so it is replaced, never changed in place.
@@ -133,20 +133,20 @@ class Registry:
 
     """
 
-    def __init__(self, settings: Settings, tell: Callable[..., None]) -> None:
-        self._settings, self._tell = settings, tell
+    def __init__(self, settings: Settings, on_event: Callable[..., None]) -> None:
+        self._settings, self._on_event = settings, on_event
         self._loading = threading.Lock()
         self._seen: dict[Path, Signature | None] = {}
         self.models: Mapping[str, ServedModel] = {}
         self.refused: frozenset[str] = frozenset()
         for name, path in settings.models.items():
             self._seen[path] = signature(path)
-            model = self._load(name, path) or self._load_kept(name)
+            model = self._load(name, path) or self._load_copy(name)
             if model is not None:
                 self.models = {**self.models, name: model}
         if not self.models:
             raise DataError("no model could be loaded; see the log for the reasons")
-        for name in settings.required:  # the split would not be the configured one
+        for name in settings.required:  # without it, other models would get its share of the queries
             if name not in self.models:
                 raise DataError(f"the model {name!r} of the split or shadow could not be loaded")
         self._require_same_features(self.models)
@@ -179,7 +179,7 @@ class Registry:
                     files = files | in_folder if folder in pipelines.values() else in_folder | files
             for name, path in files.items():
                 current = signature(path)
-                if current is None:  # deleted, perhaps about to be replaced: keep the old model
+                if current is None:  # deleted, perhaps to be replaced: keep the old model
                     self._seen.pop(path, None)
                 elif everything or current != self._seen.get(path):
                     self._seen[path] = current
@@ -190,9 +190,9 @@ class Registry:
         model = self._load(name, path, others=self.models)
         if model is None:
             return
-        before = self.models.get(name)
+        old = self.models.get(name)
         self.models = {**self.models, name: model}
-        self._tell("model loaded", model=name, digest=model.digest, before=None if before is None else before.digest)
+        self._on_event("model loaded", model=name, digest=model.digest, before=None if old is None else old.digest)
 
     def _load(self, name: str, path: Path, others: Mapping[str, ServedModel] | None = None) -> ServedModel | None:
         """Load a model and keep a copy of it; log the reason and return None if that fails."""
@@ -202,22 +202,22 @@ class Registry:
                 self._require_same_features({**others, name: model})
         except Exception as error:  # one bad file must not stop the other models
             self.refused |= {name}
-            self._tell("model refused", level="error", model=name, reason=reason_of(error))
+            self._on_event("model refused", level="error", model=name, reason=reason_of(error))
             return None
         self.refused -= {name}
-        self._keep(model)
+        self._save_copy(model)
         return model
 
-    def _keep(self, model: ServedModel) -> None:
+    def _save_copy(self, model: ServedModel) -> None:
         """Save a copy of a loaded model for workers that start later, when its file may be damaged."""
         if self._settings.good_files is None:
             return
         try:
             model.model.save(self._settings.good_files / f"{model.name}{SUFFIX}")
         except OSError as error:
-            self._tell("model not kept", level="warning", model=model.name, reason=str(error))
+            self._on_event("model not kept", level="warning", model=model.name, reason=str(error))
 
-    def _load_kept(self, name: str) -> ServedModel | None:
+    def _load_copy(self, name: str) -> ServedModel | None:
         """Load the last good copy of a model, for a worker that starts while the model's file is damaged."""
         folder = self._settings.good_files
         path = None if folder is None else folder / f"{name}{SUFFIX}"
@@ -230,12 +230,12 @@ class Registry:
         settings = self._settings
         names = settings.required if settings.split else (settings.default, *settings.required)
         loaded = [models[name] for name in names if name in models]
-        for first, other in pairwise(loaded):
-            one, two = first.model, other.model
-            if (one.n_features, one.feature_names) != (two.n_features, two.feature_names):
-                raise DataError(f"the models {first.name!r} and {other.name!r} share requests but differ in features")
-            if settings.shadow is not None and one.encoding != two.encoding:
-                raise DataError(f"the models {first.name!r} and {other.name!r} encode their features differently")
+        for first, second in pairwise(loaded):
+            a, b = first.model, second.model
+            if (a.n_features, a.feature_names) != (b.n_features, b.feature_names):
+                raise DataError(f"the models {first.name!r} and {second.name!r} share requests but differ in features")
+            if settings.shadow is not None and a.encoding != b.encoding:
+                raise DataError(f"the models {first.name!r} and {second.name!r} encode their features differently")
 
 
 def reason_of(error: Exception) -> str:
@@ -244,7 +244,7 @@ def reason_of(error: Exception) -> str:
 
 
 def signature(path: Path) -> Signature | None:
-    """Return a value that changes when the file does."""
+    """Return a value that changes when the file changes; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -254,7 +254,7 @@ def signature(path: Path) -> Signature | None:
 
 @asynccontextmanager
 async def watched(reload: Callable[[bool], None], seconds: float) -> AsyncIterator[None]:
-    """Reload changed files every few seconds, and all files on SIGHUP, in a thread while requests are answered."""
+    """Reload changed files every `seconds`, and all files on SIGHUP, in a thread while requests are answered."""
     loop = asyncio.get_running_loop()
     hangup = asyncio.Event()
 

@@ -21,7 +21,7 @@ _LOGGER = logging.getLogger("podium.serving")
 
 
 class JsonLines(logging.Formatter):
-    """Formats records as lines of JSON. For an exception, a line has its type and place, but never its message.
+    """Formats records as lines of JSON. Of an exception, a line has the type and the place, but not the message.
 
     >>> record = {"msg": "ready", "levelname": "INFO", "created": 0.0, "facts": {"pid": 7}}
     >>> JsonLines().format(logging.makeLogRecord(record))
@@ -80,7 +80,7 @@ def set_up_log() -> None:
     """Write everything that this process logs or prints to standard error as lines of JSON."""
     logging.config.dictConfig(LOG_CONFIG)
     logging.captureWarnings(True)
-    logging.raiseExceptions = False  # an error of writing the log would itself be logged, without end
+    logging.raiseExceptions = False  # otherwise an error of writing the log would be logged again, without end
     if not isinstance(sys.stderr, PlainText):
         sys.stderr = PlainText(sys.stderr)
 

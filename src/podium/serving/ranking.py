@@ -114,7 +114,7 @@ class QueryRanker:
         if self._clicks is None:
             return self._scored(query, model, query.documents, has_text)
         with self._clicks.live.moment() as now:
-            documents = self._clicks.completed(now, query, model)
+            documents = self._clicks.add_features(now, query, model)
             scored = self._scored(query, model, documents, has_text)
             if is_logged:
                 scored.ranking_id = self._clicks.show(now, query, model, documents, scored.scores, scored.order)

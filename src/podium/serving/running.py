@@ -50,8 +50,8 @@ def _run_uvicorn(app: Any, settings: Settings, **options: Any) -> None:
 
     from podium.serving.monitoring import LOG_CONFIG
 
-    # In bench/serving a request takes 0.86 ms of processor time with h11 and 0.78 ms with httptools. But httptools does
-    # not limit the head of a request, so that one without an end would fill the memory.
+    # In bench/serving a request takes 0.86 ms of processor time with h11, and 0.78 ms with httptools. But httptools
+    # does not limit the head of a request, so that an endless head would fill the memory.
     uvicorn.run(
         app, http="h11", h11_max_incomplete_event_size=HEAD_BYTES, ws="none", lifespan="on", log_config=LOG_CONFIG,
         access_log=False, server_header=False, proxy_headers=False, timeout_keep_alive=30,
@@ -102,7 +102,10 @@ def create_worker() -> Service:
 
 
 class _Start:
-    """The start of a worker, recorded in a folder: otherwise uvicorn would restart dying workers forever."""
+    """The start of a worker, recorded in a folder so that workers that keep dying stop the service.
+
+    Without this record, uvicorn would restart them forever.
+    """
 
     def __init__(self, folder: Path) -> None:
         from prometheus_client.multiprocess import mark_process_dead
@@ -118,7 +121,7 @@ class _Start:
             else:
                 path.unlink(missing_ok=True)
         if len(self._failed) >= MAX_FAILED_STARTS:
-            raise PodiumError(f"{len(self._failed)} workers died during their start; is there enough memory?")
+            raise PodiumError(f"{len(self._failed)} workers died while they started; is there enough memory?")
         self._path = folder / f"{os.getpid()}.starting"
         self._path.touch()
 

@@ -23,7 +23,7 @@ from podium.serving.settings import Settings
 K = 10  # default number of documents to return
 PARAMETERS = ("q", "k", "pipeline", "features", "compare")  # of GET /search
 
-QueryText = Annotated[str, Meta(max_length=1000)]  # limited because every term takes time for every document
+QueryText = Annotated[str, Meta(max_length=1000)]  # because each term takes time for each document
 Count = Annotated[int, Meta(ge=1, le=1000)] | Annotated[float, Meta(ge=1, le=1000, multiple_of=1)]
 DocumentId = Annotated[str, Meta(max_length=4096)]
 
@@ -90,7 +90,7 @@ class SearchAnswer(Struct, omit_defaults=True):
 
 
 class PipelineDescription(Struct):
-    """A search pipeline, without any path of the host."""
+    """A search pipeline, without paths of the host."""
 
     name: str
     documents: int
@@ -161,14 +161,14 @@ class ServedPipeline:
     def _why(self, query: str, above: str, below: str) -> SearchWhy:
         pipeline = self.pipeline
         comparison = pipeline.why(query, above, below)
-        added = [
-            {one.feature: one.terms for one in pipeline.features.explain(pipeline.index, query, document)}
+        terms_above, terms_below = (
+            {entry.feature: entry.terms for entry in pipeline.features.explain(pipeline.index, query, document)}
             for document in (above, below)
-        ]
+        )
         features = [
             SearchedFeature(
                 name, (value, other_value), (adds, other_adds), difference,
-                {term: (amount, added[1][name][term]) for term, amount in added[0][name].items()},
+                {term: (amount, terms_below[name][term]) for term, amount in terms_above[name].items()},
             )
             for name, value, other_value, adds, other_adds, difference in comparison.rows
         ]  # fmt: skip
@@ -183,7 +183,7 @@ class ServedPipeline:
     def _warm_up(self) -> None:
         """Answer a query of two frequent terms, so that no request compiles anything."""
         index = self.pipeline.index
-        field = max(index.fields.values(), key=lambda one: one.n_words)
+        field = max(index.fields.values(), key=lambda field: field.n_words)
         query = " ".join(field.vocabulary[int(k)] for k in field.document_frequency.argsort()[-2:])
         hits = self.answer(SearchBody(query, compare=True)).hits
         if len(hits) > 1:
@@ -196,7 +196,7 @@ class PipelineRegistry:
 
     Args:
         settings: the settings of the service.
-        tell: called with the name of an event and facts about it.
+        on_event: a function called with the name of an event and facts about it.
         metrics: counts the searches.
 
     Attributes:
@@ -204,8 +204,8 @@ class PipelineRegistry:
 
     """
 
-    def __init__(self, settings: Settings, tell: Callable[..., None], metrics: Metrics) -> None:
-        self._folders, self._tell, self._metrics = settings.pipelines, tell, metrics
+    def __init__(self, settings: Settings, on_event: Callable[..., None], metrics: Metrics) -> None:
+        self._folders, self._on_event, self._metrics = settings.pipelines, on_event, metrics
         self._seen = {folder: signature(folder / FOLDER.manifest) for folder in self._folders.values()}
         self.pipelines: Mapping[str, ServedPipeline] = {
             name: ServedPipeline(name, SearchPipeline.load(folder)) for name, folder in self._folders.items()
@@ -221,10 +221,10 @@ class PipelineRegistry:
             try:
                 pipeline = ServedPipeline(name, SearchPipeline.load(folder))
             except Exception as error:  # one bad folder must not stop the other pipelines
-                self._tell("pipeline refused", level="error", pipeline=name, reason=reason_of(error))
+                self._on_event("pipeline refused", level="error", pipeline=name, reason=reason_of(error))
             else:
                 self.pipelines = {**self.pipelines, name: pipeline}
-                self._tell("pipeline loaded", pipeline=name)
+                self._on_event("pipeline loaded", pipeline=name)
 
     def search_body(self, body: bytes) -> SearchAnswer:
         """Answer POST /search."""

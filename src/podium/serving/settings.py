@@ -50,8 +50,8 @@ class Settings:
 
     Attributes:
         models: the file of each model, by name; the first is the default.
-        folders: folders of further model files, each served under its name without the suffix, and folders of search
-            pipelines, each served under the name of the folder.
+        folders: folders of further model files, each served under its file name without the suffix, and folders of
+            search pipelines, each served under the name of its folder.
         split: the share of queries for each model, for requests that do not name a model.
         shadow: a model that scores every query after the response; the metrics count differences in the top documents.
         shadow_k: the number of top documents to compare if a request has no `k`.
@@ -135,16 +135,16 @@ def model_files(arguments: list[str]) -> tuple[dict[str, Path], tuple[Path, ...]
         if path.is_dir():
             if name:
                 raise DataError(
-                    f"{argument}: {place} is a folder, whose models are named after their files; omit the name"
+                    f"{argument}: {place} is a folder, and its models are named after their files: omit the name"
                 )
             folders.append(path)
             new_files = files_in(path)
         else:
-            new_files = {_shown(name or path.stem): path}
-        for one, file in new_files.items():
-            if one in files:
-                raise DataError(f"two models are named {one!r}: {files[one]} and {file}; rename one with NAME=FILE")
-            files[one] = file
+            new_files = {_valid_unicode(name or path.stem): path}
+        for model, file in new_files.items():
+            if model in files:
+                raise DataError(f"two models are named {model!r}: {files[model]} and {file}; rename one with NAME=FILE")
+            files[model] = file
     return files, tuple(folders)
 
 
@@ -158,23 +158,23 @@ def files_in(folder: Path) -> dict[str, Path]:
     if is_index(folder):
         raise DataError(f"{folder} is an index, which has no model: train a search pipeline with podium pipeline")
     paths = [path for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")]
-    return {_shown(path.stem): path for path in paths}
+    return {_valid_unicode(path.stem): path for path in paths}
 
 
 def pipeline_name(folder: Path) -> str:
     """Return the name of a search pipeline, which is the name of its folder."""
-    return _shown(folder.resolve().name)
+    return _valid_unicode(folder.resolve().name)
 
 
-def _shown(name: str) -> str:
-    """Return a name as valid Unicode, because JSON cannot represent file names that are not UTF-8."""
+def _valid_unicode(name: str) -> str:
+    """Return a file name with bytes that are not UTF-8 escaped, because JSON cannot represent them."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def shares(texts: list[str]) -> dict[str, float]:
+def parse_shares(texts: list[str]) -> dict[str, float]:
     """Parse the shares of a split, given as `NAME=SHARE`.
 
-    >>> shares(["old=0.9", "new=0.1"])
+    >>> parse_shares(["old=0.9", "new=0.1"])
     {'old': 0.9, 'new': 0.1}
     """
     parsed = {}

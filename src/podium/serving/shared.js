@@ -12,7 +12,7 @@ function make(tag, kind, ...children) {  // children are nodes or text, which is
   return node;
 }
 const isolated = (...children) => { const node = make("bdi", "", ...children); node.dir = "auto"; return node; };
-function fill(table, columns, rows) {  // columns are pairs of a name and whether it holds numbers; cells are td elements or text
+function fill(table, columns, rows) {  // a column is a pair of its name and whether it holds numbers; a cell is a td or text
   const heads = columns.map(([name, isNumber]) => {
     const cell = make("th", isNumber ? "number" : "", isolated(name)); cell.scope = "col"; return cell;
   });
