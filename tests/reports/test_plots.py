@@ -8,7 +8,7 @@ import pytest
 import podium
 from podium import DataError, LambdaMART, LinearRanker
 from podium.reports import save_chart
-from podium.reports.charts import thinned
+from podium.reports.charts import points_to_draw
 from podium.reports.feature_charts import summary_chart
 from podium.reports.training_charts import history_chart, speed_chart
 
@@ -93,11 +93,11 @@ class TestHistory:
 
 def test_thinned_lines_keep_their_extremes():
     values = np.sin(np.arange(9999.0)) * np.arange(9999)
-    kept = thinned(values, 200)
+    kept = points_to_draw(values, 200)
     assert len(kept) <= 200
     assert {0, 9998, int(values.argmin()), int(values.argmax())} <= set(kept.tolist())
-    assert thinned(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist() == [0, 4, 5]
-    assert thinned(values[:200], 200).tolist() == list(range(200))
+    assert points_to_draw(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist() == [0, 4, 5]
+    assert points_to_draw(values[:200], 200).tolist() == list(range(200))
 
 
 def test_trees_that_score():

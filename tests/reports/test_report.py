@@ -190,7 +190,7 @@ class TestMissingSections:
         test = parts[2]
         page = Page(podium.report(test.feature(0), test, tmp_path / "a.html").read_text())
         assert [name for name in page.ids if name in SECTIONS] == SECTIONS
-        assert "given only scores" in page.words("importance")
+        assert "has only scores" in page.words("importance")
         assert "fit(…, valid=…)" in page.words("learning")
         assert "observers=[WatchLambdaShares()" in page.words("ranking")
         assert "Only a sum of trees" in page.words("cost")

@@ -87,19 +87,19 @@ def test_every_control_works(browser, file, model):
     browser.js(f"{choose}(document.getElementById('queries-choice'))")
     assert shown_query(browser) == 2
     n = model.n_trees_
-    said = [text_of(browser, ".said")]
-    assert said[0].startswith(f"After round {n} of {n}: pairwise moves")
+    descriptions = [text_of(browser, ".description")]
+    assert descriptions[0].startswith(f"After round {n} of {n}: pairwise moves")
     for button in ("first", "1", "1", "-1", "last"):
         click(browser, f"[data-step='{button}']")
-        said.append(text_of(browser, ".said"))
-    assert [text.partition(":")[0] for text in said[1:]] == [
+        descriptions.append(text_of(browser, ".description"))
+    assert [text.partition(":")[0] for text in descriptions[1:]] == [
         "Before the first tree", f"After round 1 of {n}", f"After round 2 of {n}", f"After round 1 of {n}",
         f"After round {n} of {n}",
     ]  # fmt: skip
-    assert said[-1] == said[0]
+    assert descriptions[-1] == descriptions[0]
     assert browser.js("document.querySelectorAll('.drawing svg g').length") > 2
     assert browser.js("document.querySelector('[data-step=last]').disabled")
-    assert browser.js("document.querySelector('.drawing').getAttribute('aria-label')") == said[-1]
+    assert browser.js("document.querySelector('.drawing').getAttribute('aria-label')") == descriptions[-1]
     click(browser, "[data-values='0'] summary")
     browser.until("!!document.querySelector('[data-values=\"0\"] table')")
     for summary in ("nav summary", ".arrows .folded summary", "#importance .folded summary"):
@@ -124,9 +124,9 @@ def test_the_keyboard_is_enough(browser, file, model):
     controls = [name for name in seen if name in ("queries-choice", "-1", "1", "first", "queries-round")]
     assert controls == ["queries-choice", "-1", "1", "first", "-1", "queries-round"]
     browser.key("ArrowLeft", 37)
-    assert not text_of(browser, ".said").startswith(f"After round {model.n_trees_} ")
+    assert not text_of(browser, ".description").startswith(f"After round {model.n_trees_} ")
     browser.key("Home", 36)
-    assert text_of(browser, ".said").startswith("Before the first tree")
+    assert text_of(browser, ".description").startswith("Before the first tree")
     assert not browser.problems
 
 

@@ -93,7 +93,7 @@ def chart_of(rows: Iterable[Row]) -> Chart:
 
 
 def in_column(panels: Sequence[Chart]) -> Chart:
-    """Return a single panel as it is, and several one above the other."""
+    """Return several panels one above the other, and a single panel as it is."""
     return panels[0] if len(panels) == 1 else alt.vconcat(*panels)
 
 
@@ -108,16 +108,16 @@ def tooltips(*names: str, digits: str = ".4f") -> list[Any]:
     return [alt.Tooltip(f"{name}:Q", format=digits) for name in names]
 
 
-def thinned(values: Floats, most: int = 1000) -> Ints:
-    """Return the indices of about `most` points for a line that looks the same.
+def points_to_draw(values: Floats, most: int = 1000) -> Ints:
+    """Return the indices of about `most` points, for a line that looks like the line through all points.
 
     It divides the line into `most` / 4 parts, and keeps the first, lowest, highest and last point of each part.
     """
     if len(values) <= most:
         return np.arange(len(values))
     parts = np.array_split(np.arange(len(values)), max(most // 4, 1))
-    kept = [(part[0], part[values[part].argmin()], part[values[part].argmax()], part[-1]) for part in parts]
-    return np.unique(np.array(kept))
+    points = [(part[0], part[values[part].argmin()], part[values[part].argmax()], part[-1]) for part in parts]
+    return np.unique(np.array(points))
 
 
 def theme(dark: bool = False) -> dict[str, Any]:
@@ -166,11 +166,11 @@ def theme(dark: bool = False) -> dict[str, Any]:
 
 def themed(chart: Chart, dark: bool = False) -> Chart:
     """Return a chart in Podium's theme, keeping its other configuration."""
-    given = {} if chart.config is alt.Undefined else chart.config.to_dict()
-    looks = (theme(), theme(dark=True))
-    configured = {name: value for name, value in given.items() if all(value != look.get(name) for look in looks)}
+    config = {} if chart.config is alt.Undefined else chart.config.to_dict()
+    light_and_dark = (theme(), theme(dark=True))  # of a chart that has been themed before
+    custom = {name: value for name, value in config.items() if all(value != t.get(name) for t in light_and_dark)}
     chart = chart.copy(deep=False)
-    chart.config = alt.Config(**theme(dark) | configured)
+    chart.config = alt.Config(**theme(dark) | custom)
     return chart
 
 
@@ -207,7 +207,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str], *, dark: bool = False
 
 
 def safe_in_script(text: str) -> str:
-    """Return JSON that is safe inside a script element, whatever names it contains."""
+    """Return JSON that is safe inside a script element even if its names contain HTML."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -218,20 +218,23 @@ class _ScriptJson(json.JSONEncoder):
         return safe_in_script(super().encode(o))
 
 
-def _content(chart: Chart, form: str, scale: float) -> bytes:
-    if form == "json":
+def _content(chart: Chart, file_format: str, scale: float) -> bytes:
+    if file_format == "json":
         return bytes(chart.to_json(indent=1, sort_keys=True).encode() + b"\n")
     try:
         import vl_convert  # noqa: F401 - Altair draws with it
     except ImportError:
         raise MissingExtraError("vl-convert-python", "report", "a picture of a chart") from None
-    if form == "png":
+    if file_format == "png":
         binary = io.BytesIO()
-        chart.save(binary, format=form, scale_factor=scale)
+        chart.save(binary, format="png", scale_factor=scale)
         return binary.getvalue()
     text = io.StringIO()
-    chart.save(text, format=form, **{"inline": True, "json_kwds": {"cls": _ScriptJson}} if form == "html" else {})
-    return (_renumbered(text.getvalue()) if form == "svg" else text.getvalue()).encode()
+    if file_format == "html":
+        chart.save(text, format="html", inline=True, json_kwds={"cls": _ScriptJson})
+        return text.getvalue().encode()
+    chart.save(text, format="svg")
+    return _renumbered(text.getvalue()).encode()
 
 
 def _renumbered(svg: str) -> str:

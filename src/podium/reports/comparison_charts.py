@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned, tooltips
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, points_to_draw, themed, tooltips
 
 if TYPE_CHECKING:
     from podium.estimators import CrossValidation
@@ -29,9 +29,9 @@ def comparison_chart(comparison: Comparison) -> Chart:
 
 def _means(comparison: Comparison, measure: str) -> Chart:
     rows = [
-        {"system": name, "mean": one.means[measure], "low": one.intervals[measure][0],
-         "high": one.intervals[measure][1]}
-        for name, one in comparison.evaluations.items()
+        {"system": name, "mean": evaluation.means[measure], "low": evaluation.intervals[measure][0],
+         "high": evaluation.intervals[measure][1]}
+        for name, evaluation in comparison.evaluations.items()
     ]  # fmt: skip
     tooltip = tooltips("mean", "low", "high")
     return _intervals(rows, "system", "mean", measure, tooltip).properties(
@@ -74,7 +74,7 @@ MOST_POINTS = 600  # points of a curve
 
 
 def wins_and_losses_chart(comparison: Comparison, measure: str | None = None) -> Chart:
-    """Return the differences of all queries for each pair of systems, from the largest win of b to its largest loss.
+    """Return a panel for each pair of systems with the differences of all queries, largest win of b first.
 
     Args:
         comparison: the result of `podium.compare`.
@@ -93,13 +93,13 @@ def _wins_panel(comparison: Comparison, pair: Any) -> Chart:
     rows = [
         {"queries": (k + 0.5) / len(change), "win": max(float(change[k]), 0.0), "loss": min(float(change[k]), 0.0),
          "difference": float(change[k])}
-        for k in thinned(change, MOST_POINTS)
+        for k in points_to_draw(change, MOST_POINTS)
     ]  # fmt: skip
     x = alt.X("queries:Q", title="queries", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1], nice=False))
     title = f"difference of {pair.measure}"
     y = alt.Y("difference:Q", title=title)
     tooltip = [alt.Tooltip("queries:Q", format=".1%"), alt.Tooltip("difference:Q", format="+.4f")]
-    better = [f"{who} is better" for who in (pair.b, pair.a)]
+    better = [f"{system} is better" for system in (pair.b, pair.a)]
     colour = alt.Color("who:N", scale=alt.Scale(domain=better), title=None)
     areas = [
         chart_of([{**row, "who": who} for row in rows]).mark_area(interpolate="step", opacity=0.8).encode(
@@ -118,9 +118,9 @@ def path_chart(combination: Combination) -> Chart:
     path, interval, name = combination.path, combination.interval, combination.measure
     assert path is not None  # of two rankers
     assert interval is not None
-    kept = thinned(path.values)
-    ends = [*path.alphas[kept].tolist(), float(path.alphas[-1])]
-    values = path.values[kept].tolist()
+    points = points_to_draw(path.values)
+    ends = [*path.alphas[points].tolist(), float(path.alphas[-1])]
+    values = path.values[points].tolist()
     rows = [{"alpha": alpha, "value": value} for alpha, value in zip(ends, [*values, values[-1]], strict=True)]
     best = {
         "alpha": combination.alpha, "value": combination.value, "low": interval[0], "high": interval[1],
@@ -142,7 +142,7 @@ SYSTEM_ROW = 44  # pixels per system
 
 
 def folds_chart(result: CrossValidation) -> Chart:
-    """Return the mean over all queries with its 95% interval, and the mean of each fold, by measure and system."""
+    """Return a panel for each measure: each system's mean over all queries, its 95% interval, and its fold means."""
     measures = list(next(iter(result.evaluations.values())).means)
     panels = [_fold_panel(result, measure) for measure in measures]
     n_folds, n_queries = len(result.fold_names), len(result.fold_of_query)
@@ -157,9 +157,9 @@ def _fold_panel(result: CrossValidation, measure: str) -> Chart:
         for fold, value in zip(result.fold_names, means[measure].tolist(), strict=True)
     ]
     of_all = [
-        {"system": name, "value": one.means[measure], "low": one.intervals[measure][0],
-         "high": one.intervals[measure][1], "what": "all queries"}
-        for name, one in result.evaluations.items()
+        {"system": name, "value": evaluation.means[measure], "low": evaluation.intervals[measure][0],
+         "high": evaluation.intervals[measure][1], "what": "all queries"}
+        for name, evaluation in result.evaluations.items()
     ]  # fmt: skip
     y = names_axis("system", grid=True)
     scale = alt.Scale(zero=False)

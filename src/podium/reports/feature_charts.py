@@ -78,11 +78,8 @@ def pair_chart(explanation: PairExplanation, top: int = 12) -> Chart:
     title = alt.TitleParams(
         text, subtitle=f"values of {explanation.a}, {explanation.b}; the bars lead to the gap, {explanation.gap:.4g}"
     )
-    unit, sides = (
-        f"score of {explanation.a} − score of {explanation.b}",
-        (f"for {explanation.a}", f"for {explanation.b}"),
-    )
-    return _bars(labels, amounts, top, unit, 0.0, sides, title)
+    unit = f"score of {explanation.a} − score of {explanation.b}"
+    return _bars(labels, amounts, top, unit, 0.0, (f"for {explanation.a}", f"for {explanation.b}"), title)
 
 
 def shown_number(value: Any) -> str:
@@ -101,7 +98,7 @@ def _bars(
     sides: tuple[str, str],
     title: Any,
 ) -> Chart:
-    """Return the first bars, and one bar for the rest, so that all bars add up to the total."""
+    """Return a waterfall of the first `top` amounts, and one bar for the rest, so that all bars add up to the total."""
     require_whole("top", top, 1)
     rows = list(zip(labels[:top], amounts[:top], strict=True))
     if len(amounts) > top:
@@ -162,16 +159,16 @@ def summary_chart(explanation: Explanation, top: int = 12) -> Chart:
 def _points(explanation: Explanation, feature: int) -> list[dict[str, Any]]:
     """Return the points of one feature: contribution, value, and an offset where points overlap."""
     n = len(explanation.values)
-    chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int))
-    values = dense_block(explanation.features, chosen, np.float64)[:, feature]
-    amounts = explanation.values[chosen, feature]
+    rows = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int))
+    values = dense_block(explanation.features, rows, np.float64)[:, feature]
+    amounts = explanation.values[rows, feature]
     shares, places = _shares(values), _places(amounts)
     encoding, name = explanation.encoding.categories.get(feature), explanation.names[feature]
     return [
         {"feature": name, "contribution": _short(amounts[k]), "place": round(places[k], 2),
          "share": None if np.isnan(shares[k]) else round(float(shares[k]), 3),
          "value": encoding[int(values[k])] if encoding is not None and not np.isnan(values[k]) else _text(values[k])}
-        for k in range(len(chosen))
+        for k in range(len(rows))
     ]  # fmt: skip
 
 
@@ -184,14 +181,14 @@ def _shares(values: Floats) -> Floats:
 
 
 def _places(amounts: Floats) -> list[float]:
-    """Return the offset of each point from its row, −1 to 1, spreading the points of a bin to both sides."""
+    """Return the offset of each point from its row, −1 to 1. The points of a bin spread to both sides."""
     width = float(np.ptp(amounts)) or 1.0
     bins = np.minimum(((amounts - amounts.min()) / width * BINS).astype(int), BINS - 1)
     most = max(8, int(np.bincount(bins).max()))
     counts: dict[int, int] = {}
     places = []
-    for one in bins.tolist():
-        k = counts[one] = counts.get(one, 0) + 1
+    for bin_ in bins.tolist():
+        k = counts[bin_] = counts.get(bin_, 0) + 1
         places.append((k // 2) * (1 if k % 2 else -1) * 2 / most)
     return places
 
@@ -224,12 +221,12 @@ def query_chart(explanation: QueryExplanation, top: int = 20) -> Chart:
 def explanation_comparison_chart(explanation: ExplanationComparison, top: int = 20) -> Chart:
     """Return the documents of a query that moved most between two models, and the features that moved them."""
     require_whole("top", top, 1)
-    moved = explanation.ranks[:, 0] - explanation.ranks[:, 1]
-    chosen = np.sort(np.argsort(-np.abs(moved), kind="stable")[:top])
+    moves = explanation.ranks[:, 0] - explanation.ranks[:, 1]
+    documents = np.sort(np.argsort(-np.abs(moves), kind="stable")[:top])
     differences = explanation.differences
     largest = np.argsort(-np.abs(differences).mean(axis=0), kind="stable")
-    names, amounts = [explanation.features[k] for k in largest], differences[np.ix_(chosen, largest)]
-    labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in chosen]
+    names, amounts = [explanation.features[k] for k in largest], differences[np.ix_(documents, largest)]
+    labels = [f"{explanation.documents[k]}: {explanation.ranks[k, 0]} → {explanation.ranks[k, 1]}" for k in documents]
     first, second = explanation.names
     text = f"Query {explanation.query}: what moved from {first} to {second}"
     title = alt.TitleParams(text, subtitle=f"document, rank by {first} → rank by {second}")

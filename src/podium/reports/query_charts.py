@@ -9,7 +9,7 @@ import numpy as np
 
 from podium.core.validation import require_whole
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, themed, thinned, tooltips
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, points_to_draw, themed, tooltips
 
 if TYPE_CHECKING:
     from podium.diagnostics import Calibration, LambdaArrows, TopLabels
@@ -21,12 +21,12 @@ HISTOGRAM_BINS = 20
 
 def queries_chart(evaluation: Evaluation) -> Chart:
     """Return a histogram of each measure over the queries, with the mean and its 95% interval."""
-    known = {name: values[~np.isnan(values)] for name, values in evaluation.values.items()}
-    known = {name: values for name, values in known.items() if len(values)}
-    if not known:
+    values = {name: column[~np.isnan(column)] for name, column in evaluation.values.items()}
+    values = {name: column for name, column in values.items() if len(column)}
+    if not values:
         raise DataError("cannot plot: every measure skipped every query")
-    height = HEIGHT if len(known) == 1 else 160
-    panels = [_histogram(evaluation, name, values, height) for name, values in known.items()]
+    height = HEIGHT if len(values) == 1 else 160
+    panels = [_histogram(evaluation, name, column, height) for name, column in values.items()]
     return themed(in_column(panels))
 
 
@@ -69,10 +69,10 @@ def label_colour(labels: Sequence[float]) -> Any:
 def top_labels_chart(top: TopLabels) -> Chart:
     """Return the share of each label among the top documents, stacked ([S] fig. 3(b))."""
     labels = top.labels.tolist()
-    kept = np.unique(np.concatenate([thinned(column, 400) for column in top.shares.T]))
+    points = np.unique(np.concatenate([points_to_draw(column, 400) for column in top.shares.T]))
     rows = [
         {"round": int(top.iterations[k]) + 1, "label": label, "place": -c, "share": float(top.shares[k, c])}
-        for k in kept
+        for k in points
         for c, label in enumerate(labels)
     ]
     chart = chart_of(rows).mark_area().encode(
@@ -166,11 +166,11 @@ def calibration_chart(calibration: Calibration) -> Chart:
     y = alt.Y("observed:Q", title="observed share", scale=alt.Scale(domain=[low, 1.0], nice=False), axis=axis)
     line = chart_of(rows).mark_line(point=True).encode(x, y, tooltip=tooltip)
     ends = [{"predicted": p, "observed": p} for p in (0.5, 1.0)]
-    true = chart_of(ends).mark_line(style="quiet").encode(x, y)
+    diagonal = chart_of(ends).mark_line(style="quiet").encode(x, y)
     counts = chart_of(bins).mark_bar(binSpacing=1).encode(
         x=alt.X("from:Q", bin="binned", title="predicted P", scale=scale, axis=axis), x2="to:Q",
         y=alt.Y("pairs:Q", title="pairs", axis=alt.Axis(tickCount=3, format="~s")), tooltip=tooltip,
     )  # fmt: skip
     title = f"Calibration error {calibration.error:.4f} over {calibration.n_pairs:,} pairs, σ = {calibration.sigma:g}"
-    above = alt.layer(true, line).properties(width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=title)
+    above = alt.layer(diagonal, line).properties(width=CALIBRATION_SIDE, height=CALIBRATION_SIDE, title=title)
     return themed(alt.vconcat(above, counts.properties(width=CALIBRATION_SIDE, height=80)))

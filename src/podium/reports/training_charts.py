@@ -1,4 +1,4 @@
-"""Charts of training: history, tuning, records of observers by round, and the optimum that training reached."""
+"""Charts of training: history, tuning, records of observers by round, and how close training came to an optimum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.errors import DataError
-from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, themed, thinned, tooltips
+from podium.reports.charts import HEIGHT, Chart, alt, chart_of, in_column, names_axis, points_to_draw, themed, tooltips
 
 if TYPE_CHECKING:
     from podium.diagnostics import Agreement, LambdaShares, LineSearchWeights, Optimality, RankChanges
@@ -36,7 +36,7 @@ def lines_by_iteration(
     rows = []
     for name, column in columns.items():
         known = np.flatnonzero(~np.isnan(column))
-        for k in known[thinned(column[known])]:
+        for k in known[points_to_draw(column[known])]:
             rows.append({"iteration": int(iterations[k]) + 1, "name": name, "value": float(column[k])})
     shown = ".1%" if is_share else ".4g"
     colour = alt.Color(
@@ -119,8 +119,10 @@ def _history_panel(
     rows: list[dict[str, Any]] = []
     for name, (rounds, values) in lines.items():
         if _parts(name)[1] == measure:
-            kept = set(thinned(np.array(values)).tolist()) | ({rounds.index(best)} if best in rounds else set())
-            rows += [{"round": rounds[k], "set": _parts(name)[0], "value": values[k]} for k in sorted(kept)]
+            points = set(points_to_draw(np.array(values)).tolist())
+            if best in rounds:
+                points.add(rounds.index(best))
+            rows += [{"round": rounds[k], "set": _parts(name)[0], "value": values[k]} for k in sorted(points)]
     x = alt.X(
         "round:Q", title="round", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(zero=False, nice=False)
     )

@@ -87,7 +87,7 @@ class Picture:
         self.seconds = 0.0
 
     def add(self, round_: Any) -> None:
-        """Add a round; the plot shows its first mean, and text below it the others."""
+        """Add a round. The plot shows its first mean; the other means are text below the plot."""
         (self.name, value), *others = round_.means.items()
         if not self.values:
             self.first = round_.iteration
@@ -101,11 +101,11 @@ class Picture:
         inner = max(min(width - margin - 2, WIDEST), 4)
         lines = curve(self.values, inner, max(min(height - 4, HIGHEST), 2)).split("\n")
         axis = [f"{high:>{margin}} ┤", *[" " * margin + " │"] * (len(lines) - 2), f"{low:>{margin}} ┤"]
-        drawn = [left + line for left, line in zip(axis, lines, strict=True)]
+        plot = [left + line for left, line in zip(axis, lines, strict=True)]
         first, last = str(self.first + 1), str(self.first + len(self.values))
-        drawn.append(" " * (margin + 2) + (f"{first}{last:>{inner - len(first)}}" if first != last else first))
+        plot.append(" " * (margin + 2) + (f"{first}{last:>{inner - len(first)}}" if first != last else first))
         others = ", ".join(f"{name} {value:.4f}" for name, value in self.others.items())
-        return "\n".join([self.name[:width], *drawn, self._words()[:width], *([others[:width]] if others else [])])
+        return "\n".join([self.name[:width], *plot, self._words()[:width], *([others[:width]] if others else [])])
 
     def _words(self) -> str:
         """Return the round, the values and the time as one line."""
@@ -124,11 +124,12 @@ class Picture:
 class Watch:
     """An observer that plots the validation measure in the terminal during training.
 
-    Any estimator whose `fit` has `observers` accepts it. It draws on standard error a few times a second, taking at
-    most 1% of the time, and leaves the last plot. If standard error is not a suitable terminal, it draws nothing.
+    Any estimator whose `fit` has `observers` accepts it. It draws on standard error a few times a second, takes at most
+    1% of the time, and leaves the last plot on the screen. It draws nothing if standard error is not a suitable
+    terminal.
 
     Args:
-        total: the maximum number of rounds, to show next to the current one.
+        total: the maximum number of rounds, to show next to the current round.
 
     Example:
         >>> import podium
@@ -159,7 +160,7 @@ class Watch:
             self._draw()
 
     def _draw(self) -> None:
-        if self._live is None:  # not earlier: the progress bar of binning would be in the way
+        if self._live is None:  # created late, because the progress bar of binning uses the same lines
             self._live = _new_live()
             self._live.start()
         before = time.perf_counter()

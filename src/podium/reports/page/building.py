@@ -76,8 +76,8 @@ def as_html(report: Report) -> str:
         for k, query in enumerate(part.queries)
         if query.arrows is not None
     }
-    looks = {"light": theme(), "dark": theme(dark=True), "font": FONT}
-    content = {"charts": charts, "arrows": arrows, "looks": looks}
+    themes = {"light": theme(), "dark": theme(dark=True), "font": FONT}
+    content = {"charts": charts, "arrows": arrows, "themes": themes}
     return environment.get_template("report.html").render(
         report=report,
         style=re.sub(r"\n\s*", "\n", base_style() + _file("report.css")),
@@ -126,11 +126,18 @@ def report(
 ) -> Path:
     """Write a report on a model as a single HTML file that works offline (extra `report`).
 
-    It shows measures with intervals, a comparison with other models, the worst, best and most changed queries with
-    their ranked lists, deciding features and λ by round, learning curves, how the ranking developed during training,
-    three kinds of feature importance, contributions and partial dependence, speed against accuracy, a summary of the
-    data with warnings, and everything needed to repeat the run. If a section cannot be computed, the report says why
-    and what to do about it. The same model and data give the same file.
+    The report has sections on:
+
+    - measures with intervals, and a comparison with other models
+    - the worst, best and most changed queries: their ranked lists, deciding features, and λ by round
+    - learning curves, and the ranking during training
+    - three kinds of feature importance, contributions and partial dependence
+    - speed against accuracy
+    - a summary of the data with warnings
+    - everything needed to repeat the run
+
+    If a section cannot be computed, the report says why and what to do about it. The same model and data give the same
+    file.
 
     Args:
         model: a model, an estimator, a function, or any object with `predict`; or scores, for fewer sections.
@@ -145,7 +152,7 @@ def report(
         data_name: the name of the test data; `"valid"` or `"train"` if it is that data.
         queries: the number of queries of each kind to show.
         timing: whether to measure the speed of scoring; the file then differs from run to run.
-        facts: facts about the run by name, for the section on how to repeat it.
+        facts: facts about the run by name, to show in the section on how to repeat it.
 
     Returns:
         The path.
@@ -158,11 +165,11 @@ def report(
         'report.html'
 
     """
-    path = _checked(path)
+    path = _checked_path(path)
     require_whole("queries", queries, 1)
     if name in (others or {}):
         raise DataError(f"others: {name!r} is already the name of the model: rename it, or pass name=…")
-    with _noted() as noted, progress("report", STEPS + LOOKS + POINTS + 4) as advance:
+    with _recorded_warnings() as warnings_so_far, progress("report", STEPS + LOOKS + POINTS + 4) as advance:
         subject = subject_of(
             {name: model, **(others or {})}, data, data_name, {"train": train, "valid": valid}, measures,
             history=history, facts=facts or {}, n_listed=queries, timing=timing,
@@ -178,7 +185,7 @@ def report(
             data_section(subject),
             repeat_section(subject),
         ]
-        html = as_html(_content(subject, sections, noted()))
+        html = as_html(_content(subject, sections, warnings_so_far()))
     write_text(path, html)
     return path
 
@@ -186,7 +193,7 @@ def report(
 def comparison_report(
     systems: Mapping[str, Any], data: Any, path: str | os.PathLike[str], comparison: Comparison | None = None
 ) -> Path:
-    """Write a comparison of rankings as a single HTML file, with the sections of `report` that need no model.
+    """Write a comparison of rankings as a single HTML file with those sections of `report` that need no model.
 
     Args:
         systems: scores, models or TREC runs by name.
@@ -202,19 +209,19 @@ def comparison_report(
         'comparison.html'
 
     """
-    path = _checked(path)
+    path = _checked_path(path)
     comparison = compare(data, systems) if comparison is None else comparison
     names = list(systems)
-    ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the last is compared with the others
-    with _noted() as noted, progress("report", 2) as advance:
+    ordered = {name: systems[name] for name in (names[-1], *names[:-1])}  # the page compares the last with the others
+    with _recorded_warnings() as warnings_so_far, progress("report", 2) as advance:
         subject = subject_of(ordered, data, "test", {}, None, comparison=comparison, n_listed=5)
         sections = [comparison_section(subject), queries_section(subject, advance), data_section(subject)]
-        html = as_html(_content(subject, sections, noted()))
+        html = as_html(_content(subject, sections, warnings_so_far()))
     write_text(path, html)
     return path
 
 
-def _checked(path: str | os.PathLike[str]) -> Path:
+def _checked_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of the file to write; raise if its suffix is wrong or a package is missing."""
     require_extra()
     path = to_path(path)
@@ -237,65 +244,66 @@ def subject_of(
     info = getattr(model_of(ranker), "info", {})
     if comparison is not None:
         evaluations = {system: comparison.evaluations[system] for system in systems}
-        chosen = [as_measure(text) for text in evaluations[name].values]
-        of_first: Evaluation | None = evaluations[name]
+        used = [as_measure(text) for text in evaluations[name].values]
+        evaluation: Evaluation | None = evaluations[name]
     else:
-        chosen = _measures(data, measures, info)
-        of_first, evaluations = _evaluated(data, rankings, systems, chosen) if chosen else (None, {})
-    known = history if history is not None else getattr(ranker, "history_", None) or info.get("history") or {}
+        used = _measures(data, measures, info)
+        evaluation, evaluations = _evaluated(data, rankings, systems, used) if used else (None, {})
+    if history is None:
+        history = getattr(ranker, "history_", None) or info.get("history")
     all_sets = {data_name: data} | {
-        key: as_data(one) for key, one in sets.items() if one is not None and key != data_name
+        key: as_data(part) for key, part in sets.items() if part is not None and key != data_name
     }
     return Subject(
-        name, ranker, data, data_name, rankings, evaluations, of_first, comparison, systems, tuple(chosen), all_sets,
-        known if isinstance(known, Mapping) else {}, facts, n_listed, timing,
+        name, ranker, data, data_name, rankings, evaluations, evaluation, comparison, systems, tuple(used), all_sets,
+        history if isinstance(history, Mapping) else {}, facts, n_listed, timing,
     )  # fmt: skip
 
 
 def _evaluated(
-    data: RankingData, rankings: dict[str, Ranking], systems: dict[str, Any], chosen: list[Measure]
+    data: RankingData, rankings: dict[str, Ranking], systems: dict[str, Any], measures: list[Measure]
 ) -> tuple[Evaluation, dict[str, Evaluation]]:
     """Evaluate the first system as `evaluate` does, and all systems as `compare` does."""
-    warn_of_powers(chosen, data)
+    warn_of_powers(measures, data)
     all_trained, first = measures_of(systems.values()), next(iter(systems))
     evaluations = {
-        system: evaluated(data, ranking, chosen, False, system, all_trained) for system, ranking in rankings.items()
+        system: evaluated(data, ranking, measures, False, system, all_trained) for system, ranking in rankings.items()
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PodiumWarning)  # the evaluations above have already issued them
-        return evaluated(data, rankings[first], chosen, False, trained_by=measures_of([systems[first]])), evaluations
+        return evaluated(data, rankings[first], measures, False, trained_by=measures_of([systems[first]])), evaluations
 
 
 def _measures(data: RankingData, measures: Measures | None, info: dict[str, Any]) -> list[Measure]:
-    """Return those measures that the data has labels for."""
+    """Return the measures to report: those that the data has labels for."""
     if measures is not None:
         return as_measures(measures) if any(has_labels(data, source) for source in data.labels) else []
     trained = info.get("measures", [])
     texts = [text for text in trained if isinstance(text, str)] if isinstance(trained, list) else []
-    chosen: dict[str, Measure] = {}
+    by_name: dict[str, Measure] = {}
     for text in (*texts, *MEASURES):
         try:
             measure = as_measure(text)
         except DataError:  # a custom measure that is not registered in this process
             continue
         if has_labels(data, measure.labels):
-            chosen.setdefault(str(measure), measure)
-    return list(chosen.values())
+            by_name.setdefault(str(measure), measure)
+    return list(by_name.values())
 
 
 @contextmanager
-def _noted() -> Iterator[Callable[[], list[str]]]:
-    """Yield a function that returns Podium's warnings so far, for the report; pass on all other warnings."""
+def _recorded_warnings() -> Iterator[Callable[[], list[str]]]:
+    """Yield a function that returns Podium's warnings so far, for the report. Issue all other warnings at the end."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PodiumWarning)
-        yield lambda: list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, PodiumWarning)))
-    for one in caught:
-        if not issubclass(one.category, PodiumWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        yield lambda: list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, PodiumWarning)))
+    for warning in caught:
+        if not issubclass(warning.category, PodiumWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def _content(subject: Subject, sections: list[Section], warned: list[str]) -> Report:
-    data, evaluation = subject.data, subject.own_evaluation
+def _content(subject: Subject, sections: list[Section], messages: list[str]) -> Report:
+    data, evaluation = subject.data, subject.evaluation
     headline = []
     if evaluation is not None:
         for measure, mean in evaluation.means.items():
@@ -305,4 +313,4 @@ def _content(subject: Subject, sections: list[Section], warned: list[str]) -> Re
     what = repr(subject.model) if subject.model is not None else "scores"
     tested = "" if subject.data_name == "test" else f" of the {subject.data_name} data"
     summary = f"{what}, tested on {data.n_documents:,} documents of {data.n_queries:,} queries{tested}"
-    return Report(f"Podium: {subject.name}", summary, tuple(headline), tuple(warned), tuple(sections))
+    return Report(f"Podium: {subject.name}", summary, tuple(headline), tuple(messages), tuple(sections))

@@ -89,7 +89,7 @@ class ListedQuery:
     number: int  # in the data, from 0
     name: str
     group: str  # why it is shown: among the worst, the best or the most changed
-    value: str  # the value of the measure that it was chosen by; empty without labels
+    value: str  # the value of the measure that queries are chosen by; empty without labels
     values: tuple[tuple[str, str], ...]  # the values of the measures by system
     documents: tuple[ListedDocument, ...]  # the top of the list
     n_documents: int  # the length of the whole list
@@ -98,11 +98,11 @@ class ListedQuery:
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries with their lists, one of which the page shows at a time."""
+    """Queries with their lists. The page shows one query at a time."""
 
     kind: ClassVar[str] = "queries"
     queries: tuple[ListedQuery, ...]
-    measure: str | None  # the measure that they were chosen by
+    measure: str | None  # the measure that queries are chosen by
     other: str | None  # the system to compare ranks with
     arrows_missing: str | None  # why λ cannot be shown
 
@@ -144,7 +144,7 @@ def sentence_of(error: PodiumError) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-LEFT_OUT = ("$schema", "config", "width", "title", "resolve", "autosize")
+DROPPED = ("$schema", "config", "width", "title", "resolve", "autosize")
 
 
 def figures_of(chart: Chart, caption: str = "") -> tuple[Figure, ...]:
@@ -176,10 +176,10 @@ def _views(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _plain(view: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in view.items() if name not in LEFT_OUT}
-    if "layer" in kept:
-        kept["layer"] = [layer for layer in kept["layer"] if not _is_text(layer)]
-    return kept
+    plain = {name: value for name, value in view.items() if name not in DROPPED}
+    if "layer" in plain:
+        plain["layer"] = [layer for layer in plain["layer"] if not _is_text(layer)]
+    return plain
 
 
 def _is_text(layer: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,28 +26,30 @@ from podium.reports.page.contents import (
     figures_of,
     sentence_of,
 )
-from podium.reports.page.subject import Subject, has_labels, of_some, sample
+from podium.reports.page.subject import Subject, has_labels, sample, sample_size_text
 
 EXPLAINED = 600  # documents to explain
-BACKGROUND = 100  # documents to compare with if a model does not keep training documents
+BACKGROUND = 100  # documents to compare with if a model stores no training documents
 SHUFFLED_VALUES = 2_000_000  # maximum number of feature values to shuffle
 DEPENDENCE_DOCUMENTS = 2_000
 Intervals = dict[str, tuple[float, float]]
 SHOWN = 12  # features in a chart
+MOST_ROWS = 50  # features in the table of importance
 CURVES = 6  # features with a partial dependence
-SCORES_ALONE = "This section needs a model, but the report was given only scores."
+SCORES_ALONE = "This section needs a model, but the report has only scores."
 
 
 def explained(ranker: Any, data: RankingData) -> Explanation:
-    """Explain the scores, with a sample of the data as background if the model keeps no training documents."""
+    """Explain the scores, with a sample of the data as background if the model stores no training documents."""
     method = getattr(ranker, "explain", None)
-    find = method if method is not None and model_of(ranker) is not ranker else lambda *given: explain(ranker, *given)
+    if method is None or model_of(ranker) is ranker:
+        method = partial(explain, ranker)
     try:
-        return find(data)
+        return method(data)
     except PodiumError as error:
         try:
-            few = np.unique(np.linspace(0, len(data) - 1, min(BACKGROUND, len(data))).astype(np.int64))
-            return find(data, data.take(few))
+            background = np.unique(np.linspace(0, len(data) - 1, min(BACKGROUND, len(data))).astype(np.int64))
+            return method(data, data.take(background))
         except PodiumError:
             raise error from None
 
@@ -63,24 +66,24 @@ def feature_sections(subject: Subject, advance: Callable[..., None]) -> list[Sec
     except PodiumError as error:
         explanation = error
     advance(1, "explaining scores")
-    order, parts = _importance(subject, explanation)
+    order, importance = _importance(subject, explanation)
     advance(1, "shuffling features")
     contributions = _contributions(subject, explanation)
     dependence = _dependence(subject, order)
     advance(1, "partial dependence")
-    filled = dict(zip(titles, (parts, contributions, dependence), strict=True))
-    return [Section(key, titles[key], tuple(one)) for key, one in filled.items()]
+    contents = (importance, contributions, dependence)
+    return [Section(key, title, tuple(parts)) for (key, title), parts in zip(titles.items(), contents, strict=True)]
 
 
 def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tuple[list[str], list[Part]]:
     """Return the parts on importance, and the features by decreasing importance."""
-    ways: dict[str, tuple[dict[str, float], Intervals]] = {}  # the values and intervals of features
+    kinds: dict[str, tuple[dict[str, float], Intervals]] = {}  # values and intervals by feature, for each kind
     figures: list[Figure] = []
     missing: list[Part] = []
     if subject.model is not None:
         gains = subject.model.importance()
         names = [subject.model.label_of_feature(k) for k in range(len(gains))]
-        ways["share of the gain"] = dict(zip(names, (gains / (gains.sum() or 1.0)).tolist(), strict=True)), {}
+        kinds["share of the gain"] = dict(zip(names, (gains / (gains.sum() or 1.0)).tolist(), strict=True)), {}
     else:
         missing.append(Missing("Only Podium's own models report the share of the gain."))
     part = sample(subject.data, max(500, SHUFFLED_VALUES // max(1, subject.data.n_features)))
@@ -91,38 +94,37 @@ def _importance(subject: Subject, explanation: Explanation | PodiumError) -> tup
         else:
             table = permutation_importance(subject.ranker, part, measure, repeats=2)
             intervals = {shown_name(row[0]): (row[2], row[3]) for row in table.rows}
-            ways[f"{table.columns[1]} when shuffled"] = {shown_name(row[0]): row[1] for row in table.rows}, intervals
+            kinds[f"{table.columns[1]} when shuffled"] = {shown_name(row[0]): row[1] for row in table.rows}, intervals
     except PodiumError as error:
         missing.append(Missing(sentence_of(error)))
     if isinstance(explanation, Explanation):
-        ways["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}, {}
-    for way, (values, intervals) in ways.items():
-        known = list(intervals.values())
-        are_known = bool(known) and bool(np.isfinite(known).all())  # they are undefined for a single query
+        kinds["mean |contribution|"] = {row[0]: row[1] for row in explanation.importance().rows}, {}
+    for kind, (values, intervals) in kinds.items():
+        ends = list(intervals.values())
+        are_finite = bool(ends) and bool(np.isfinite(ends).all())  # intervals are undefined for a single query
         chart = importance_chart(
-            list(values), list(values.values()), way, intervals=known if are_known else None, top=SHOWN
+            list(values), list(values.values()), kind, intervals=ends if are_finite else None, top=SHOWN
         )
-        figures += figures_of(chart, way[:1].upper() + way[1:])
-    if not ways:
+        figures += figures_of(chart, kind[:1].upper() + kind[1:])
+    if not kinds:
         return [], missing
-    last, _ = list(ways.values())[-1]
+    last, _ = list(kinds.values())[-1]
     order = sorted(last, key=lambda name: -last[name])
-    some = f"{part.n_documents:,} documents{of_some(part, subject.data)}"
-    words = f"Permutation importance shuffles each feature among {some}; its 95% intervals are over queries."
-    return order, [Words(words), Figures(tuple(figures)), _table(ways, order), *missing]
+    documents = f"{part.n_documents:,} documents{sample_size_text(part, subject.data)}"
+    words = f"Permutation importance shuffles each feature among {documents}; its 95% intervals are over queries."
+    return order, [Words(words), Figures(tuple(figures)), _table(kinds, order), *missing]
 
 
-def _table(ways: dict[str, tuple[dict[str, float], Intervals]], order: list[str]) -> Part:
+def _table(kinds: dict[str, tuple[dict[str, float], Intervals]], order: list[str]) -> Part:
     columns = ["feature"]
     rows: list[list[Any]] = [[name] for name in order]
-    for way, (values, intervals) in ways.items():
-        columns += [way, *(["95% from", "to"] if intervals else [])]
+    for kind, (values, intervals) in kinds.items():
+        columns += [kind, *(["95% from", "to"] if intervals else [])]
         for row in rows:
             row.append(values.get(row[0]))
             row.extend(intervals.get(row[0], (None, None)) if intervals else ())
-    most = 50
-    cut = f", the first {most} of {len(rows)}" if len(rows) > most else ""
-    return Numbers(f"Feature importance as numbers{cut}", Table(columns, rows[:most]), folded=True)
+    cut = f", the first {MOST_ROWS} of {len(rows)}" if len(rows) > MOST_ROWS else ""
+    return Numbers(f"Feature importance as numbers{cut}", Table(columns, rows[:MOST_ROWS]), folded=True)
 
 
 def _contributions(subject: Subject, explanation: Explanation | PodiumError) -> list[Part]:
@@ -130,7 +132,7 @@ def _contributions(subject: Subject, explanation: Explanation | PodiumError) -> 
         return [Missing(sentence_of(explanation))]
     words = (
         f"Each point is a document, placed by what the feature contributes to its score ({explanation.method}). The "
-        f"base, {explanation.base:.4g}, and all contributions add up to the score. The table sums up the colours."
+        f"base, {explanation.base:.4g}, and all contributions add up to the score. The table summarizes the colours."
     )
     directions = Numbers("How scores change with features", _directions(explanation))
     return [Words(words), Figures(figures_of(summary_chart(explanation, SHOWN))), directions]
@@ -144,11 +146,11 @@ def _directions(explanation: Explanation) -> Table:
     means = np.abs(explanation.values).mean(axis=0)
     for k in np.argsort(-means, kind="stable")[:SHOWN].tolist():
         amounts, values = explanation.values[:, k], dense_block(explanation.features, slice(None), np.float64)[:, k]
-        known = ~np.isnan(values)
+        values, amounts = values[~np.isnan(values)], amounts[~np.isnan(values)]
         agreement = float("nan")
         is_number = k not in explanation.encoding.categories
-        if is_number and known.sum() > 2 and np.ptp(values[known]) > 0 and np.ptp(amounts[known]) > 0:
-            agreement = float(stats.spearmanr(values[known], amounts[known]).statistic)
+        if is_number and len(values) > 2 and np.ptp(values) > 0 and np.ptp(amounts) > 0:
+            agreement = float(stats.spearmanr(values, amounts).statistic)
         direction = (
             "–" if np.isnan(agreement) else "rises" if agreement > 0.3 else "falls" if agreement < -0.3 else "mixed"
         )
@@ -171,6 +173,6 @@ def _dependence(subject: Subject, order: list[str]) -> list[Part]:
         return [Missing("No feature has a measurable importance.")]
     words = (
         f"The mean score if a feature had the same value in all {part.n_documents:,} documents"
-        f"{of_some(part, subject.data)}, with thin lines for single documents."
+        f"{sample_size_text(part, subject.data)}, with thin lines for single documents."
     )
     return [Words(words), Figures(tuple(figures))]

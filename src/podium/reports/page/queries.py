@@ -36,8 +36,8 @@ STEPS = 14  # rounds with λ
 
 def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
     """Return ranked lists of single queries with the deciding features and λ of their documents."""
-    chosen = _chosen(subject)
-    numbers = sorted({number for group in chosen.values() for number in group})
+    groups = _groups(subject)
+    numbers = sorted({number for members in groups.values() for number in members})
     words = "The first queries of the data."
     if subject.evaluations:
         words = f"Chosen by {subject.measures[0]} among the queries whose labels differ."
@@ -54,15 +54,15 @@ def queries_section(subject: Subject, advance: Callable[..., None]) -> Section:
     arrows, arrows_missing = _arrows(subject, numbers, advance)
     listed = [
         _listed(subject, number, group, reasons, arrows.get(number))
-        for group, of_group in chosen.items()
-        for number in of_group
+        for group, members in groups.items()
+        for number in members
     ]
     measure = str(subject.measures[0]) if subject.evaluations else None
     block = Queries(tuple(listed), measure, subject.other, arrows_missing)
     return Section("queries", "Single queries", (Words(words), block, *missing))
 
 
-def _chosen(subject: Subject) -> dict[str, list[int]]:
+def _groups(subject: Subject) -> dict[str, list[int]]:
     """Return the indices of the queries to show, by group."""
     n, names = subject.n_listed, subject.data.query_ids.astype(str)
     if not subject.evaluations:
@@ -74,8 +74,8 @@ def _chosen(subject: Subject) -> dict[str, list[int]]:
     groups = {"The worst": by_value[:n], "The best": by_value[::-1][: min(n, max(0, len(by_value) - n))]}
     if subject.other is not None:
         changes = np.nan_to_num(values - subject.evaluations[subject.other].values[str(measure)])
-        moved = sorted((q for q in candidates if changes[q]), key=lambda q: (-abs(changes[q]), names[q]))
-        groups[f"The most changed from {subject.other}"] = moved[:n]
+        changed = sorted((q for q in candidates if changes[q]), key=lambda q: (-abs(changes[q]), names[q]))
+        groups[f"The most changed from {subject.other}"] = changed[:n]
     return {name: queries for name, queries in groups.items() if queries}
 
 
@@ -92,18 +92,18 @@ def _reasons(subject: Subject, numbers: list[int]) -> dict[int, tuple[Reason, ..
     explanation = explained(subject.ranker, subject.data.take(rows))
     reasons, start = {}, 0
     for listed in lists:
-        part = explanation.values[start : start + len(listed)]
-        apart = part - part.mean(axis=0)
+        contributions = explanation.values[start : start + len(listed)]
+        deviations = contributions - contributions.mean(axis=0)
         for k, row in enumerate(listed.tolist()):
-            reasons[row] = _of_document(explanation, start + k, apart[k])
+            reasons[row] = _of_document(explanation, start + k, deviations[k])
         start += len(listed)
     return reasons
 
 
-def _of_document(explanation: Explanation, row: int, apart: Floats) -> tuple[Reason, ...]:
+def _of_document(explanation: Explanation, row: int, deviations: Floats) -> tuple[Reason, ...]:
     values = explanation.shown_values(row)
-    largest = [int(k) for k in np.argsort(-np.abs(apart), kind="stable")[:REASONS] if apart[k]]
-    return tuple(Reason(explanation.names[k], shown_number(values[k]), float(apart[k])) for k in largest)
+    largest = [int(k) for k in np.argsort(-np.abs(deviations), kind="stable")[:REASONS] if deviations[k]]
+    return tuple(Reason(explanation.names[k], shown_number(values[k]), float(deviations[k])) for k in largest)
 
 
 def _listed(
@@ -125,8 +125,8 @@ def _listed(
         for k, row in enumerate(rows[:LISTED].tolist())
     ]  # fmt: skip
     values = tuple(
-        (system, ", ".join(f"{name} {_value(one.values[name][number])}" for name in one.values))
-        for system, one in subject.evaluations.items()
+        (system, ", ".join(f"{name} {_value(column[number])}" for name, column in evaluation.values.items()))
+        for system, evaluation in subject.evaluations.items()
     )
     value = ""
     if subject.evaluations:
@@ -140,7 +140,7 @@ def _value(value: float) -> str:
 
 
 def _labels(data: RankingData) -> tuple[Float32s, float]:
-    """Return the labels to show, NaN where there is none, and the highest of them."""
+    """Return the labels to show, with NaN for a missing label, and the highest label."""
     source = next((source for source in ("relevance", *data.labels) if has_labels(data, source)), None)
     if source is None:
         return np.full(len(data), np.nan, np.float32), 1.0
@@ -155,9 +155,9 @@ def name_of(data: RankingData, row: int) -> str:
 def _arrows(
     subject: Subject, numbers: list[int], advance: Callable[..., None]
 ) -> tuple[dict[int, dict[str, Any]], str | None]:
-    """Return the documents of each query by rank with their λ, round by round; or why they cannot be shown."""
+    """Return the documents of each query by rank with their λ, round by round, or why they cannot be shown."""
     if not has_labels(subject.data):
-        return {}, "λ require labels named 'relevance', which say which documents should move up or down."
+        return {}, "λ require labels named 'relevance', which determine the documents that should move up or down."
     if not np.isfinite(subject.ranking.scores).all():
         return {}, "λ require a score for every document, but this ranking omits some."
     data = subject.data.select(numbers)
@@ -167,14 +167,14 @@ def _arrows(
         if subject.n_rounds:
             rounds = [-1, *subject.rounds(STEPS - 1, by_ratio=True)]
         steps: dict[int, dict[str, Any]] = {}
-        given = rows_of_queries(subject.data, numbers)
+        all_rows = rows_of_queries(subject.data, numbers)
         for round_ in rounds:
-            scores = subject.ranking.scores[given] if round_ is None else subject.scores_at(data, round_)
+            scores = subject.ranking.scores[all_rows] if round_ is None else subject.scores_at(data, round_)
             for number in numbers:
                 query = subject.data.query_ids[number]
                 at = max(round_ or 0, 0)
                 arrows = arrows_of_scores(scores, data, query, ["pairwise", objective], "relevance", at)
-                _add_step(steps.setdefault(number, _empty(name, data)), arrows, subject.data, given, round_)
+                _add_step(steps.setdefault(number, _empty(name, data)), arrows, subject.data, all_rows, round_)
             advance(1, "λ of single queries")
     except PodiumError as error:
         return {}, sentence_of(error)
@@ -189,16 +189,16 @@ def _empty(name: str, data: RankingData) -> dict[str, Any]:
 
 
 def _add_step(
-    content: dict[str, Any], arrows: LambdaArrows, data: RankingData, given: Ints, round_: int | None
+    content: dict[str, Any], arrows: LambdaArrows, data: RankingData, all_rows: Ints, round_: int | None
 ) -> None:
-    """Append a round: the rows of the top documents, and their λ under each objective."""
-    rows = given[arrows.rows[:LISTED]].tolist()
+    """Append a round to `content`: the rows of the top documents, and their λ under each objective."""
+    rows = all_rows[arrows.rows[:LISTED]].tolist()
     for k, row in enumerate(rows):
         content["names"][str(row)] = name_of(data, row)
         content["labels"][str(row)] = None if np.isnan(arrows.labels[k]) else float(arrows.labels[k])
     longest = np.abs(arrows.lambdas).max(axis=1)
     content["steps"].append({
         "round": None if round_ is None else round_ + 1, "rows": rows, "n": len(arrows.rows),
-        "lambdas": [[float(f"{value:.3g}") for value in one[:LISTED]] for one in arrows.lambdas],
+        "lambdas": [[float(f"{value:.3g}") for value in lambdas[:LISTED]] for lambdas in arrows.lambdas],
         "longest": [float(f"{value:.3g}") for value in longest],
     })  # fmt: skip

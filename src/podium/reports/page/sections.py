@@ -39,22 +39,21 @@ from podium.reports.page.contents import (
     figures_of,
     sentence_of,
 )
-from podium.reports.page.subject import Subject, can_score, has_labels, of_some, sample
+from podium.reports.page.subject import Subject, can_score, has_labels, sample, sample_size_text
 from podium.reports.query_charts import queries_chart, top_labels_chart
 from podium.reports.training_charts import history_chart, lambda_shares_chart, rank_changes_chart, speed_chart
 
 NO_LABELS = "Measures require labels, but the data has none: pass them as RankingData(features, labels, qid=…)."
 
-SHOWN = ("mean of each system", "difference, query by query")  # of each measure, in the chart of a comparison
+PANELS = ("mean of each system", "difference, query by query")  # of each measure, in the chart of a comparison
 
 
 def measures_section(subject: Subject) -> Section:
     """Return the means with 95% intervals on every data set, and their distribution over the test queries."""
-    evaluation_on_data = subject.own_evaluation
-    if evaluation_on_data is None:
+    if subject.evaluation is None:
         return Section("measures", "Measures", (Missing(NO_LABELS),))
     rows: list[list[object]] = []
-    evaluations = {subject.data_name: evaluation_on_data, **_of_sets(subject)}
+    evaluations = {subject.data_name: subject.evaluation, **_of_sets(subject)}
     for name, evaluation in evaluations.items():
         rows += [[name, *row] for row in evaluation.table().rows]
     table = Table(["data", "measure", "mean", "95% from", "to", "queries"], rows)
@@ -63,8 +62,8 @@ def measures_section(subject: Subject) -> Section:
         for name in ("train", "valid"):
             if name not in subject.sets:
                 parts.append(Missing(f"There is no {_REMEDIES[name]}."))
-    if any(np.isfinite(values).any() for values in evaluation_on_data.values.values()):
-        parts.append(Figures(figures_of(queries_chart(evaluation_on_data))))
+    if any(np.isfinite(values).any() for values in subject.evaluation.values.values()):
+        parts.append(Figures(figures_of(queries_chart(subject.evaluation))))
     return Section("measures", "Measures", tuple(parts))
 
 
@@ -106,21 +105,21 @@ def comparison_section(subject: Subject) -> Section:
         ),
         Numbers("Pairs of systems", comparison.table()),
     ]
-    captions = [f"{measure}: {what}" for measure in subject.evaluations[subject.name].values for what in SHOWN]
-    charts = figures_of(comparison.plot())
-    parts.append(Figures(tuple(Figure(text, one.spec) for text, one in zip(captions, charts, strict=True))))
+    captions = [f"{measure}: {panel}" for measure in subject.evaluations[subject.name].values for panel in PANELS]
+    figures = figures_of(comparison.plot())
+    parts.append(Figures(tuple(Figure(text, figure.spec) for text, figure in zip(captions, figures, strict=True))))
     parts.append(Figures(figures_of(wins_and_losses_chart(comparison))))
     return Section("comparison", title, tuple(parts))
 
 
 LOOKS = 25  # rounds to replay
-RANKED_DOCUMENTS = 50_000  # maximum number of documents to rank in each of them
+RANKED_DOCUMENTS = 50_000  # maximum number of documents to rank in each of these rounds
 TOP = 3
 OBSERVERS = {"λ shares": "WatchLambdaShares", "labels at the top": "WatchTopLabels", "rank changes": "WatchRankChanges"}
 
 
 def learning_section(subject: Subject) -> Section:
-    """Return the measures after each round, and the round that was chosen."""
+    """Return the measures after each round, and which round the model is from."""
     measured = {name: values for name, values in subject.history.items() if "/" in name and len(values)}
     best = subject.info.get("best_iteration", getattr(subject.ranker, "best_iteration_", None))
     before = subject.info.get("submodel_means")
@@ -133,31 +132,30 @@ def learning_section(subject: Subject) -> Section:
     chart = history_chart(measured, best, before)
     n_rounds = max(len(values) for values in measured.values())
     caption = "After each round" if len({name.partition("/")[2] for name in measured}) > 1 else ""
-    chosen = (
-        f"The model is that of round {best + 1} of {n_rounds} (marked), which has the best {next(iter(measured))}."
-        if isinstance(best, int) and best >= 0
-        else f"The model keeps all {n_rounds} rounds."
-        if best is None
-        else "No round improved on the submodel."
-    )
-    return Section("learning", "Learning curves", (Words(chosen), Figures(figures_of(chart, caption))))
+    if best is None:
+        words = f"The model keeps all {n_rounds} rounds."
+    elif isinstance(best, int) and best >= 0:
+        words = f"The model is from round {best + 1} of {n_rounds} (marked), which has the best {next(iter(measured))}."
+    else:
+        words = "No round improved on the submodel."
+    return Section("learning", "Learning curves", (Words(words), Figures(figures_of(chart, caption))))
 
 
 def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
     """Return λ shares, labels at the top and rank changes, from observers or by replaying the trees."""
     title = "The ranking during training"
-    seen = _from_history(subject)
-    if len(seen) == len(OBSERVERS) or (seen and not subject.n_rounds):
+    recorded = _from_history(subject)
+    if len(recorded) == len(OBSERVERS) or (recorded and not subject.n_rounds):
         parts: list[Part] = [Words("Recorded by observers on the training queries.")]
-        parts += [Figures(figures_of(chart)) for chart in seen.values()]
-        absent = [observer for name, observer in OBSERVERS.items() if name not in seen]
+        parts += [Figures(figures_of(chart)) for chart in recorded.values()]
+        absent = [observer for name, observer in OBSERVERS.items() if name not in recorded]
         if absent:
             parts.append(Missing(f"Not recorded: {', '.join(absent)}. Use fit(…, observers=[{absent[0]}()])."))
         return Section("ranking", title, tuple(parts))
     if not subject.n_rounds:
         names = ", ".join(f"{name}()" for name in OBSERVERS.values())
-        why = "No observer recorded the training, and only sums of trees can be replayed"
-        text = f"{why}: use fit(…, observers=[{names}]), from podium.diagnostics."
+        reason = "No observer recorded the training, and only sums of trees can be replayed"
+        text = f"{reason}: use fit(…, observers=[{names}]), from podium.diagnostics."
         return Section("ranking", title, (Missing(text),))
     where = "train" if "train" in subject.sets else subject.data_name
     data = subject.sets[where]
@@ -170,12 +168,12 @@ def ranking_section(subject: Subject, advance: Callable[..., None]) -> Section:
         by = f"; λ are those of {name}"
     except PodiumError as error:
         missing.append(Missing(sentence_of(error)))
-    words = Words(f"Replayed with the model's first trees on the {where} data{of_some(part, data)}{by}.")
+    words = Words(f"Replayed with the model's first trees on the {where} data{sample_size_text(part, data)}{by}.")
     return Section("ranking", title, (words, *_replay(subject, part, objective, advance), *missing))
 
 
 def _from_history(subject: Subject) -> dict[str, Any]:
-    """Return charts of what observers recorded in the history."""
+    """Return charts of the records of observers in the history."""
     history, charts = subject.history, {}
     if any(name.startswith("lambda_shares: ") for name in history):
         charts["λ shares"] = lambda_shares_chart(WatchLambdaShares().result(history), of="Good documents")
@@ -192,7 +190,7 @@ def _from_history(subject: Subject) -> dict[str, Any]:
 def _replay(
     subject: Subject, data: RankingData, objective: Objective | None, advance: Callable[..., None]
 ) -> list[Part]:
-    """Return charts of what observers would have recorded in some of the rounds."""
+    """Return charts of the records that observers would have made in some of the rounds."""
     labels = data.relevance[np.isfinite(data.relevance)]
     good = tuple(float(label) for label in np.unique(labels)[1:][-2:])
     watches: list[tuple[Any, Callable[[Any], Chart], str]] = [
@@ -205,11 +203,11 @@ def _replay(
     for k in subject.rounds(LOOKS):
         scores = subject.scores_at(data, k)
         round_ = SimpleNamespace(iteration=k, data=data, objective=objective, document_scores=scores, means={})
-        for watched in list(watches):
+        for entry in list(watches):
             try:
-                watched[0](round_)
+                entry[0](round_)
             except PodiumError as error:
-                watches.remove(watched)
+                watches.remove(entry)
                 missing.append(Missing(sentence_of(error)))
         advance(1, "replaying rounds")
     figures = [figure for watch, chart, caption in watches for figure in figures_of(chart(watch.result()), caption)]
@@ -217,24 +215,24 @@ def _replay(
 
 
 def data_section(subject: Subject) -> Section:
-    """Return counts, labels and warnings of every data set."""
+    """Return the counts, labels and likely mistakes of every data set."""
     summaries = {name: data.summary() for name, data in subject.sets.items()}
     rows: list[list[Any]] = []
     labels: list[list[Any]] = []
-    warned: list[str] = []
+    mistakes: list[str] = []
     for name, summary in summaries.items():
         sizes = f"{summary.fewest_documents:,} to {summary.most_documents:,}, mean {summary.mean_documents:.1f}"
         rows.append([name, f"{summary.documents:,}", f"{summary.queries:,}", sizes, f"{summary.features:,}",
                      f"{summary.density:.1%}", f"{summary.missing:.1%}"])  # fmt: skip
         labels += [[name, source, f"{label.labelled:,}", str(label)] for source, label in summary.labels.items()]
-        warned += [f"{name}: {warning}" for warning in summary.warnings]
+        mistakes += [f"{name}: {warning}" for warning in summary.warnings]
     columns = ["data", "documents", "queries", "documents per query", "features", "nonzero values", "missing values"]
     parts: list[Part] = [Numbers("Size of the data", Table(columns, rows))]
     if labels:
         parts.append(Numbers("Labels", Table(["data", "source", "labelled documents", "shares"], labels)))
     else:
         parts.append(Missing("The data has no labels."))
-    parts.append(Warned(tuple(warned)) if warned else Words("Podium found no likely mistakes in the data."))
+    parts.append(Warned(tuple(mistakes)) if mistakes else Words("Podium found no likely mistakes in the data."))
     return Section("data", "Data", tuple(parts))
 
 
@@ -257,8 +255,8 @@ def repeat_section(subject: Subject) -> Section:
     parts.append(
         Words(
             "The same data, parameters and seed give the same model, bit for bit, for any number of threads and any "
-            "order of rows. Equal digests mean equal content: everything that determines the scores of a model, or all "
-            "documents of the data with their queries and labels."
+            "order of rows. Models with equal digests give equal scores. Data with equal digests has the same "
+            "documents, queries and labels."
         )
     )
     return Section("repeat", "How to repeat the run", tuple(parts))
@@ -275,7 +273,7 @@ REPEATS = 5
 
 
 def cost_section(subject: Subject, advance: Callable[..., None]) -> Section:
-    """Return how good the first trees alone are, and with `timing` the speed of each system."""
+    """Return the measure with only the first trees, and with `timing` the speed of each system."""
     title = "Speed against accuracy"
     if not subject.evaluations:
         return Section("cost", title, (Missing(NO_LABELS),))
@@ -299,12 +297,12 @@ def _by_trees(subject: Subject, advance: Callable[..., None]) -> list[Part]:
         points.append((k + 1, evaluation.means[str(measure)], *evaluation.intervals[str(measure)]))
         advance(1, "scoring with the first trees")
     whole = points[-1][1]
-    few = next(n for n, mean, *_ in points if mean >= whole - NEAR)
-    near = f"within {NEAR:g} of the whole model{of_some(part, subject.data)}"
+    enough = next(n for n, mean, *_ in points if mean >= whole - NEAR)
+    near = f"within {NEAR:g} of the whole model{sample_size_text(part, subject.data)}"
     advice = (
-        f"The first {few} of {subject.n_rounds} trees come {near}: score with predict(…, n_trees={few})."
-        if few < subject.n_rounds
-        else f"None of the smaller numbers of trees comes {near}."
+        f"The first {enough} of {subject.n_rounds} trees come {near}: score with predict(…, n_trees={enough})."
+        if enough < subject.n_rounds
+        else f"No smaller number of trees comes {near}."
     )
     words = f"Time grows with the number of trees. {advice}"
     return [Words(words), Figures(figures_of(speed_chart(points, str(measure))))]
@@ -316,8 +314,8 @@ def _sizes(subject: Subject) -> list[Part]:
     columns, rows = ["system", "what it is", measure], []
     for name, system in subject.systems.items():
         model = model_of(system)
-        what = repr(model) if isinstance(model, Model) else "scores" if not can_score(system) else type(system).__name__
-        rows.append([name, what, subject.evaluations[name].means[measure]])
+        kind = repr(model) if isinstance(model, Model) else type(system).__name__ if can_score(system) else "scores"
+        rows.append([name, kind, subject.evaluations[name].means[measure]])
     parts: list[Part] = []
     if subject.timing:
         columns.append("µs per document")
@@ -329,8 +327,8 @@ def _sizes(subject: Subject) -> list[Part]:
         )
     parts.append(Numbers("Systems", Table(columns, rows)))
     if not subject.timing:
-        why = "Times are not measured, so that the same data give the same report"
-        parts.append(Missing(f"{why}: to measure them, use report(…, timing=True) or podium report --timing."))
+        reason = "Times are not measured, so that the same data gives the same report"
+        parts.append(Missing(f"{reason}: to measure them, use report(…, timing=True) or podium report --timing."))
     return parts
 
 

@@ -34,7 +34,7 @@ class Subject:
     data_name: str  # its key in `sets`: test, unless it is the validation or training data
     rankings: dict[str, Ranking]  # the rankings of the test data by system, the ranker first
     evaluations: dict[str, Evaluation]  # the evaluations of these rankings; empty without labels
-    own_evaluation: Evaluation | None  # the evaluation of the ranker alone, as by `evaluate`; None without labels
+    evaluation: Evaluation | None  # the evaluation of the ranker alone, as by `evaluate`; None without labels
     comparison: Comparison | None  # the comparison of the systems, if it was passed to the report
     systems: dict[str, Any]  # the ranker and the others by name, as the caller passed them
     measures: tuple[Measure, ...]
@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def info(self) -> dict[str, Any]:
-        """The facts about its training that the model stores."""
+        """The facts about training that the model stores."""
         return self.model.info if self.model is not None else {}
 
     @property
@@ -82,8 +82,7 @@ class Subject:
         model = self.model
         parts = getattr(model, "parts", None)
         n_trees = getattr(parts[-1] if parts else model, "n_trees", 0)
-        can_be_cut = model is not None and hasattr(model, "truncate")
-        return int(n_trees) // trees_per_round(model) if can_be_cut else 0
+        return int(n_trees) // trees_per_round(model) if hasattr(model, "truncate") else 0
 
     def rounds(self, most: int, *, by_ratio: bool = False) -> list[int]:
         """Return at most `most` rounds from first to last, counted from 0, in equal steps or by a constant ratio."""
@@ -98,14 +97,14 @@ class Subject:
     def objective(self) -> tuple[str, Objective]:
         """The objective of training and its name, or λ of NDCG if it is unknown or needs several scores."""
         parameters = SimpleNamespace(**self.parameters)
-        ways: list[Callable[[], Objective]] = [
+        candidates: list[Callable[[], Objective]] = [
             lambda: lambda_objective(parameters) if parameters.objective is None else parse(parameters.objective),
             lambda: Lambda(measure_in_training(as_measure(parameters.measure), None)),
             lambda: parse("lambda(ndcg)"),
         ]
-        for way in ways:
+        for candidate in candidates:
             try:
-                objective = way()
+                objective = candidate()
                 bind_to_look(objective, self.data.select([0]), self.data)
                 name = f"lambda({objective.measure})" if isinstance(objective, Lambda) else describe(objective)
                 return name, objective.fixed(self.data)
@@ -128,14 +127,14 @@ def sample(data: RankingData, documents: int) -> RankingData:
     """Return a sample of whole queries, drawn by content, with about `documents` documents."""
     if data.n_documents <= documents:
         return data
-    drawn = np.argsort(ContentRandom(data).of_queries("report"), kind="stable")
-    total = np.cumsum(data.query_sizes[drawn])
+    queries = np.argsort(ContentRandom(data).of_queries("report"), kind="stable")
+    total = np.cumsum(data.query_sizes[queries])
     n = max(1, int(np.searchsorted(total, documents, side="right")))
-    return data.select(np.sort(drawn[:n]))
+    return data.select(np.sort(queries[:n]))
 
 
-def of_some(part: RankingData, whole: RankingData) -> str:
-    """Return the size of a sample in words; empty if it is the whole data."""
+def sample_size_text(part: RankingData, whole: RankingData) -> str:
+    """Return the size of a sample as text for a report; empty if the sample is the whole data."""
     if part.n_queries == whole.n_queries:
         return ""
     return f" ({part.n_queries:,} of {whole.n_queries:,} queries, drawn at random)"

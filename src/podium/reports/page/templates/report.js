@@ -32,8 +32,8 @@ function tableOf(caption, columns, rows, numeric) {
 }
 
 /* Charts take the available width and the colours of the page. */
-function look(dark, width, columns) {
-  const config = JSON.parse(JSON.stringify(dark ? content.looks.dark : content.looks.light));
+function themeOf(dark, width, columns) {
+  const config = JSON.parse(JSON.stringify(dark ? content.themes.dark : content.themes.light));
   config.background = "transparent";
   config.padding = {left: 2, top: 2, bottom: 2, right: 14};
   config.legend.orient = "top";
@@ -60,7 +60,7 @@ async function draw(node) {
   const width = Math.max(200, Math.floor(node.clientWidth)), dark = prefersDark.matches;
   drawn.set(node, width);
   const spec = specOf(node, width);
-  const options = {config: look(dark, width, columnsOf(spec, width)), actions: false, renderer: "svg", mode: "vega-lite",
+  const options = {config: themeOf(dark, width, columnsOf(spec, width)), actions: false, renderer: "svg", mode: "vega-lite",
     tooltip: {theme: dark ? "dark" : "light"}};
   await vegaEmbed(node, spec, options);
 }
@@ -69,7 +69,7 @@ function drawForPrint() {
   for (const node of drawn.keys()) {
     const width = drawn.get(node);
     const spec = specOf(node, width);
-    const compiled = vegaLite.compile(spec, {config: look(false, width, columnsOf(spec, width))}).spec;
+    const compiled = vegaLite.compile(spec, {config: themeOf(false, width, columnsOf(spec, width))}).spec;
     node.replaceChildren();
     new vega.View(vega.parse(compiled), {renderer: "svg", container: node}).run();
   }
@@ -145,7 +145,7 @@ function drawArrows(node, arrows, step) {
   function row(place) { return step.rows[place]; }
   node.replaceChildren(svg);
 }
-function saidOf(arrows, step, last) {
+function describeStep(arrows, step, last) {
   const round = step.round === null ? "The final model" : step.round === 0 ? "Before the first tree"
     : `After round ${step.round} of ${last}`;
   const pushes = arrows.objectives.map((name, k) => {
@@ -179,9 +179,9 @@ function runQueries(block) {
       const back = ["first", "-1"].includes(button.dataset.step);
       button.disabled = back ? place === 0 : place === steps.length - 1;
     }
-    const said = saidOf(arrows, step, last), drawing = panel.querySelector(".drawing");
-    panel.querySelector(".said").textContent = said;
-    drawing.setAttribute("aria-label", said);
+    const description = describeStep(arrows, step, last), drawing = panel.querySelector(".drawing");
+    panel.querySelector(".description").textContent = description;
+    drawing.setAttribute("aria-label", description);
     drawArrows(drawing, arrows, step);
     const rows = step.rows.map((row, k) => [k + 1, arrows.names[row], short(arrows.labels[row]), ...step.lambdas.map(one => signed(one[k]))]);
     const cut = step.n > step.rows.length ? `The first ${step.rows.length} of ${step.n} documents` : `All ${step.n} documents`;
