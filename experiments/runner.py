@@ -61,14 +61,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment measured.
+    """The result of the measurements of an experiment.
 
     Attributes:
         claims: the claims, with the numbers that decide them.
         tables: the tables by title.
         figures: the data of pictures.
         settings: everything but the code that is needed to repeat it.
-        data: what it was measured on.
+        data: the names of the data.
         nothing_because: why there is no result, if the experiment could not run; the next run tries it again.
 
     """
@@ -86,11 +86,11 @@ class Experiment:
     """One experiment.
 
     Attributes:
-        title: what it is about.
+        title: the subject.
         place: the place in the papers, such as `[W] table 1`.
         says: what the papers say, in one or two sentences.
-        cuts: how it is smaller than the papers' experiment, and what else differs.
-        run: runs it.
+        cuts: how the experiment is smaller than the papers', and other differences.
+        run: runs the experiment.
 
     """
 
@@ -122,8 +122,8 @@ def experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         near = did_you_mean(name, EXPERIMENTS)
         raise DataError(f"there is no experiment {name!r}{near}; there are {', '.join(EXPERIMENTS)}")
-    found: Experiment = import_module(f"experiments.papers.{name}").EXPERIMENT
-    return found
+    selected: Experiment = import_module(f"experiments.papers.{name}").EXPERIMENT
+    return selected
 
 
 def reproduce(
@@ -135,11 +135,11 @@ def reproduce(
     data: Sequence[str | os.PathLike[str]] = (),
     report: Callable[[str], None] = lambda text: print(text, file=sys.stderr),
 ) -> list[Result]:
-    """Run experiments of the papers, all by default. A run that was stopped continues where it was.
+    """Run experiments of the papers, all by default. A stopped run resumes where it was.
 
     Args:
         names: names of experiments, see `EXPERIMENTS`.
-        folder: gets `results/NAME.json`, and `steps/`, from which a stopped run continues.
+        folder: the folder for `results/NAME.json`, and `steps/`, from which a stopped run resumes.
             `experiments.page.write_page` writes a page with pictures of the results.
         quick: use smaller data and fewer trees.
         seeds: the number of seeds, each with its own data and models. 10 by default, 3 in a quick run.
@@ -152,16 +152,16 @@ def reproduce(
     """
     n_seeds = (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds
     require_whole("seeds", n_seeds, least=3)
-    chosen, root = list(dict.fromkeys(names)) or list(EXPERIMENTS), to_path(folder)
-    for name in chosen:  # refuse invalid names and folders before hours of work
+    selected, root = list(dict.fromkeys(names)) or list(EXPERIMENTS), to_path(folder)
+    for name in selected:  # refuse invalid names and folders before hours of work
         experiment(name)
     folder_sources(data)
     if any(result.facts["quick"] != quick for result in read_results(root)):
         raise DataError(f"{root} has results of quick or of full runs: use a separate folder for each kind")
-    for name in chosen:
+    for name in selected:
         _run_one(name, root, quick, range(FIRST_SEED, FIRST_SEED + n_seeds), data, report)
     by_name = {result.name: result for result in read_results(root)}
-    return [by_name[name] for name in chosen]
+    return [by_name[name] for name in selected]
 
 
 def _run_one(

@@ -65,15 +65,15 @@ class Source:
 
 def artificial_source(**shape: Any) -> Source:
     """Return the papers' artificial data ([W] 5.1), with different queries for each seed."""
-    return Source("artificial", lambda seed, sizes: [_made(artificial, seed, sizes, shape)])
+    return Source("artificial", lambda seed, sizes: [_draw(artificial, seed, sizes, shape)])
 
 
 def web_source(**shape: Any) -> Source:
     """Return artificial data in the shape of web search, with different queries for each seed."""
-    return Source("artificial web", lambda seed, sizes: [_made(artificial_web, seed, sizes, shape)])
+    return Source("artificial web", lambda seed, sizes: [_draw(artificial_web, seed, sizes, shape)])
 
 
-def _made(make: Callable[..., RankingData], seed: int, sizes: Sizes, shape: dict[str, Any]) -> Triple:
+def _draw(make: Callable[..., RankingData], seed: int, sizes: Sizes, shape: dict[str, Any]) -> Triple:
     train, valid, test = (make(n, seed=seed, part=part, **shape) for n, part in zip(sizes, PARTS, strict=True))
     return train, valid, test
 
@@ -88,26 +88,26 @@ def folder_sources(folders: Sequence[str | os.PathLike[str]]) -> list[Source]:
 
 def _folder_source(folder: str | os.PathLike[str]) -> Source:
     """Return a folder as a source: each seed takes a fold, and random queries of it."""
-    found, name = folds(folder), Path(folder).resolve().name
-    for fold in found:
+    all_folds, name = folds(folder), Path(folder).resolve().name
+    for fold in all_folds:
         if missing := [part for part in PARTS if part not in fold.files]:
             raise DataError(f"{folder}, {fold.name}: an experiment also needs {' and '.join(missing)} data")
 
     def parts(seed: int, sizes: Sizes) -> list[Triple]:
         train, valid, test = (
-            _some(part, n, seed) for part, n in zip(_read(found[seed % len(found)]), sizes, strict=True)
+            _sample(part, n, seed) for part, n in zip(_read(all_folds[seed % len(all_folds)]), sizes, strict=True)
         )
         return [(train, valid, test)]
 
-    return Source(name, parts, lambda seed: found[seed % len(found)].name)
+    return Source(name, parts, lambda seed: all_folds[seed % len(all_folds)].name)
 
 
-def _some(data: RankingData, queries: int, seed: int) -> RankingData:
+def _sample(data: RankingData, queries: int, seed: int) -> RankingData:
     """Return at most this number of queries, drawn by their ids."""
     if data.n_queries <= queries:
         return data
-    drawn = np.argsort([int(seed_of("queries", seed, query)) for query in data.query_ids])
-    return data.select(drawn[:queries])
+    order = np.argsort([int(seed_of("queries", seed, query)) for query in data.query_ids])
+    return data.select(order[:queries])
 
 
 def _read(fold: Fold) -> Triple:
@@ -127,8 +127,8 @@ def real_sources(folders: tuple[Path, ...]) -> tuple[Source, ...]:
     """Return MQ2008 and OHSUMED with all folds; every seed measures the same queries. Files are read once."""
 
     def source(path: Path) -> Source:
-        found = folds(path, parts=LAYOUTS[path.name])
-        return Source(path.name.upper(), lambda seed, sizes: [_read(fold) for fold in found], lambda seed: "")
+        all_folds = folds(path, parts=LAYOUTS[path.name])
+        return Source(path.name.upper(), lambda seed, sizes: [_read(fold) for fold in all_folds], lambda seed: "")
 
     return tuple(map(source, folders))
 
@@ -143,7 +143,7 @@ def files_state(folders: Sequence[str | os.PathLike[str]]) -> str:
 
 
 class Work:
-    """What an experiment's `run` works with.
+    """The context of an experiment, which its `run` receives.
 
     Attributes:
         seeds: the seeds of data and models.
@@ -193,9 +193,9 @@ class Work:
         return [self.step(f"{name}, seed {seed}", lambda seed=seed: do(seed)) for seed in self.seeds]  # type: ignore[misc]
 
     def step(self, name: str, do: Callable[[], T]) -> T:
-        """Do something once, and keep its result in the folder for the next run: plain values, with arrays as lists.
+        """Do something once, and store its result in the folder for the next run: plain values, with arrays as lists.
 
-        If the code, the settings or the data have changed, the step is done again. NaN comes back as None.
+        The step is repeated if the code, the settings or the data have changed. NaN becomes None.
         """
         if name in self._steps:
             raise DataError(f"the step {name!r} was asked for twice: keep its result, or give the other a name")
@@ -203,19 +203,19 @@ class Work:
         file = self.folder / f"{words_of(name)}-{short_hash(name)[:8]}.json"
         state = [name, self.fingerprint, self.inputs]
         try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-            if kept["state"] != state:
+            stored = json.loads(file.read_text(encoding="utf-8"))
+            if stored["state"] != state:
                 raise ValueError
         except (OSError, ValueError, KeyError, TypeError):  # no file, a broken one, or one of other code
             self.report(name)
             started = time.perf_counter()
-            found = plain(do())
-            kept = {"state": state, "seconds": round(time.perf_counter() - started, 2), "result": found}
-            write_json(file, kept)
+            result = plain(do())
+            stored = {"state": state, "seconds": round(time.perf_counter() - started, 2), "result": result}
+            write_json(file, stored)
         else:
-            self.seconds_before += kept["seconds"]
-        result: T = kept["result"]
-        return result
+            self.seconds_before += stored["seconds"]
+        value: T = stored["result"]
+        return value
 
     def values(
         self, scores: Any, test: RankingData, measures: Sequence[str], prefix: object = ""
@@ -227,9 +227,9 @@ class Work:
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PodiumWarning)  # of ties
-            found = evaluate(test, scores, list(measures), drop_uniform=True)  # [W] 5.3
-        names = [f"{prefix}/{query}" for query in found.query_ids]
-        return {QUERY: names, **{measure: plain(values) for measure, values in found.values.items()}}
+            evaluation = evaluate(test, scores, list(measures), drop_uniform=True)  # [W] 5.3
+        names = [f"{prefix}/{query}" for query in evaluation.query_ids]
+        return {QUERY: names, **{measure: plain(values) for measure, values in evaluation.values.items()}}
 
 
 def best_of_each(groups: Mapping[str, Sequence[LambdaMART]], train: Any, valid: Any) -> dict[str, LambdaMART]:

@@ -23,7 +23,7 @@ PLACE = "[W] table 1"
 
 
 def run(work: Work) -> Outcome:
-    """Each ranker on artificial data and on web data."""
+    """Compare rankers on artificial data and on web data."""
     sizes: Sizes = work.pick(full=(1000, 300, 2000), quick=(100, 50, 250))
     web_sizes: Sizes = work.pick(full=(4000, 600, 2000), quick=(200, 80, 400))
     rates = work.pick(full=RATES, quick=RATES[:2])
@@ -55,7 +55,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(work: Work, source: Source, sizes: Sizes, models: Sequence[Any] | None, seed: int) -> Any:
-    """NDCG of each test query for the model that is best on validation data, or for one feature."""
+    """Return NDCG of each test query for the model that is best on validation data, or for one feature."""
     [(train, valid, test)] = source.parts(seed, sizes)
     if models is None:
         scores = best_feature(train, test)
@@ -66,7 +66,7 @@ def _measured(work: Work, source: Source, sizes: Sizes, models: Sequence[Any] | 
 
 
 def _models(rates: Sequence[float], trees: int, rounds: int, epochs: int, n_leaves: int) -> dict[str, list[Any]]:
-    """The rankers with the paper's settings; of several settings the best on validation data counts."""
+    """Return the rankers with the paper's settings; if a ranker has several, the best on validation data counts."""
     lambdamart = partial(LambdaMART.as_published, n_trees=trees, n_leaves=n_leaves, patience=trees // 5)
     net = partial(LambdaRank, hidden=10, n_threads=1, epochs=epochs, patience=max(epochs // 4, 5))
     return {
@@ -78,7 +78,7 @@ def _models(rates: Sequence[float], trees: int, rounds: int, epochs: int, n_leav
 
 
 def best_feature(train: RankingData, test: RankingData) -> Any:
-    """The scores of the feature, rising or falling, that ranks the training queries best; in place of BM25."""
+    """Return the scores of the feature, rising or falling, that ranks the training queries best; it replaces BM25."""
 
     def scores(data: RankingData, feature: int, sign: int) -> Any:
         return sign * np.nan_to_num(np.asarray(data.feature(feature), np.float64))

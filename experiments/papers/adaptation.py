@@ -27,7 +27,7 @@ MARGIN = 0.005  # half a point of NDCG
 
 
 def run(work: Work) -> Outcome:
-    """One background domain, and several numbers of queries of two others; then several markets."""
+    """Adapt from a background domain to two others with several numbers of queries, then between several markets."""
     counts = work.pick(full=(30, 150, 800), quick=(20, 120))
     arms = {}
     for domain in DOMAINS:
@@ -62,20 +62,20 @@ def _market(part: Any, queries: int, seed: int, shift: float) -> RankingData:
 
 
 def _net(work: Work, train: RankingData, valid: RankingData, seed: int, hidden: int = 15) -> Any:
-    """The baselines of the paper: two layers."""
+    """Return the baselines of the paper, which have two layers."""
     epochs = work.pick(full=40, quick=10)
     return LambdaRank(hidden=hidden, n_threads=1, epochs=epochs, random_state=seed, verbose=0).fit(train, valid=valid)
 
 
 def _trees(work: Work, seed: int, **changed: Any) -> LambdaMART:
-    """LambdaSMART with the paper's settings."""
+    """Return LambdaSMART with the paper's settings."""
     n_trees = work.pick(full=500, quick=60)
     settings = {"n_trees": n_trees, "n_leaves": 20, "learning_rate": 0.1, "document_fraction": 0.7, "verbose": 0}
     return LambdaMART.as_published(**settings | {"patience": n_trees // 4, "random_state": seed} | changed)
 
 
 def _one_background(work: Work, domain: str, counts: tuple[int, ...], seed: int) -> dict[str, Any]:
-    """NDCG of each test query for each number of queries of the domain and each way to rank it."""
+    """Return NDCG of each test query for each number of queries of the domain and each way to rank it."""
     queries, judging = work.pick(full=(2000, 1000), quick=(300, 200))
     background = _net(work, _market("train", queries, seed, 0.0), _market("valid", queries // 5, seed, 0.0), seed)
     shift = DOMAINS[domain]
@@ -103,7 +103,7 @@ def _one_background(work: Work, domain: str, counts: tuple[int, ...], seed: int)
 
 
 def _several_markets(work: Work, seed: int) -> dict[str, Any]:
-    """NDCG of each test query of the target for the ranker of each market, adapted to it, and interpolated."""
+    """Return NDCG of each test query of the target for each market's ranker, adapted to it, and interpolated."""
     n_target, n_other, judging = work.pick(full=(500, 2000, 1000), quick=(150, 300, 200))
     train, valid = (
         _market(part, n, seed, MARKETS["target"]) for part, n in (("train", n_target), ("valid", n_target // 4))

@@ -26,7 +26,7 @@ WAYS = ("all pairs", "restricted pairs")
 
 
 def run(work: Work) -> Outcome:
-    """Training on λ(L) alone, watched."""
+    """Train on λ(L) alone, and record the agreement."""
     sizes = work.pick(full=(1500, 1, 1), quick=(200, 1, 1))
     trees = work.pick(full=300, quick=40)
     sources = [artificial_source(documents=30, features=12), *work.web(features=40, documents=(20, 60))]
@@ -48,7 +48,7 @@ def run(work: Work) -> Outcome:
 
 
 def _watched(source: Source, sizes: Sizes, trees: int, shown: int, seed: int) -> Any:
-    """Both shares of agreement by iteration; and those of each query at the end of training."""
+    """Return both shares of agreement by iteration, and those of each query at the end of training."""
     train = with_clicks(source.parts(seed, sizes)[0], shown)[0]
     watch = WatchAgreement(Lambda("cndcg", normalize=False), every=EVERY)
     model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg", normalize=False), **PAPERS_TREES).fit(
@@ -64,7 +64,7 @@ def _watched(source: Source, sizes: Sizes, trees: int, shown: int, seed: int) ->
 
 
 def agreement_of_queries(data: RankingData, scores: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """The share of each query's documents on which λ(L) and λ(C) agree: equal signs, or λ(C) = 0."""
+    """Return the share of each query's documents on which λ(L) and λ(C) agree: equal signs, or λ(C) = 0."""
     clicks, order = Lambda("cndcg", normalize=False), data.canonical_order
     signs = np.sign(Lambda("ndcg", normalize=False).bind(data).gradients(scores)[0])
     restricted = PairFilter(data.relevance[order], nonzero=True)

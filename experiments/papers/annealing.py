@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.claims import Arm, Claim, all_of, better, compared, equal
-from experiments.papers.common import dealt_anew, ranked
+from experiments.papers.common import ranked, with_shuffled_labels
 from experiments.runner import Experiment, Figure, Outcome
 from experiments.work import (
     PAPERS_TREES,
@@ -52,7 +52,7 @@ Rows = list[dict[str, Any]]
 
 
 def run(work: Work) -> Outcome:
-    """Table 2 on web data and on data with wrong labels, fig. 7 on the latter, figs 3, 4 and 6."""
+    """Repeat table 2 on web data and on data with wrong labels, fig. 7 on the latter, and figs 3, 4 and 6."""
     sizes = work.pick(full=(800, 1000, 3000), quick=(150, 150, 250))
     trees = work.pick(full=300, quick=60)
     shares = work.pick(full=(0.1, 0.25, 0.5, 1.0), quick=(0.5, 1.0))
@@ -91,12 +91,12 @@ def run(work: Work) -> Outcome:
 
 
 def wrong_labels(source: Source) -> Source:
-    """The data with a share of the labels for training and validation dealt out anew; the test part keeps its own."""
+    """Return the data with a share of the training and validation labels shuffled; the test part keeps its labels."""
 
     def parts(seed: int, sizes: Sizes) -> list[Triple]:
         rngs = [np.random.default_rng(2 * seed + k) for k in (0, 1)]
         return [
-            (dealt_anew(train, WRONG, rngs[0]), dealt_anew(valid, WRONG, rngs[1]), test)
+            (with_shuffled_labels(train, WRONG, rngs[0]), with_shuffled_labels(valid, WRONG, rngs[1]), test)
             for train, valid, test in source.parts(seed, sizes)
         ]
 
@@ -104,7 +104,7 @@ def wrong_labels(source: Source) -> Source:
 
 
 def schedules_of(trees: int) -> dict[str, dict[str, Schedule]]:
-    """The schedules to choose from, by kind and by name, scaled from the paper's iterations to the number of trees."""
+    """Return the schedules to choose from, by kind and name, with the paper's iterations scaled to the trees."""
     scale, rates = trees / ITERATIONS, (100.0, 250.0)
     return {
         LINEAR: {
@@ -117,7 +117,7 @@ def schedules_of(trees: int) -> dict[str, dict[str, Schedule]]:
 
 
 def methods(trees: int, kinds: Sequence[str] = ()) -> dict[str, tuple[str, list[Objective]]]:
-    """Each method's step and the objectives to choose from; all schedules and both λ, or λ(S) with some schedules."""
+    """Return each method's step and objectives to choose from: all schedules and both λ, or some with λ(S)."""
     ndcg, schedules = Lambda("ndcg", normalize=False), schedules_of(trees)
     results: dict[str, tuple[str, list[Objective]]] = {NEWTON: ("newton", [ndcg]), GRADIENT: ("gradient", [ndcg])}
     for symbol, measure in LOCAL.items():
@@ -140,7 +140,7 @@ def _rates(work: Work) -> tuple[float, ...]:
 
 
 def _arms(work: Work, source: Source, sizes: Sizes, trees: int, kinds: Sequence[str]) -> dict[str, Arm]:
-    """What each method measures; the two exponential schedules also as one, chosen on validation data."""
+    """Return the values of each method, and of the better of the two exponential schedules on validation data."""
     name = f"{source.name}, {sizes[0]} queries"
     steps = work.steps(name, partial(_measured, work, source, sizes, trees, kinds))
     arms = {name: Arm(name, [step[name]["values"] for step in steps]) for name in steps[0]}
@@ -153,7 +153,7 @@ def _arms(work: Work, source: Source, sizes: Sizes, trees: int, kinds: Sequence[
 
 
 def _measured(work: Work, source: Source, sizes: Sizes, trees: int, kinds: Sequence[str], seed: int) -> dict[str, Any]:
-    """For each method NDCG of the test queries, and what its best setting reaches on validation data."""
+    """Return for each method NDCG of the test queries, and the value of its best setting on validation data."""
     train, valid, test = source.parts(seed, sizes)[0]
     groups = {
         name: [
@@ -211,7 +211,7 @@ def _figure_of_sizes(source: Source, by_share: dict[float, dict[str, Arm]]) -> F
 
 
 def _figure_of_schedules(trees: int) -> Figure:
-    """[S] fig. 6: the schedules that are chosen from, by iteration."""
+    """Return [S] fig. 6: the schedules to choose from, by iteration."""
     rows = [
         {"series": name, "x": iteration, "y": weight_at(schedule, iteration), "panel": panel}
         for panel, schedules in schedules_of(trees).items()
@@ -223,7 +223,7 @@ def _figure_of_schedules(trees: int) -> Figure:
 
 
 def _watched(source: Source, work: Work, trees: int, seed: int) -> Any:
-    """[S] figs 3 and 4: the history of a model of λ(L) alone on long lists, with what observers saw."""
+    """Return [S] figs 3 and 4: the history of a model of λ(L) alone on long lists, with the records of observers."""
     train, valid, _ = source.parts(seed, work.pick(full=(300, 300, 1), quick=(60, 60, 1)))[0]
     watches = [WatchLambdaShares(every=10), WatchTopLabels(3), WatchRankChanges(3, every=1)]
     model = LambdaMART(trees, 30, 0.2, objective=Lambda("ndcg", normalize=False), measure="ndcg@3", **PAPERS_TREES)
@@ -232,7 +232,7 @@ def _watched(source: Source, work: Work, trees: int, seed: int) -> Any:
 
 
 def _column(runs: list[Any], name: str) -> NDArray[np.float64]:
-    """A row for each seed, a column for each iteration; NaN where nothing was seen."""
+    """Return a row for each seed and a column for each iteration, with NaN where nothing was recorded."""
     return np.array([run[name] for run in runs], np.float64)
 
 
@@ -295,7 +295,7 @@ def _by_label(runs: list[Any], prefix: str) -> Rows:
 
 
 def _points(series: str, of_seeds: NDArray[np.float64]) -> Rows:
-    """The mean over seeds in percent, at 100 iterations at most."""
+    """Return the mean over seeds in percent, at 100 iterations or fewer."""
     means = 100 * of_seeds.mean(axis=0)
     seen = np.flatnonzero(~np.isnan(means))
     return [{"series": series, "x": int(m), "y": float(means[m])} for m in seen[:: max(len(seen) // 100, 1)]]

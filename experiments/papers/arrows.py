@@ -27,7 +27,7 @@ DRAWN_SPREAD = 0.2  # of the list that is drawn
 
 
 def run(work: Work) -> Outcome:
-    """The list of the figure, and random lists with two relevant documents."""
+    """Measure the list of the figure, and random lists with two relevant documents."""
     lists = work.pick(full=2000, quick=500)
     results = work.steps("random lists", partial(_random_lists, lists))
     rows = [[where, *ranks, *of_list(ranks, DOCUMENTS).values()] for where, ranks in (("left", LEFT), ("right", RIGHT))]
@@ -52,7 +52,7 @@ def run(work: Work) -> Outcome:
 
 
 def of_list(relevant: tuple[int, int], documents: int) -> dict[str, float]:
-    """Pairwise errors, NDCG and ERR of a list with two relevant documents."""
+    """Return pairwise errors, NDCG and ERR of a list with two relevant documents."""
     labels = np.zeros(documents)
     labels[np.array(relevant) - 1] = 1.0
     errors = sum(int((labels[:rank] == 0).sum()) for rank in relevant)
@@ -60,7 +60,7 @@ def of_list(relevant: tuple[int, int], documents: int) -> dict[str, float]:
 
 
 def _random_lists(n: int, seed: int) -> dict[str, Any]:
-    """Whether moved lists are worse; and which relevant document is pushed more, for each spread of the scores."""
+    """Return whether moved lists are worse, and which relevant document is pushed more, for each spread of scores."""
     rng = np.random.default_rng(seed)
     pushes = [_pushes(rng, n, spread) for spread in SPREADS]
     results: dict[str, Any] = {"moved": [_is_worse_with_fewer_errors(rng) for _ in range(n)]}
@@ -72,7 +72,7 @@ def _random_lists(n: int, seed: int) -> dict[str, Any]:
 
 
 def _is_worse_with_fewer_errors(rng: np.random.Generator) -> bool:
-    """A random list as in the figure, moved as there: fewer pairwise errors, and lower NDCG and ERR."""
+    """Return whether a random list, moved as in the figure, has fewer pairwise errors and lower NDCG and ERR."""
     documents, down = int(rng.integers(SHORT, LONG + 1)), int(rng.integers(1, 4))
     up = down + int(rng.integers(1, 3))
     lower = int(rng.integers(down + up + 2, documents + 1))
@@ -83,7 +83,7 @@ def _is_worse_with_fewer_errors(rng: np.random.Generator) -> bool:
 
 
 def _pushes(rng: np.random.Generator, n: int, spread: float) -> dict[str, Floats]:
-    """For random lists, λ of the upper and of the lower relevant document by each objective."""
+    """Return, for random lists, λ of the upper and of the lower relevant document by each objective."""
     sizes = rng.integers(SHORT, LONG + 1, n)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     labels, scores = np.zeros(starts[-1]), np.empty(starts[-1])
@@ -145,7 +145,7 @@ def _figures(results: list[dict[str, Any]]) -> list[Figure]:
 
 
 def _even_scores() -> list[float]:
-    """Scores that fall by the same from rank to rank."""
+    """Return scores that fall by the same amount from rank to rank."""
     scores = np.arange(DOCUMENTS, 0, -1.0)
     return [float(score) for score in DRAWN_SPREAD * (scores - scores.mean()) / scores.std()]
 

@@ -23,7 +23,7 @@ LOSSES = ("plain", "balanced", "plain, threshold moved")
 
 
 def run(work: Work) -> Outcome:
-    """Both losses for each threshold of the labels, on web data."""
+    """Compare both losses for each threshold of the labels, on web data."""
     sizes = work.pick(full=(600, 200, 1000), quick=(100, 50, 300))
     trees = work.pick(full=300, quick=30)
     claims: list[Claim] = []
@@ -57,7 +57,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(source: Source, sizes: Sizes, trees: int, lowest: int, seed: int) -> dict[str, Any]:
-    """Both accuracies of each loss, query by query, and the share of positive documents."""
+    """Return both accuracies of each loss, query by query, and the share of positive documents."""
     parts: dict[str, list[Any]] = {loss: [] for loss in LOSSES}
     shares = []
     for fold, (train, valid, test) in enumerate(source.parts(seed, sizes)):
@@ -76,7 +76,7 @@ def _measured(source: Source, sizes: Sizes, trees: int, lowest: int, seed: int) 
 def accuracies(
     test: RankingData, is_positive: NDArray[np.bool_], scores: NDArray[np.float64], prefix: str
 ) -> dict[str, list[Any]]:
-    """1 − error in a share for each query: their means over queries are 1 − the errors of all documents."""
+    """Return a share of 1 − error for each query: their means over queries are 1 − the errors of all documents."""
     is_wrong = (scores > 0) != is_positive
     query = np.empty(len(test), np.int64)
     for q in range(test.n_queries):

@@ -31,7 +31,7 @@ SHOWN = ("poor ranking", "good ranking")
 
 
 def run(work: Work) -> Outcome:
-    """Models of clicks on a poor and on a good ranking, judged by human labels."""
+    """Train on clicks on a poor and on a good ranking, and measure by human labels."""
     sizes = work.pick(full=(3000, 1, 3000), quick=(600, 1, 400))
     trees = work.pick(full=150, quick=40)
     steps = work.steps("clicks", partial(_measured, work, sizes, trees))
@@ -49,7 +49,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(work: Work, sizes: Sizes, trees: int, seed: int) -> Any:
-    """NDCG of each test query, and the biases found."""
+    """Return NDCG of each test query, and the estimated biases."""
     train, _, test = artificial_source(documents=DEPTH, features=12).parts(seed, sizes)[0]
     found: dict[str, Any] = {"values": {}, "bias": {}}
     for shown, by in zip(SHOWN, (_poor(train), None), strict=True):
@@ -65,7 +65,7 @@ def _measured(work: Work, sizes: Sizes, trees: int, seed: int) -> Any:
 
 
 def _poor(data: RankingData) -> Any:
-    """A ranking by two features that mean little."""
+    """Return a ranking by two features that mean little."""
     return np.asarray(data.feature(3) + data.feature(4), np.float64)
 
 

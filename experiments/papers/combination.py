@@ -30,7 +30,7 @@ ALPHAS = np.linspace(0, 1, 33)
 
 
 def run(work: Work) -> Outcome:
-    """Two rankers and their combinations, on web data and on real data where there is some."""
+    """Compare two rankers and their combinations, on web data and on real data if there is any."""
     sizes = work.pick(full=(800, 2400, 2000), quick=(100, 120, 300))
     trees, epochs, sets = work.pick(full=(100, 40, 300), quick=(20, 6, 40))
     sources = work.web(features=work.pick(full=40, quick=15), documents=(20, 60))
@@ -58,7 +58,7 @@ def run(work: Work) -> Outcome:
 def _measured(
     work: Work, source: Source, sizes: Sizes, rounds: tuple[int, int], sets: int, seed: int
 ) -> dict[str, Any]:
-    """NDCG of each test query for each way to combine, the measure along α, and checks of the optimum."""
+    """Return NDCG of each test query for each way to combine, the measure along α, and checks of the optimum."""
     parts: dict[str, list[Any]] = {}
     for fold, (train, valid, test) in enumerate(source.parts(seed, sizes)):
         rankers = [
@@ -78,13 +78,13 @@ def _measured(
 
 
 def of_scores(data: RankingData, rankers: list[Any]) -> RankingData:
-    """The data with the rankers' scores as features."""
+    """Return the data with the rankers' scores as features."""
     scores = np.column_stack([ranker.predict(data) for ranker in rankers]).astype(np.float32)
     return data.replace(features=scores, feature_names=None, encoding=None)
 
 
 def _combined(valid: RankingData, test: RankingData, seed: int) -> tuple[dict[str, Floats], list[list[float]], Floats]:
-    """The test scores of each way, the mean of the measure along α, and the weights of the linear LambdaRank."""
+    """Return the test scores of each way, the mean of the measure along α, and the weights of the linear LambdaRank."""
     a, b = (valid.feature(k).astype(np.float64) for k in (0, 1))
     exact = combine(a, b, valid, MEASURE)
     linear = LinearRanker("ndcg").fit(valid)
@@ -102,7 +102,7 @@ def _combined(valid: RankingData, test: RankingData, seed: int) -> tuple[dict[st
 
 
 def checked_optima(valid: RankingData, linear: Floats, sets: int, seed: int) -> list[bool]:
-    """For small sets of queries: is the exact combination as good as every other α, and as the linear LambdaRank?"""
+    """Return, for small sets of queries, whether no other α and no linear LambdaRank beats the exact combination."""
     rng, measure = np.random.default_rng(seed), NDCG(10)
     alphas = [*ALPHAS, *([linear[1] / linear.sum()] if (linear > 0).all() else [])]
     results = []

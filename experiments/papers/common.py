@@ -1,4 +1,4 @@
-"""What several experiments share: tables, rows of figures, clicks, wrong labels."""
+"""Functions that several experiments share: tables, sentences, clicks, wrong labels."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ CLICKS = {"=": "clicks", "≈": "similar_clicks"}  # of the query, and of the qu
 
 
 def means_table(arms: Mapping[str, Arm], measures: Sequence[str], first: str = "trained on") -> Table:
-    """The mean of each measure for each arm."""
+    """Return the mean of each measure for each arm."""
     return Table([first, *measures], [[name, *(arm.mean(m) for m in measures)] for name, arm in arms.items()])
 
 
 def ranked(arms: Mapping[str, Arm], measure: str) -> str:
-    """The means of some arms in one sentence, the highest first."""
+    """Return the means of some arms in one sentence, the highest first."""
     means = sorted(((arm.mean(measure), name) for name, arm in arms.items()), reverse=True)
     return f"Means of {measure}: {'; '.join(f'{name} {value:.4f}' for value, name in means)}."
 
 
-def dealt_anew(data: RankingData, share: float, rng: np.random.Generator) -> RankingData:
-    """The data with a share of the labels dealt out anew among themselves."""
+def with_shuffled_labels(data: RankingData, share: float, rng: np.random.Generator) -> RankingData:
+    """Return the data with a share of the labels shuffled."""
     labels = data.relevance.copy()
-    struck = rng.random(len(labels)) < share
-    labels[struck] = rng.permutation(labels[struck])
+    rows = rng.random(len(labels)) < share
+    labels[rows] = rng.permutation(labels[rows])
     return data.replace(labels={"relevance": labels})
 
 
@@ -49,9 +49,9 @@ def with_clicks(parts: Triple, shown: int = 30) -> Triple:
     return train, valid, test
 
 
-def _clicked(data: RankingData, shown: int, *tellers: NDArray[np.float32]) -> RankingData:
+def _clicked(data: RankingData, shown: int, *features: NDArray[np.float32]) -> RankingData:
     taste = np.zeros(data.n_documents)
-    for values in tellers:
+    for values in features:
         share_below = rankdata(np.nan_to_num(values)) / len(values)
         taste += 1.25 * np.tanh(4 * share_below - 2)
     labels = np.nan_to_num(data.relevance)

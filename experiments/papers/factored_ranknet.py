@@ -31,7 +31,7 @@ DIGITS = 4  # λ are computed in single precision
 
 
 def run(work: Work) -> Outcome:
-    """Times of both forms for growing queries, and their gradients."""
+    """Compare the times of both forms for growing queries, and their gradients."""
     try:
         import torch  # noqa: F401
     except ImportError:
@@ -68,7 +68,7 @@ def run(work: Work) -> Outcome:
 
 
 def _times(seed: int, repetition: int, sizes: tuple[int, ...]) -> dict[str, list[float]]:
-    """Seconds for a query in each form, for each number of documents."""
+    """Return seconds for a query in each form, for each number of documents."""
     results: dict[str, list[float]] = {FACTORED: [], PAIRS: []}
     for size in sizes:
         train = artificial(QUERIES, documents=size, features=FEATURES, seed=1000 * seed + repetition)
@@ -79,14 +79,14 @@ def _times(seed: int, repetition: int, sizes: tuple[int, ...]) -> dict[str, list
 
 
 def _best(epochs: Callable[[Callable[[], None], int], None], n: int) -> float:
-    """Seconds of the fastest of some epochs, after one that does not count."""
+    """Return seconds of the fastest of some epochs, after one that does not count."""
     marks: list[float] = []
     epochs(lambda: marks.append(time.process_time()), n + 1)
     return float(np.diff(marks).min())
 
 
 def _factored_epochs(train: RankingData, mark: Callable[[], None], n: int) -> None:
-    """Podium's own training; what it validates on is too little to count."""
+    """Train with Podium; its validation data is too small to affect the time."""
     from podium.neural import NetTraining
 
     little = artificial(1, documents=5, features=FEATURES, part="valid")
@@ -98,7 +98,7 @@ def _factored_epochs(train: RankingData, mark: Callable[[], None], n: int) -> No
 
 
 def _pair_epochs(train: RankingData, mark: Callable[[], None], n: int) -> None:
-    """Each document of each pair goes through the net, forward and back."""
+    """Send each document of each pair through the net, forward and back."""
     import torch
 
     from podium.neural import Layers
@@ -130,7 +130,7 @@ def pair_by_pair(net: Any, documents: Any, labels: NDArray[Any]) -> None:
 
 
 def factored(net: Any, documents: Any, data: RankingData) -> None:
-    """The same by λ: one forward and one backward pass, Σ_i λ_i ∂s_i/∂w ([B] eq. 3)."""
+    """Do the same by λ: one forward and one backward pass, Σ_i λ_i ∂s_i/∂w ([B] eq. 3)."""
     import torch
 
     scores = net(documents)
@@ -139,7 +139,7 @@ def factored(net: Any, documents: Any, data: RankingData) -> None:
 
 
 def _gradients_agree(n_queries: int, seed: int) -> list[bool]:
-    """Whether both forms have the same gradients, query by query, in double precision."""
+    """Return whether both forms have the same gradients, query by query, in double precision."""
     import torch
 
     from podium.neural import Layers
@@ -165,7 +165,7 @@ def _gradients_agree(n_queries: int, seed: int) -> list[bool]:
 
 
 def exponents(seconds: Floats, sizes: tuple[int, ...]) -> Floats:
-    """The slope of log time over log documents, for each repetition (row)."""
+    """Return the slope of log time over log documents, for each repetition (row)."""
     x = np.log(sizes) - np.log(sizes).mean()
     return np.asarray(np.log(seconds) @ x / (x @ x))
 

@@ -26,7 +26,7 @@ MARGIN = 0.003  # of the tests that NDCG is kept
 
 
 def run(work: Work) -> Outcome:
-    """A sweep of weights for both sources of clicks."""
+    """Sweep the weights for both sources of clicks."""
     sizes = work.pick(full=(2000, 1000, 3000), quick=(300, 200, 400))
     trees, weights = work.pick(full=(200, WEIGHTS), quick=(40, (0.1, 0.3)))
     sources = [
@@ -58,7 +58,7 @@ def run(work: Work) -> Outcome:
 
 
 def _swept(work: Work, source: Source, sizes: Sizes, trees: int, weights: tuple[float, ...], seed: int) -> Any:
-    """The baseline and, for each source of clicks, the model whose weight the graded rule takes on validation data."""
+    """Return the baseline and, for each source of clicks, the model that the graded rule selects on validation data."""
     train, valid, test = with_clicks(source.parts(seed, sizes)[0])
     objectives = {
         (name, weight): Tiers(
@@ -89,7 +89,7 @@ def _swept(work: Work, source: Source, sizes: Sizes, trees: int, weights: tuple[
 
 
 def _cndcg(name: str, cutoff: int | None = None) -> str:
-    """The name of CNDCG on a source of clicks."""
+    """Return the name of CNDCG on a source of clicks."""
     return str(as_measure(f"cndcg(labels={name})" + (f"@{cutoff}" if cutoff else "")))
 
 
@@ -98,13 +98,13 @@ def _means(model: LambdaMART, data: RankingData, measures: list[str]) -> list[fl
 
 
 def _changes(steps: list[Any], name: str, column: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Differences to the baseline in points: a row for each seed, a column for each weight, first the baseline's 0."""
+    """Return differences from the baseline in points, a row for each seed; the first column is the baseline's 0."""
     means = np.array([step[name]["means"] for step in steps])[:, :, column]
     return np.asarray(100 * (means - means[:, :1]))
 
 
 def _chosen(steps: list[Any], name: str, weights: tuple[float, ...]) -> str:
-    """What the sweep gives, and which weights were chosen, in a sentence."""
+    """Return a sentence on the result of the sweep and the selected weights."""
     gains = [_changes(steps, name, column).mean(axis=0)[1:] for column in (0, 2)]
     swept = "; ".join(f"{w:g}: {a:+.2f} and {b:+.2f}" for w, a, b in zip(weights, *gains, strict=True))
     chosen = ", ".join(f"{step[name]['weight']:g}" for step in steps)

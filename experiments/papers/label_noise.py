@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.claims import Arm, Claim, better, no_worse
-from experiments.papers.common import dealt_anew, ranked
+from experiments.papers.common import ranked, with_shuffled_labels
 from experiments.runner import Experiment, Figure, Outcome
 from experiments.work import Work, best_of_each
 from podium.data.datasets.artificial import PARTS, artificial
@@ -24,7 +24,7 @@ MARGIN = 0.005
 
 
 def run(work: Work) -> Outcome:
-    """Each λ, by the share of wrong labels."""
+    """Compare each λ by the share of wrong labels."""
     sizes = work.pick(full=(400, 150, 2000), quick=(80, 40, 300))
     trees, documents = work.pick(full=(150, 30), quick=(25, 20))
     shares = work.pick(full=(0.0, 0.3, 0.6), quick=(0.0, 0.6))
@@ -53,7 +53,7 @@ def run(work: Work) -> Outcome:
 
 
 def _families(trees: int) -> dict[str, tuple[str, list[Objective]]]:
-    """Of each λ the step, and the objectives to choose from; schedules that end as [S]'s do after 1000 trees."""
+    """Return the step of each λ and its objectives to choose from; schedules end as in [S] after 1000 trees."""
     ndcg, local = Lambda("ndcg", normalize=False), Local("ndcg", normalize=False)
     schedules = LinearGrowth(0.1, 1.5 / trees), ExponentialGrowth(0.1, trees / 10)
     return {
@@ -66,13 +66,13 @@ def _measured(
     work: Work, families: dict[str, tuple[str, list[Objective]]], share: float,
     sizes: tuple[int, ...], documents: int, trees: int, seed: int,
 ) -> Any:  # fmt: skip
-    """NDCG of each test query by the true labels; what is chosen is chosen by labels as noisy as those for training."""
+    """Return NDCG of each test query by the true labels; noisy validation labels choose the settings."""
     train, valid, test = (
         artificial(n, documents=documents, features=15, seed=seed, part=part)
         for n, part in zip(sizes, PARTS, strict=True)
     )
     train, valid = (
-        dealt_anew(part, share, np.random.default_rng([number, 11]))
+        with_shuffled_labels(part, share, np.random.default_rng([number, 11]))
         for part, number in ((train, seed), (valid, seed + 1000))
     )
     groups = {

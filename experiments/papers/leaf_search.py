@@ -29,7 +29,7 @@ STEPS: dict[str, Step] = {
 
 
 def run(work: Work) -> Outcome:
-    """Each step on artificial data and on web data, its learning rate chosen on validation data."""
+    """Compare steps on artificial data and on web data, with learning rates chosen on validation data."""
     sizes = work.pick(full=(300, 150, 1500), quick=(50, 40, 300))
     trees, rates = work.pick(full=(60, RATES), quick=(12, RATES[1:]))
     features = work.pick(full=30, quick=12)
@@ -63,7 +63,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(work: Work, source: Source, sizes: Sizes, trees: int, rates: tuple[float, ...], seed: int) -> Any:
-    """For each step the best learning rate on validation data: values of test queries, and NDCG by tree."""
+    """Return, for each step at its best learning rate on validation data, values of test queries and NDCG by tree."""
     (train, valid, test), *_ = source.parts(seed, sizes)
     groups = {
         name: [

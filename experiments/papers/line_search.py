@@ -26,7 +26,7 @@ Results = dict[str, Any]  # what a step gives: by setting, curves, α and values
 
 
 def run(work: Work) -> Outcome:
-    """Line search and Newton's steps on artificial data (v = 1) and web data (v = 0.1)."""
+    """Compare line search and Newton's steps on artificial data (v = 1) and web data (v = 0.1)."""
     few, more = work.pick(full=(80, 250), quick=(24, 75))
     runs: list[tuple[Source, Sizes, int, float, float]] = [
         (artificial_source(), work.pick(full=(1000, 1000, 1500), quick=(100, 100, 200)), 10, 1.0, 0.1),
@@ -62,7 +62,7 @@ def run(work: Work) -> Outcome:
 
 
 def _settings(n_leaves: int, rate: float, other_rate: float, few: int, more: int) -> dict[str, dict[str, Any]]:
-    """Parameters by name of the setting: the paper's two, Newton at another rate, and the search of Newton's values."""
+    """Return parameters by setting: the paper's two, Newton at another rate, and the search along Newton's values."""
     base = {"n_leaves": n_leaves, "learning_rate": rate, "n_trees": few}
     search = partial(LineSearch, MEASURE, BOUNDS, on="valid")
     return {
@@ -76,7 +76,7 @@ def _settings(n_leaves: int, rate: float, other_rate: float, few: int, more: int
 def _measured(
     work: Work, source: Source, sizes: Sizes, settings: dict[str, dict[str, Any]], few: int, seed: int
 ) -> Results:
-    """By setting: means by tree, α by tree, and NDCG of queries with some numbers of trees."""
+    """Return, by setting, means by tree, α by tree, and NDCG of queries with some numbers of trees."""
     [(train, valid, test)] = source.parts(seed, sizes)
     sets = {"valid": valid, "test": test, "train": train}
 
@@ -94,7 +94,7 @@ def _measured(
 
 
 def _values(work: Work, model: LambdaMART, sets: dict[str, Any], prefix: str, few: int) -> dict[str, Any]:
-    """NDCG of training and test queries by the best of the first trees, on validation data, for several numbers."""
+    """Return NDCG of training and test queries by the number of trees that is best on validation data, up to limits."""
     history = model.history_[f"valid/{MEASURE}"]
     results = {}
     for part in PARTS:
@@ -109,7 +109,7 @@ def _arm(results: Sequence[Results], setting: str, n_trees: int, part: str = "te
 
 
 def _all_with(results: Sequence[Results], n_trees: int, part: str = "test") -> str:
-    """What every setting reaches with a number of trees."""
+    """Return the means of every setting with a number of trees."""
     return ranked({name: _arm(results, name, n_trees, part) for name in results[0]}, MEASURE).replace(
         "Means", f"With {n_trees} trees, means"
     )
@@ -140,7 +140,7 @@ def _claims_of_web(source: Source, results: Sequence[Results], few: int, more: i
 
 
 def _accuracies(results: Sequence[Results]) -> Table:
-    """Each setting with some numbers of trees."""
+    """Return a table of each setting with some numbers of trees."""
     counts = sorted({int(key.split("/")[1]) for of in results[0].values() for key in of if key.startswith("test/")})
     rows = [
         [name, *(_arm(results, name, n).mean(MEASURE) if f"test/{n}" in results[0][name] else "" for n in counts)]
@@ -150,7 +150,7 @@ def _accuracies(results: Sequence[Results]) -> Table:
 
 
 def _curves(source: Source, results: Sequence[Results]) -> list[dict[str, Any]]:
-    """Means over seeds, by tree."""
+    """Return means over seeds, by tree."""
     return [
         {"panel": f"{source.name}, {shown} queries", "series": name, "x": k + 1, "y": float(np.mean(values))}
         for part, shown in PARTS.items()

@@ -20,7 +20,7 @@ MARGIN = 0.005
 
 
 def run(work: Work) -> Outcome:
-    """A model for each measure, on artificial data and on web data."""
+    """Train a model for each measure, on artificial data and on web data."""
     sizes = work.pick(full=(500, 250, 2000), quick=(60, 40, 400))
     trees, features = work.pick(full=(150, 30), quick=(20, 12))
     sources = [
@@ -43,7 +43,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(work: Work, source: Source, sizes: Sizes, trees: int, seed: int) -> Any:
-    """For each model the values of all measures on the test queries."""
+    """Return, for each model, the values of all measures on the test queries."""
     (train, valid, test), *_ = source.parts(seed, sizes)
     groups = {
         name: [LambdaMART(trees, 10, 0.1, measure, patience=trees, split_fraction=1.0, random_state=seed, verbose=0)]
@@ -56,7 +56,7 @@ def _measured(work: Work, source: Source, sizes: Sizes, trees: int, seed: int) -
 
 
 def _best_of_its_own(source: Source, arms: dict[str, Arm], name: str) -> Claim:
-    """No worse than each of the others."""
+    """Return the claim that a model is no worse than each of the others."""
     measure = MEASURES[name]
     text = f"by {name}, the model trained on {name} is no worse than those trained on other measures"
     parts = [no_worse("", PLACE, arms[name], arms[other], measure, MARGIN) for other in arms if other != name]

@@ -30,7 +30,7 @@ Results = dict[str, Any]
 
 
 def run(work: Work) -> Outcome:
-    """A net for each measure and seed and its controls, moved in random directions."""
+    """Train a net for each measure and seed and its controls, and move them in random directions."""
     queries, epochs = work.pick(full=(1000, 1000), quick=(100, 120))
     directions, drawn = work.pick(full=(directions_needed(P0, 0.01), 100), quick=(directions_needed(P0, 0.01), 30))
     results = {
@@ -103,7 +103,7 @@ def _measured(measure: str, queries: int, epochs: int, directions: int, drawn: i
 
 
 def _data(measure: str, seed: int, queries: int) -> RankingData:
-    """Graded labels for NDCG, relevant or not for MAP and MRR."""
+    """Return graded labels for NDCG, and binary labels for MAP and MRR."""
     data = artificial(queries, documents=15, features=6, seed=seed)
     if measure == "ndcg":
         return data

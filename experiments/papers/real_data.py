@@ -25,7 +25,7 @@ ARMS = (NEWTON, SEARCHED, GRADIENT, ANNEALED, GRADED)
 
 
 def run(work: Work) -> Outcome:
-    """Each method on all folds of both collections."""
+    """Compare methods on all folds of both collections."""
     sources = work.real()
     if not sources:
         why = "the quick run has no real data" if work.quick else f"the folder that {FOLDER_VARIABLE} names has none"
@@ -45,20 +45,20 @@ def run(work: Work) -> Outcome:
 
 
 def with_clicks(data: RankingData, feature: int) -> RankingData:
-    """Clicks of simulated users of an engine that ranks by one feature."""
+    """Return clicks of simulated users of an engine that ranks by one feature."""
     shown_by = np.nan_to_num(data.feature(feature)).astype(np.float64)
     shown_by = (shown_by - shown_by.min()) / (np.ptp(shown_by) or 1.0)
     return simulate_clicks(data, shown_by=shown_by, users=100, depth=20, position_bias=0.7, disorder=0.1)
 
 
 def best_feature(data: RankingData) -> int:
-    """The feature that agrees best with the labels."""
+    """Return the feature that agrees best with the labels."""
     agreement = [np.nan_to_num(np.corrcoef(data.feature(k), data.relevance)[0, 1]) for k in range(data.n_features)]
     return int(np.argmax(agreement))
 
 
 def _arms(work: Work, source: Source) -> dict[str, Arm]:
-    """A step for each seed."""
+    """Run a step for each seed."""
 
     def measured(seed: int) -> dict[str, Any]:
         parts = [_measured(work, source, seed, *part) for part in source.parts(seed, (0, 0, 0))]
@@ -71,7 +71,7 @@ def _arms(work: Work, source: Source) -> dict[str, Arm]:
 def _measured(
     work: Work, source: Source, seed: int, train: RankingData, valid: RankingData, test: RankingData
 ) -> dict[str, Any]:
-    """The values of each method on the test queries of a fold."""
+    """Return the values of each method on the test queries of a fold."""
     feature = best_feature(train)
     train, test = with_clicks(train, feature), with_clicks(test, feature)
     ndcg, local = Lambda("ndcg", normalize=False), Local("ndcg", normalize=False)

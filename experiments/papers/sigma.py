@@ -84,7 +84,7 @@ SETTINGS = {
 
 
 def run(work: Work) -> Outcome:
-    """Each setting with each σ, on data of each seed."""
+    """Train each setting with each σ, on data of each seed."""
     sizes, trees = work.pick(full=(500, 1, 400), quick=(60, 1, 400)), work.pick(full=100, quick=15)
     results = {
         name: work.steps(name, partial(_measured, work, setting, sizes, trees)) for name, setting in SETTINGS.items()
@@ -111,7 +111,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(work: Work, setting: Setting, sizes: tuple[int, int, int], trees: int, seed: int) -> dict[str, Any]:
-    """For each σ: which test queries have the order of σ = 1, and their NDCG."""
+    """Return, for each σ, which test queries have the order of σ = 1, and their NDCG."""
     [(train, _, test)] = artificial_source(documents=30, features=10).parts(seed, sizes)
     scores = {sigma: setting.scores(sigma, trees, train, test) for sigma in (1.0, *SIGMAS)}
     return {
@@ -121,7 +121,7 @@ def _measured(work: Work, setting: Setting, sizes: tuple[int, int, int], trees: 
 
 
 def same_order(data: RankingData, first: Floats, second: Floats) -> list[bool]:
-    """For each query, whether two sets of scores put its documents in the same order, ties included."""
+    """Return, for each query, whether two sets of scores put its documents in the same order, ties included."""
     results = []
     for query in range(data.n_queries):
         rows = data.rows(query)
@@ -131,7 +131,7 @@ def same_order(data: RankingData, first: Floats, second: Floats) -> list[bool]:
 
 
 def _claim(setting: Setting, of_seeds: list[dict[str, Any]]) -> Claim:
-    """An identity has no exception; a change is one of most queries."""
+    """Return the claim of a setting: an identity has no exception, and a change affects most queries."""
     other = [~np.array(list(one["same"].values()), bool).all(axis=0) for one in of_seeds]
     what = f"test queries in another order than with σ = 1 for σ = {', '.join(f'{s:g}' for s in SIGMAS)}"
     if setting.is_same:

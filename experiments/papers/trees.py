@@ -25,7 +25,7 @@ Curves = dict[str, dict[int, Arm]]  # arms by ranker and number of trees
 
 
 def run(work: Work) -> Outcome:
-    """Both rankers on artificial data and on web data, measured as trees are added."""
+    """Compare both rankers on artificial data and on web data by the number of trees."""
     runs: list[tuple[Source, Sizes, int]] = [
         (artificial_source(), work.pick(full=(1000, 1, 1500), quick=(120, 1, 200)), work.pick(full=400, quick=80)),
         *((web, work.pick(full=(4000, 1, 3000), quick=(300, 1, 250)), work.pick(full=200, quick=40))
@@ -61,7 +61,7 @@ def run(work: Work) -> Outcome:
 
 
 def _measured(work: Work, source: Source, sizes: Sizes, counts: Sequence[int], seed: int) -> Any:
-    """NDCG of each test query for each ranker and number of trees."""
+    """Return NDCG of each test query for each ranker and number of trees."""
     [(train, _, test)] = source.parts(seed, sizes)
     classes = len(np.unique(train.relevance))
     mcrank = McRank(-(-counts[-1] // classes), N_LEAVES, RATE, random_state=seed)

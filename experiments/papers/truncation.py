@@ -22,7 +22,7 @@ TRUNCATIONS = {"the whole list": None, "NDCG@10": 10, "NDCG@3": 3}
 
 
 def run(work: Work) -> Outcome:
-    """Each truncation on artificial data and on web data."""
+    """Compare truncations on artificial data and on web data."""
     sizes = work.pick(full=(700, 400, 3000), quick=(120, 80, 300))
     trees, rates = work.pick(full=(300, (0.1, 0.2, 0.5)), quick=(60, (0.2,)))
     sources = [artificial_source(), *_web(work)]
@@ -48,7 +48,7 @@ def run(work: Work) -> Outcome:
 
 
 def _web(work: Work) -> list[Source]:
-    """The user's web data; or artificial data with long lists, nearer to the paper's, and with short ones."""
+    """Return the user's web data, or artificial data with long lists, as in the paper, and with short lists."""
     if work.data:
         return work.web()
     features = work.pick(full=40, quick=20)
@@ -59,7 +59,7 @@ def _web(work: Work) -> list[Source]:
 
 
 def _measured(work: Work, source: Source, sizes: Sizes, trees: int, rates: tuple[float, ...], seed: int) -> Any:
-    """NDCG of each test query, of the rate that is best on validation data."""
+    """Return NDCG of each test query, with the rate that is best on validation data."""
     train, valid, test = source.parts(seed, sizes)[0]
     groups = {
         name: [

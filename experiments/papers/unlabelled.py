@@ -34,7 +34,7 @@ DRAWN = (FEW, TIERS_OF_FEW, TIERS, SUM, CLICKS, ALL)  # as many as there are col
 
 
 def run(work: Work) -> Outcome:
-    """Each way to train, by the share of documents without a label."""
+    """Compare ways to train by the share of documents without a label."""
     sizes = work.pick(full=(300, 150, 1500), quick=(60, 40, 300))
     trees, documents = work.pick(full=(150, 30), quick=(20, 20))
     shares = work.pick(full=(0.5, 0.8, 0.95), quick=(0.5, 0.9))
@@ -64,7 +64,7 @@ def run(work: Work) -> Outcome:
 
 
 def clicked(part: str, queries: int, documents: int, seed: int) -> RankingData:
-    """Documents whose clicks follow the label, and among equal labels a taste that two features determine."""
+    """Return documents whose clicks follow the label and, among equal labels, a taste that two features determine."""
     data = artificial(queries, documents=documents, features=12, seed=seed, part=part)  # type: ignore[arg-type]
     taste = 0.5 * (np.tanh(2 * data.feature(0)) + np.tanh(2 * data.feature(1)))
     attraction = np.clip((2.0 ** (data.relevance + taste) - 1) / 2.0**5 + 0.1, 0, 1)
@@ -74,19 +74,19 @@ def clicked(part: str, queries: int, documents: int, seed: int) -> RankingData:
 
 
 def hide_labels(data: RankingData, share: float, seed: int) -> RankingData:
-    """The data without the human labels of a share of its documents; the clicks stay."""
+    """Return the data without the human labels of a share of its documents; the clicks stay."""
     hidden = np.random.default_rng([seed, 7]).random(data.n_documents) < share
     relevance = np.where(hidden, np.float32(np.nan), data.relevance)
     return data.replace(labels=dict(data.labels) | {"relevance": relevance})
 
 
 def labelled_only(data: RankingData) -> RankingData:
-    """The documents with a human label."""
+    """Return the documents with a human label."""
     return data.take(np.flatnonzero(~np.isnan(data.relevance)))
 
 
 def _measured(work: Work, share: float, sizes: tuple[int, ...], documents: int, trees: int, seed: int) -> Any:
-    """NDCG of each test query for each way, and the weights that were best on validation data."""
+    """Return NDCG of each test query for each way, and the weights that were best on validation data."""
     whole, valid, test = (clicked(part, n, documents, seed) for part, n in zip(PARTS, sizes, strict=True))
     some = hide_labels(whole, share, seed)
     few = labelled_only(some)
@@ -112,7 +112,7 @@ def _measured(work: Work, share: float, sizes: tuple[int, ...], documents: int, 
 
 
 def _claims(arms: dict[float, dict[str, Arm]]) -> list[Claim]:
-    """NDCG of the human labels, against training on the labelled documents alone."""
+    """Return a table of NDCG by the human labels, compared with training on the labelled documents alone."""
     kinds = {
         SUM: "clicks on all documents, added to the few labels, make them better",
         TIERS_OF_FEW: "clicks that decide among labelled documents of equal labels make the few labels better",

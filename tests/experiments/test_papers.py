@@ -59,15 +59,16 @@ def test_the_single_feature_is_the_one_that_ranks_best_whatever_its_sign():
     assert np.array_equal(accuracy.best_feature(data, data), -data.feature(1))
 
 
-def test_labels_that_are_dealt_anew_keep_their_numbers():
+def test_shuffled_labels_keep_their_counts():
     data = podium.artificial(60, documents=20, features=5)
-    noisy = common.dealt_anew(data, 0.5, np.random.default_rng(1))
+    shuffle = common.with_shuffled_labels
+    noisy = shuffle(data, 0.5, np.random.default_rng(1))
     assert np.array_equal(np.sort(noisy.relevance), np.sort(data.relevance))
     same = (noisy.relevance == data.relevance).mean()
     by_chance = sum((data.relevance == label).mean() ** 2 for label in range(5))
     assert abs(same - (0.5 + 0.5 * by_chance)) < 0.03
-    assert np.array_equal(common.dealt_anew(data, 0.0, np.random.default_rng(1)).relevance, data.relevance)
-    assert not np.array_equal(common.dealt_anew(data, 0.5, np.random.default_rng(2)).relevance, noisy.relevance)
+    assert np.array_equal(shuffle(data, 0.0, np.random.default_rng(1)).relevance, data.relevance)
+    assert not np.array_equal(shuffle(data, 0.5, np.random.default_rng(2)).relevance, noisy.relevance)
 
 
 def test_wrong_labels_leave_the_test_part_alone(parts):
