@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("data", "measures", "evaluation", "combining", "trees", "models", "explain", "objectives")
-# Names of tests without compiled code, of tests about time and memory, and of tests that repeat on much data what the
-# same kernels do in other tests.
+# Names of tests without compiled code, of tests about time and memory, and of tests that call kernels on much data that
+# other tests call as well.
 LEFT_OUT = (
     "frames or parquet or agrees or checks or memory or zeros or tensors or version_0_1 or boundary or damage or "
     "encoding or float32 or predict or safety or folds or significance or mixing or origin or explanations or "

@@ -1,4 +1,4 @@
-"""A real browser, told what to do through a pipe: Debian's Chromium without a window."""
+"""A real browser, controlled through a pipe: Debian's Chromium without a window."""
 
 import fcntl
 import json
@@ -17,7 +17,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromiu
 class Browser:
     """One page of a browser.
 
-    Commands and answers are JSON with a zero byte behind, on two pipes that Chromium has as files 3 and 4.
+    Commands and answers are JSON, each followed by a zero byte. Chromium reads and writes them as files 3 and 4.
     """
 
     def __init__(self, profile: Path) -> None:
@@ -45,7 +45,7 @@ class Browser:
         self.requests: list[str] = []
 
     def __call__(self, method: str, **parameters):
-        """Run a command of the DevTools protocol; what happens meanwhile is noted."""
+        """Run a command of the DevTools protocol, and record the events that arrive before its answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -56,7 +56,7 @@ class Browser:
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer
                 return answer["result"]
-            self._note(answer)
+            self._record(answer)
 
     def _next(self):
         while b"\0" not in self._buffer:
@@ -66,7 +66,7 @@ class Browser:
         line, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(line)
 
-    def _note(self, event) -> None:
+    def _record(self, event) -> None:
         parameters = event.get("params", {})
         if event.get("method") == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
@@ -82,24 +82,24 @@ class Browser:
         self.until("document.readyState === 'complete'")
 
     def js(self, expression: str):
-        """The value of an expression in the page."""
-        found = self("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        """Return the value of an expression in the page."""
+        answer = self("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def until(self, expression: str, seconds: float = 20.0):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if found := self.js(expression):
-                return found
+            if value := self.js(expression):
+                return value
             time.sleep(0.02)
         raise AssertionError(f"never true: {expression}; {self.problems}; {self.js('document.body.innerText')}")
 
     def key(self, key: str, code: int, text: str = "") -> None:
         """Press a key."""
         for kind in ("keyDown", "keyUp"):
-            given = {"text": text} if text and kind == "keyDown" else {}
-            self("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **given)
+            typed = {"text": text} if text and kind == "keyDown" else {}
+            self("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
 
     def type(self, text: str) -> None:
         self("Input.insertText", text=text)

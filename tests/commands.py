@@ -21,14 +21,14 @@ TIMEOUT = 120  # seconds
 
 
 def forking():
-    """What starts processes that find the libraries ready."""
+    """Return a context whose processes start with the libraries imported."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.commands_server"])
     return context
 
 
 def run(*arguments, text="", cwd=None, **options):
-    """Run a command with a text as its standard input; its exit code and its output."""
+    """Run a command with a text as its standard input; return its exit code and output."""
     words = [PODIUM, *map(str, arguments)]
     if options or not CAN_FORK:
         return subprocess.run(words, capture_output=True, text=True, check=False, input=text, cwd=cwd, **options)
@@ -47,7 +47,7 @@ def run(*arguments, text="", cwd=None, **options):
 
 
 def _call(words, folder, files):
-    """What the forked process does."""
+    """Run a command in the forked process."""
     os.chdir(folder)
     modes = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
     for number, (file, mode) in enumerate(zip(files, modes, strict=True)):

@@ -1,7 +1,7 @@
 """Run the quick tests with the oldest and the newest versions that pyproject.toml allows: `make compat`.
 
 Each set of versions gets an environment below `.compat/`, which a second run reuses. The oldest versions are the lower
-bounds in pyproject.toml, for Podium's own dependencies alone: the tests' other tools install as they like.
+bounds in pyproject.toml for Podium's own dependencies; the other tools of the tests are not pinned.
 """
 
 import os
@@ -37,8 +37,8 @@ def test_with(versions: str) -> None:
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-    wanted = lower_bounds() if versions == "oldest" else ["--upgrade", *PINNED]
-    run(python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-e", ".[dev]", *wanted)
+    packages = lower_bounds() if versions == "oldest" else ["--upgrade", *PINNED]
+    run(python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-e", ".[dev]", *packages)
     run(python, "-m", "pip", "list")
     kernels = str(ROOT / ".compat" / f"kernels-{versions}")
     run(python, "-m", "podium", "warmup", NUMBA_CACHE_DIR=kernels)

@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache"))
 
-# One core for each process of the tests and its children: two processes with two threads each, on two cores, spend
-# their time waiting for each other. What needs several threads asks for them.
+# Each process of the tests and its children get one core: two processes with two threads each would spend their time
+# waiting for each other on two cores. Tests that need several threads ask for them.
 if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))
     worker = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 
 from tests.browser import Browser  # noqa: E402
 
-# The same examples in each run: a change is judged by what it changes. Profile "fuzz" takes others, without end.
+# Every run tests the same examples, so that only a change of the code changes a result. Profile "fuzz" tests new ones.
 settings.register_profile(
     "default", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
@@ -51,11 +51,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes each begins with its share of the long tests, so that none of them is left for the end.
+    """Let each of several processes start with its share of the long tests, so that no long test runs at the end alone.
 
-    Each process is given an equal part of the list, so the other tests fill the shares up to equal length. Long tests
-    of a file stay together, for their fixtures; but pages and whole runs of tests, which have none and take longest,
-    are dealt out one by one.
+    Each process gets an equal part of the list, so other tests fill the shares up to equal length. Long tests of a file
+    stay together, because they share fixtures. Tests of pages and whole runs of tests share none and take longest, so
+    they are distributed one by one.
     """
     if not hasattr(config, "workerinput"):
         return
@@ -66,22 +66,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     shares: list[list[pytest.Item]] = [[] for _ in range(n)]
     for item in long:
         shares[number[_together(item)] % n].append(item)
-    taken = 0
+    n_shared = 0
     for k, share in enumerate(shares):
         n_more = max(len(items) * (k + 1) // n - len(items) * k // n - len(share), 0)
-        share.extend(others[taken : taken + n_more])
-        taken += n_more
-    items[:] = [item for share in shares for item in share] + others[taken:]
+        share.extend(others[n_shared : n_shared + n_more])
+        n_shared += n_more
+    items[:] = [item for share in shares for item in share] + others[n_shared:]
 
 
 def _together(item: pytest.Item) -> str:
-    """What tests that run in the same process have in common."""
+    """Return a key that is equal for tests that must run in the same process."""
     return item.nodeid if item.path.parent.name == "tests" else str(item.path)
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real data sets, which are not part of the project."""
+    """Return the folder of real data sets, which are not part of the project."""
     folder = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no real data in {folder}; name its folder with PODIUM_DATA")
@@ -90,7 +90,7 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A page of a real browser; for tests that are marked `needs_browser`."""
-    made = Browser(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
+    """Return a page of a real browser, for tests that are marked `needs_browser`."""
+    page = Browser(tmp_path_factory.mktemp("browser"))
+    yield page
+    page.close()

@@ -1,7 +1,7 @@
-"""Install what would be published as users do, and try it there: `make release-check`, some minutes.
+"""Install the packages to publish as users do, and test them: `make release-check`, which takes some minutes.
 
 Wheel and sdist are each installed into a fresh environment, where the quick tests of the sdist run against the
-installed package; then the wheel by uv, uvx and pipx. Nothing but a temporary folder is touched.
+installed package. Then uv, uvx and pipx install the wheel. All files are in a temporary folder.
 """
 
 import os
@@ -18,7 +18,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in 
 
 
 def call(*words: object, cwd: Path | None = None, **variables: object) -> str:
-    """Run a command, which must go well; what it printed."""
+    """Run a command, and return its output; exit if it fails."""
     shown = " ".join(map(str, words))
     print(f"$ {shown}", flush=True)
     environment = ENVIRONMENT | {name: str(value) for name, value in variables.items()}
@@ -31,14 +31,14 @@ def call(*words: object, cwd: Path | None = None, **variables: object) -> str:
 
 
 def environment(folder: Path, *packages: object) -> Path:
-    """A fresh environment with some packages; the folder of its commands."""
+    """Create an environment with some packages, and return the folder of its commands."""
     venv.create(folder, with_pip=True)
     call(folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *packages)
     return folder / "bin"
 
 
 def try_commands(podium: Path, python: Path | None = None) -> None:
-    """The first commands of anybody."""
+    """Run the first commands of a new user."""
     assert "Usage: podium" in call(podium, "--help")
     version = call(podium, "--version")
     assert version.split()[1] in call(podium, "info")
@@ -46,7 +46,7 @@ def try_commands(podium: Path, python: Path | None = None) -> None:
 
 
 def run_quick_tests(commands: Path, tree: Path, kernels: Path) -> None:
-    """The quick tests, on the package that is installed instead of the tree's own source."""
+    """Run the quick tests on the installed package, not on the source in the tree."""
     place = call(commands / "python", "-c", "import podium; print(podium.__file__)", cwd=tree)
     assert "site-packages" in place, place
     call(commands / "podium", "warmup", NUMBA_CACHE_DIR=kernels)
@@ -55,7 +55,7 @@ def run_quick_tests(commands: Path, tree: Path, kernels: Path) -> None:
 
 
 def main() -> None:
-    """All of it, in a folder that goes away."""
+    """Build, install and test, in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         tools = environment(work / "tools", "build", "uv", "pipx")

@@ -44,25 +44,25 @@ def package_of(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_go_down_the_layers_only(path):
-    mine = package_of(path)
-    if mine in ("__init__", "__main__", "demo"):  # the map, and users of it
+def test_modules_import_only_lower_layers(path):
+    package = package_of(path)
+    if package in ("__init__", "__main__", "demo"):  # the map of names, and programs that use everything
         return
     for name in imports_of(path):
         parts = name.split(".")
         if parts[0] != "podium" or len(parts) == 1:
             continue
-        theirs = parts[1]
-        if theirs in LEVEL:
-            assert LEVEL[theirs] <= LEVEL[mine], f"{path.name} ({mine}) imports {name}"
-            assert {mine, theirs} not in STRANGERS
-            if LEVEL[theirs] == LEVEL[mine]:
-                assert theirs == mine, f"{path.name} ({mine}) imports {name} of the same layer"
+        imported = parts[1]
+        if imported in LEVEL:
+            assert LEVEL[imported] <= LEVEL[package], f"{path.name} ({package}) imports {name}"
+            assert {package, imported} not in STRANGERS
+            if LEVEL[imported] == LEVEL[package]:
+                assert imported == package, f"{path.name} ({package}) imports {name} of the same layer"
         else:
-            assert theirs == "__version__", f"{path.name} imports {name}"
+            assert imported == "__version__", f"{path.name} imports {name}"
 
 
-# Modules that load another of a higher layer by its name, when they are called.
+# Modules that import a module of a higher layer by its name, when they are called.
 UPWARD = {
     "models/file.py": {"podium.neural.model"},
     "models/base.py": {"podium.explain", "podium.formats"},
@@ -70,7 +70,7 @@ UPWARD = {
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_layers_above_are_named_only_where_they_are_listed(path):
+def test_only_listed_modules_name_higher_layers(path):
     package = package_of(path)
     texts = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
     modules = {text for text in texts if isinstance(text, str) and re.fullmatch(r"podium(\.[a-z_]+)+", text)}
@@ -87,7 +87,7 @@ def test_only_the_core_imports_numba():
 
 
 def test_public_methods_are_documented_where_they_are_introduced():
-    """A method that overrides one of Podium's classes inherits its docstring."""
+    """Methods that override a method of another class of Podium inherit its docstring."""
     classes = [n for path in FILES for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)]
     bases, methods = {}, {}
     for node in classes:
@@ -121,7 +121,7 @@ def test_class_names_are_unique():
     assert [name for name, count in Counter(names).items() if count > 1 and not name.startswith("_")] == []
 
 
-def test_the_public_map_is_complete_and_true():
+def test_the_map_of_public_names_is_complete_and_correct():
     tree = ast.parse((SOURCE / "__init__.py").read_text())
     block = next(n for n in tree.body if isinstance(n, ast.If))
     typed = {alias.asname: node.module for node in block.body for alias in node.names}
@@ -148,7 +148,7 @@ def test_moved_names_work_and_name_their_new_place(package):
         assert name in import_module(package).__all__
 
 
-def test_the_new_places_need_no_further_import():
+def test_import_podium_makes_the_new_places_available():
     packages = sorted(podium._MOVED, key=lambda name: -name.count("."))  # inner ones before anything else loads them
     done = python(f"import podium\nfor package in {packages}: print(eval(package).__name__)")
     assert done.stdout.split() == packages, done.stderr
@@ -178,7 +178,7 @@ def test_import_is_light():
 
 @pytest.mark.parametrize("temporary", ["writable", "blocked"])
 def test_it_works_where_nothing_is_writable(temporary, tmp_path):
-    """A copy of the package in which `__pycache__` is a file: not even root can put a cache there."""
+    """Use a copy of the package in which `__pycache__` is a file, so that not even root can write a cache there."""
     copy = tmp_path / "site" / "podium"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in [copy, *(p for p in copy.rglob("*") if p.is_dir())]:

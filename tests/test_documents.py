@@ -1,4 +1,4 @@
-"""Every example runs: those of README and docs, in the order of the page, and those of docstrings."""
+"""All examples run: those of README and docs in the order of the page, and those of docstrings."""
 
 import doctest
 import importlib
@@ -56,7 +56,7 @@ def test_pages_point_to_pages_that_exist():
                 assert (page.parent / target).exists(), f"{page.name} points to {target}"
 
 
-def test_readme_shows_both_ways_and_both_commands():
+def test_readme_has_python_and_console_examples():
     text = (ROOT / "README.md").read_text()
     assert {"python", "console"} <= {language for language, _ in BLOCK.findall(text)}
     assert "make demo" in text
@@ -64,7 +64,7 @@ def test_readme_shows_both_ways_and_both_commands():
 
 
 @pytest.mark.parametrize("page", tables.PAGES)
-def test_tables_of_results_are_those_of_the_benchmarks(page):
+def test_tables_of_results_are_up_to_date(page):
     text = (ROOT / page).read_text()
     assert tables.with_tables(text) == text, "run: python -m bench.tables"
 
@@ -88,7 +88,7 @@ def test_examples_of_docstrings_run(name, tmp_path, monkeypatch):
 
 
 def public_names():
-    """Functions and classes of the reference, by the module that users import them from."""
+    """Yield the functions and classes of the reference, named by the module that users import them from."""
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     for package in ("podium", *re.findall(r"^```\{public-names\} (\S+)", pages, re.MULTILINE)):
         module = importlib.import_module(package)

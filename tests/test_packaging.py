@@ -1,4 +1,4 @@
-"""What is handed out: wheel and sdist hold all of the package. `make release-check` installs them, too."""
+"""Wheel and sdist contain the whole package. `make release-check` also installs them."""
 
 import importlib.util
 import os
@@ -18,9 +18,9 @@ needs_hatchling = pytest.mark.skipif(importlib.util.find_spec("hatchling") is No
 
 
 def build(source, folder, *targets):
-    """Build what is named from a source tree, without a network; the files by suffix."""
-    chosen = [word for target in targets for word in ("--target", target)]
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", folder, *chosen]
+    """Build targets from a source tree without a network; return the files by suffix."""
+    options = [word for target in targets for word in ("--target", target)]
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", folder, *options]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {path.suffix: path for path in folder.iterdir()}
@@ -37,10 +37,10 @@ def built(tmp_path_factory):
 
 
 @needs_hatchling
-def test_the_wheel_holds_the_whole_package(built, tmp_path):
-    kept = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
-    assert package_files(built[".whl"]) == {str(path.relative_to(PACKAGE.parent)) for path in kept}
-    assert {path.suffix for path in kept} >= {".py", ".html", ".css", ".js", ".typed"}
+def test_the_wheel_contains_the_whole_package(built, tmp_path):
+    files = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert package_files(built[".whl"]) == {str(path.relative_to(PACKAGE.parent)) for path in files}
+    assert {path.suffix for path in files} >= {".py", ".html", ".css", ".js", ".typed"}
     with zipfile.ZipFile(built[".whl"]) as archive:  # no benchmarks, no experiments
         assert {name.split("/")[0].split("-")[0] for name in archive.namelist()} == {"podium"}
 
@@ -53,7 +53,7 @@ def test_the_wheel_holds_the_whole_package(built, tmp_path):
 
 
 @needs_hatchling
-def test_a_wheel_of_the_sdist_is_the_same(built, tmp_path):
+def test_a_wheel_built_from_the_sdist_is_the_same(built, tmp_path):
     with tarfile.open(built[".gz"]) as archive:
         archive.extractall(tmp_path, filter="data")
     tree = tmp_path / f"podium-{podium.__version__}"

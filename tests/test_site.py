@@ -1,4 +1,4 @@
-"""The documentation site: every page has a place in it, and what is built needs no network."""
+"""The documentation site includes every page, and needs no network."""
 
 import importlib
 import os
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# What a browser would load by itself; links that a reader may follow are not among these.
+# What a browser loads without a click; links that a reader may follow do not match.
 LOADED = re.compile(
     r"""<(?:script|img|source|iframe)\b[^>]*\ssrc=["']?(?:https?:)?//[^\s>]*"""
     r"""|<link\b[^>]*\shref=["']?(?:https?:)?//[^\s>]*"""
@@ -26,13 +26,13 @@ LOADED = re.compile(
 
 @pytest.fixture
 def extensions(monkeypatch):
-    """Our extensions of Sphinx, by name."""
+    """Return a function that imports one of our Sphinx extensions by name."""
     monkeypatch.syspath_prepend(str(DOCS / "extensions"))
     return importlib.import_module
 
 
 def entries(page):
-    """The pages that the toctrees of a page name."""
+    """Yield the pages in the toctrees of a page."""
     for body in TOCTREE.findall(page.read_text()):
         for line in body.splitlines():
             if line.strip() and not line.startswith(":"):
@@ -40,12 +40,12 @@ def entries(page):
                 yield (page.parent / f"{name}.md").resolve()
 
 
-def test_every_page_stands_in_one_toctree():
+def test_every_page_is_in_one_toctree():
     named = [target for page in PAGES for target in entries(page)]
     assert sorted(named) == [page for page in PAGES if page != DOCS / "index.md"]
 
 
-def test_rows_of_tables_have_the_cells_of_their_heads():
+def test_rows_of_tables_have_as_many_cells_as_their_heads():
     for page in PAGES:
         lines = page.read_text().splitlines()
         for k, line in enumerate(lines):
@@ -65,7 +65,7 @@ def test_formulas_have_the_spaces_of_tex(extensions):
     assert mathml(r"\lvert x \rvert").count('stretchy="false"') == 2
 
 
-def test_signatures_name_arrays_as_users_do(extensions):
+def test_signatures_shorten_array_types(extensions):
     public_names = extensions("public_names")
     array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
     assert public_names.shorten_arrays(f"(a: {array}) -> None") == "(a: NDArray[float64]) -> None"
@@ -110,7 +110,7 @@ def test_docstrings_become_restructured_text(extensions):
     assert as_rst(["So:", "", "    a_ = 1", "", "End."]) == ["So:", "", "::", "", "    a_ = 1", "", "End."]
 
 
-def test_sentences_and_names_are_not_taken_for_types(extensions):
+def test_sentences_and_names_are_not_mistaken_for_types(extensions):
     module = extensions("markdown_docstrings")
     assert module.without_types(["the trees.", "", ":type: Rounds"]) == ["Rounds: the trees.", ""]
     assert module.without_types([":returns: *Data* -- read."]) == [":returns: Data: read."]
@@ -130,23 +130,22 @@ def test_benchmarks_come_from_json(extensions, tmp_path):
 
 
 def check_offline(site):
-    """No page and no style loads anything from elsewhere."""
+    """Check that no page or style loads anything from another host."""
     files = [path for path in site.rglob("*") if path.suffix in (".html", ".css")]
     assert files
     for path in files:
-        found = LOADED.findall(path.read_text(encoding="utf-8"))
-        assert not found, f"{path} loads {found}"
+        addresses = LOADED.findall(path.read_text(encoding="utf-8"))
+        assert not addresses, f"{path} loads {addresses}"
 
 
 @pytest.fixture(scope="module")
 def small_site(tmp_path_factory):
-    """A page with all that pages may have, built as the site is."""
+    """Build a site of one page that has everything a page may have."""
     source, site = (tmp_path_factory.mktemp(name) for name in ("docs", "site"))
-    many = range(30)
     (source / "wide.svg").write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="800" height="9" viewBox="0 0 800 9"></svg>'
     )
-    table = "\n".join("|" + "|".join(cell for _ in many) + "|" for cell in ("head", "---", "`cells`"))
+    table = "\n".join("|" + "|".join(cell for _ in range(30)) + "|" for cell in ("head", "---", "`cells`"))
     (source / "index.md").write_text(
         f"# Small\n\nInline $x_i$ and\n\n$$\\frac{{a}}{{b}}{'+ x_i' * 30}$$\n\n```python\n{'podium ; ' * 30}\n```\n\n"
         f"{table}\n\n![wide](wide.svg)\n\n"
@@ -171,7 +170,7 @@ def test_a_small_site_needs_no_network(small_site):
 @pytest.mark.slow
 @needs_browser
 def test_search_works_without_a_server(small_site, browser):
-    opened(browser, small_site / "search.html", "?q=dataerror")
+    open_on_a_phone(browser, small_site / "search.html", "?q=dataerror")
     assert "podium.DataError" in browser.until("document.querySelector('#search-results li')?.innerText")
     assert all(address.startswith(("file:", "data:")) for address in browser.requests)
     assert not browser.problems
@@ -181,19 +180,19 @@ PHONE = 390  # pixels
 UNSEEN = "[...document.images].filter(one => !one.complete || !one.naturalWidth).map(one => one.src)"
 
 
-def opened(browser, page, asked=""):
+def open_on_a_phone(browser, page, query=""):
     browser("Emulation.setDeviceMetricsOverride", width=PHONE, height=800, deviceScaleFactor=1, mobile=True)
     browser.problems.clear()
     browser.requests.clear()
-    browser.open(page.as_uri() + asked)
+    browser.open(page.as_uri() + query)
 
 
 def check_on_a_phone(browser, site):
-    """Every page fits, shows its pictures, has no errors and asks no network for anything."""
+    """Check that every page fits, shows its pictures, has no errors, and sends no request to a network."""
     for page in sorted(site.rglob("*.html")):
         if "_static" in page.parts:
             continue
-        opened(browser, page)
+        open_on_a_phone(browser, page)
         assert browser.js("document.documentElement.scrollWidth") <= PHONE, page
         assert browser.js(UNSEEN) == [], page
         assert all(address.startswith(("file:", "data:")) for address in browser.requests), page
@@ -204,7 +203,7 @@ def check_on_a_phone(browser, site):
 @needs_browser
 def test_a_small_site_fits_on_a_phone(small_site, browser):
     check_on_a_phone(browser, small_site)
-    opened(browser, small_site / "index.html")
+    open_on_a_phone(browser, small_site / "index.html")
     scrolled = "[...document.querySelectorAll('pre, div.math, .pst-scrollable-table-container, p:has(> img)')]"
     assert browser.js(f"{scrolled}.filter(one => one.scrollWidth > one.clientWidth).length") == 4
     below = "(one => one.children[1].getBoundingClientRect().bottom - one.children[0].getBoundingClientRect().bottom)"

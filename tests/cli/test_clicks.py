@@ -1,4 +1,4 @@
-"""`podium clicks`: the commands do what the library does, and refuse what is wrong in one line."""
+"""`podium clicks`: the commands do what the library does, and report errors in one line."""
 
 import csv
 

@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow  # every call starts a process
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli") / "data.txt.gz"
-    made = run("generate", path, "--queries", 20, "--documents", "5-9", "--features", 4)
-    assert made.returncode == 0, made.stderr
+    done = run("generate", path, "--queries", 20, "--documents", "5-9", "--features", 4)
+    assert done.returncode == 0, done.stderr
     return path
 
 
-def test_generate_makes_what_the_library_makes(sample, tmp_path):
+def test_generate_gives_the_same_data_as_the_library(sample, tmp_path):
     expected = podium.artificial(20, documents=(5, 9), features=4)
     assert np.array_equal(podium.read(sample).features, expected.features)
     web = run("generate", tmp_path / "w.parquet", "--web", "--queries", 2, "--documents", 30)
@@ -37,7 +37,7 @@ def test_generate_makes_what_the_library_makes(sample, tmp_path):
     assert set(podium.read(tmp_path / "c.parquet").labels) == {"relevance", "clicks", "similar_clicks"}
 
 
-def test_describe_in_words_and_for_programs(sample):
+def test_describe_prints_text_or_json(sample):
     words = run("describe", sample)
     assert words.returncode == 0
     assert words.stdout.startswith("documents  ")
@@ -46,12 +46,12 @@ def test_describe_in_words_and_for_programs(sample):
     assert json.loads(run("describe", "--json", sample).stdout)["queries"] == 20
 
 
-def test_standard_input(sample):
+def test_describe_reads_standard_input(sample):
     text = gzip.decompress(sample.read_bytes()).decode()
     assert "queries    20" in run("describe", "-", "--format", "letor", text=text).stdout
 
 
-def test_convert_there_and_back(sample, tmp_path):
+def test_convert_to_parquet_and_back(sample, tmp_path):
     for source, target in ((sample, "a.parquet"), (tmp_path / "a.parquet", "b.txt")):
         done = run("convert", source, tmp_path / target)
         assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_convert_there_and_back(sample, tmp_path):
     assert "feature_names" in run("convert", sample, tmp_path / "e.parquet", "--feature-names", names).stderr
 
 
-def test_exports_are_checked_and_differences_told(sample, tmp_path):
+def test_exports_are_checked_and_differences_are_reported(sample, tmp_path):
     model = tmp_path / "m.podium"
     podium.LambdaMART(n_trees=3).fit(podium.read(sample)).model_.save(model)
     done = run("export", model, tmp_path / "m.json", "--format", "elasticsearch", "--check", sample)
@@ -137,7 +137,7 @@ def test_help_and_version():
     assert loaded.stdout.strip() == "[]"
 
 
-def test_the_list_of_commands_says_what_they_say_themselves():
+def test_the_list_of_commands_repeats_the_first_sentence_of_their_help():
     from podium.cli.app import COMMANDS, load_command
 
     for name, summary in COMMANDS.items():
@@ -171,7 +171,7 @@ def test_evaluate_equals_the_library(sample, scored):
     assert len(per_query) == data.n_queries + 1
 
 
-def test_presets_runs_and_judgements(sample, scored):
+def test_evaluate_with_a_preset_and_with_trec_files(sample, scored):
     letor = run("evaluate", sample, "feature:2", "--preset", "letor3")
     assert "ndcg(ties=stable,discount=letor)@10" in letor.stdout
     trec = run("evaluate", scored / "qrels", scored / "b.run", "--qrels", "-m", "ap", "--as", "json")
@@ -180,7 +180,7 @@ def test_presets_runs_and_judgements(sample, scored):
 
 
 @pytest.mark.parametrize("shape", ["text", "markdown", "latex", "csv", "json"])
-def test_compare_in_every_shape(shape, sample, scored):
+def test_compare_in_every_output_format(shape, sample, scored):
     done = run("compare", sample, f"a={scored / 'a.txt'}", "b=feature:2", "--margin", 0.1, "--moved", 2, "--as", shape)
     assert done.returncode == 0, done.stderr
     assert "equivalent" in done.stdout
@@ -315,7 +315,7 @@ def test_training_errors_name_what_is_wrong(sample, tmp_path):
          lambda: podium.AdditiveGroves(3, 2, 0.2, training="slow")),
     ],
 )  # fmt: skip
-def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, options, expected):
+def test_every_model_trains_and_its_config_repeats_the_run(sample, tmp_path, model, options, expected):
     sizes = {
         "linear": "--n-iterations",
         "adarank": "--n-iterations",
@@ -350,7 +350,7 @@ def test_every_model_trains_and_its_config_comes_back(sample, tmp_path, model, o
         (["lambdamart", "--objective", "local()"], "use the step 'gradient'"),
     ],
 )
-def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, words):
+def test_invalid_models_and_objectives(sample, tmp_path, options, words):
     done = run("train", *options, sample, "-o", tmp_path / "run")
     assert done.returncode != 0
     assert words in " ".join(done.stderr.split())
@@ -371,24 +371,24 @@ def test_models_and_objectives_that_make_no_sense(sample, tmp_path, options, wor
         (["lambda-mart"], "'lambda-mart' is neither a model nor a file (did you mean 'lambdamart'?)"),
     ],
 )
-def test_options_and_models_that_do_not_go_together(sample, arguments, words):
+def test_options_that_a_model_does_not_have(sample, arguments, words):
     done = run("train", *arguments, sample)
     assert done.returncode != 0
     assert words in " ".join(re.sub("[│╭╮╰╯─]", "", done.stderr).split())
 
 
-def test_each_model_has_help_of_its_own():
+def test_each_model_has_separate_help():
     shown = run("train", "--help").stdout
     for name in MODELS:
         assert f" {name} " in shown
-    own = {
+    helps = {
         name: run("train", name, "--help", env={**os.environ, "COLUMNS": "200"}).stdout
         for name in ("mart", "lambdarank")
     }
-    assert "--n-leaves" in own["mart"]
-    assert "--hidden" not in own["mart"]
-    assert "--hidden" in own["lambdarank"]
-    assert "--n-leaves" not in own["lambdarank"]
+    assert "--n-leaves" in helps["mart"]
+    assert "--hidden" not in helps["mart"]
+    assert "--hidden" in helps["lambdarank"]
+    assert "--n-leaves" not in helps["lambdarank"]
 
 
 @pytest.mark.parametrize("words", [[], ["train"], ["train", "lambdarank"], ["train", "lambdamart"], ["adapt"]])
@@ -406,7 +406,7 @@ except SystemExit:
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
-def test_a_model_that_is_named_overrides_the_one_of_the_config(sample, tmp_path):
+def test_a_model_on_the_command_line_overrides_the_config(sample, tmp_path):
     (tmp_path / "c.toml").write_text('model = "mcrank"\nn_trees = 2\n')
     for words, kind in ((["mart"], "2 trees"), ([], "ClassEnsemble(2 trees")):
         done = run("train", *words, sample, "--config", tmp_path / "c.toml", "-o", tmp_path / f"run{len(words)}")
@@ -414,7 +414,7 @@ def test_a_model_that_is_named_overrides_the_one_of_the_config(sample, tmp_path)
         assert kind in done.stdout
 
 
-def test_groups_of_queries(tmp_path):
+def test_evaluate_by_groups_of_queries(tmp_path):
     (tmp_path / "a.csv").write_text("qid,label,x,device\n1,1,2,0\n1,0,1,0\n2,0,2,1\n2,1,1,1\n")
     done = run("evaluate", tmp_path / "a.csv", "feature:x", "-m", "rr", "--by", "device", "--as", "json")
     assert done.returncode == 0, done.stderr
@@ -441,7 +441,7 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     done = run("committee", sample, "--time-budget", 0.001, "-o", tmp_path / "committee.podium")
     assert done.returncode == 0, done.stderr
     assert "trees of 5 members" in done.stdout
-    assert "Average(QueryRegression()" in done.stdout  # the table of what was tried
+    assert "Average(QueryRegression()" in done.stdout  # the table of objectives that were tried
     done = run(
         "train", "lambdamart", sample, "--submodel", a, "--step", "line-search", "--n-trees", 2, "-o", tmp_path / "more"
     )
@@ -456,7 +456,7 @@ def test_combine_adapt_and_committee(sample, tmp_path):
     )
 
 
-def test_nets(sample, tmp_path):
+def test_nets_are_trained_resumed_and_adapted(sample, tmp_path):
     settings = ["--hidden", 4, "--epochs", 4, "--batch-queries", 5, "--checkpoint-every", 2]
     done = run("train", "lambdarank", sample, *settings, "-o", tmp_path / "net")
     assert done.returncode == 0, done.stderr
@@ -475,13 +475,13 @@ def test_nets(sample, tmp_path):
     assert adapted.returncode == 0, adapted.stderr
 
 
-def test_info_says_what_a_bug_report_needs():
-    found = json.loads(run("info", "--json").stdout)
-    assert found["podium"] == podium.__version__
-    assert {"numpy", "numba", "llvmlite", "scipy", "pyarrow", "pandas"} <= set(found["packages"])
-    assert found["memory"].endswith("GiB")
-    assert found["extras"]["parquet"] == []
-    assert "AVX-512" in found["processor"]
+def test_info_shows_what_a_bug_report_needs():
+    facts = json.loads(run("info", "--json").stdout)
+    assert facts["podium"] == podium.__version__
+    assert {"numpy", "numba", "llvmlite", "scipy", "pyarrow", "pandas"} <= set(facts["packages"])
+    assert facts["memory"].endswith("GiB")
+    assert facts["extras"]["parquet"] == []
+    assert "AVX-512" in facts["processor"]
     words = run("info").stdout
     assert f"podium        {podium.__version__}" in words
     assert "parquet (installed)" in words

@@ -35,13 +35,13 @@ def run(folder, monkeypatch, capsys):
 
 def test_each_question_has_a_table(run, folder):
     model, data = podium.load(folder / "a.podium"), podium.read(folder / "data.txt")
-    found, query = model.explain(data), data.query_ids[2]
-    assert run() == f"{found.importance()}\n"
-    assert run("--query", query) == f"{found.query(query)}\n"
-    assert run("--document", 7).startswith(f"{found.of_document(7)}\n\nbase ")
-    first, second = found.rows_of(query)[[0, -1]].tolist()
+    explanation, query = model.explain(data), data.query_ids[2]
+    assert run() == f"{explanation.importance()}\n"
+    assert run("--query", query) == f"{explanation.query(query)}\n"
+    assert run("--document", 7).startswith(f"{explanation.of_document(7)}\n\nbase ")
+    first, second = explanation.rows_of(query)[[0, -1]].tolist()
     shown = run("--query", query, "--above", first, second)
-    assert shown.startswith(str(found.why(first, second)))
+    assert shown.startswith(str(explanation.why(first, second)))
     assert shown.endswith(f"row {first} is above row {second}\n")
     assert "… 3 more (--top)" in run("--top", 1)
 
@@ -49,14 +49,14 @@ def test_each_question_has_a_table(run, folder):
 def test_json_and_background(run, folder):
     model, data = podium.load(folder / "a.podium"), podium.read(folder / "data.txt")
     background = podium.read(folder / "background.txt")
-    found = json.loads(run("--above", 3, 5, "--background", "background.txt", "--json"))
-    assert found == model.explain(data, background).why(3, 5).to_dict()
+    explanation = json.loads(run("--above", 3, 5, "--background", "background.txt", "--json"))
+    assert explanation == model.explain(data, background).why(3, 5).to_dict()
     two = json.loads(run("--query", data.query_ids[0], "--model-b", "b.podium", "--json"))
     assert two["models"] == ["a.podium", "b.podium"]
     assert len(two["documents"]) == 10
 
 
-def test_each_question_has_a_picture(run, folder):
+def test_each_question_has_a_chart(run, folder):
     query = podium.read(folder / "data.txt").query_ids[0]
     questions = ([], ["--query", query], ["--document", 1], ["--above", 1, 2],
                  ["--query", query, "--model-b", "b.podium"])  # fmt: skip
@@ -65,7 +65,7 @@ def test_each_question_has_a_picture(run, folder):
         assert json.loads((folder / f"{k}.json").read_text())["config"]["background"]
 
 
-def test_questions_that_do_not_go_together(run):
+def test_options_that_exclude_each_other(run):
     with pytest.raises(DataError, match="use only one of --document"):
         run("--document", 1, "--above", 1, 2)
     with pytest.raises(DataError, match="add --query"):

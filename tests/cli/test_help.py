@@ -1,4 +1,4 @@
-"""Help that helps: examples at its end that run, and completion in the shell."""
+"""Help ends with examples that run, and shells complete commands and options."""
 
 import json
 import os
@@ -15,11 +15,11 @@ from tests.commands import PODIUM, run
 
 ALL = [line for lines in EXAMPLES.values() for line in lines]
 ALL += [line for name in MODELS for line in examples_of_model(name)]
-# Too long for a test, or without an end; the pages of the documentation run them on less.
+# These take too long or never end. The pages of the documentation run them on smaller data.
 LONG = ("tune", "adapt", "committee", "serve", "warmup", "report")
 
 
-def test_every_command_has_examples_of_itself():
+def test_every_command_has_examples():
     assert set(EXAMPLES) == set(COMMANDS)
     for name, lines in EXAMPLES.items():
         assert 1 <= len(lines) <= 2
@@ -43,7 +43,7 @@ def test_every_example_parses(line):
         command = load_command(name)
         if hasattr(command, "commands"):  # a group, such as podium index
             command, words = command.commands[words[0]], words[1:]
-    assert command.make_context(name, words).args == []  # nothing is left over
+    assert command.make_context(name, words).args == []  # all arguments are parsed
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_examples_run_one_after_the_other(tmp_path):
     (tmp_path / "documents.jsonl").write_text("\n".join(rows) + "\n")
     (tmp_path / "queries.tsv").write_text("".join(f"{colour}\t{colour} shoes\n" for colour in colours))
     (tmp_path / "qrels.txt").write_text("".join(f"{colour} 0 {3 * k} 1\n" for k, colour in enumerate(colours)))
-    for line in (one for lines in EXAMPLES.values() for one in lines):
+    for line in (line for lines in EXAMPLES.values() for line in lines):
         if not line.removeprefix("podium ").startswith(LONG):
             done = run(*shlex.split(line)[1:], cwd=tmp_path)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
@@ -69,8 +69,8 @@ COMPLETED = [
 @pytest.mark.parametrize(("typed", "completed"), COMPLETED)
 def test_bash_completes(typed, completed):
     words = typed.split()
-    asked = {"_PODIUM_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
-    done = subprocess.run([PODIUM], capture_output=True, text=True, check=False, env={**os.environ, **asked})
+    variables = {"_PODIUM_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run([PODIUM], capture_output=True, text=True, check=False, env={**os.environ, **variables})
     assert completed in done.stdout.split(), done.stderr
 
 

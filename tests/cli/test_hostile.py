@@ -1,4 +1,4 @@
-"""Arguments, files and streams that are none: one line of error and an exit code, never a traceback."""
+"""Invalid arguments, files and streams give one line of error and an exit code, never a traceback."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(folder, monkeypatch, capsys):
-    """A command in this process: a hundred of them would take minutes to start."""
+    """Return a function that runs a command in this process, because a hundred processes would take minutes."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -52,7 +52,7 @@ def run(folder, monkeypatch, capsys):
     ["n-trees", "n-leaves", "max-depth", "min-documents-in-leaf", "truncation", "max-bins", "patience", "n-threads",
      "checkpoint-every", "verbose", "first-index"],
 )  # fmt: skip
-def test_huge_numbers(run, option, tmp_path):
+def test_huge_numbers_are_refused(run, option, tmp_path):
     code, _, err = run("train", "lambdamart", "a.txt", "--valid", "a.txt", f"--{option}", HUGE, "-o", tmp_path / "r")
     assert code == 1
     assert err.startswith("podium: error: ")
@@ -85,7 +85,7 @@ def test_huge_numbers(run, option, tmp_path):
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )  # fmt: skip
-def test_arguments_that_make_no_sense(run, arguments, tmp_path):
+def test_invalid_arguments(run, arguments, tmp_path):
     if arguments[0] == "train" and "-o" not in arguments:
         arguments = [*arguments, "-o", tmp_path / "r"]
     code, out, err = run(*arguments)
@@ -117,7 +117,7 @@ def test_arguments_that_make_no_sense(run, arguments, tmp_path):
     ],
     ids=lambda text: text[:30],
 )
-def test_configs_that_make_no_sense(run, tmp_path, config, words):
+def test_invalid_configs(run, tmp_path, config, words):
     path = tmp_path / "c.toml"
     path.write_text(config if "data" in config or "[reading]" in config else f'data = ["a.txt"]\n{config}')
     model = [] if "model" in config else ["lambdamart"]
@@ -129,13 +129,13 @@ def test_configs_that_make_no_sense(run, tmp_path, config, words):
 
 
 def test_options_of_other_tools_get_podiums_name(run):
-    for option, meant in (("--num-leaves", "--n-leaves"), ("--eta", "--learning-rate"), ("--n-leafs", "--n-leaves")):
+    for option, flag in (("--num-leaves", "--n-leaves"), ("--eta", "--learning-rate"), ("--n-leafs", "--n-leaves")):
         code, _, err = run("train", "a.txt", option, "3")
         assert code == 2
-        assert meant in err
+        assert flag in err
 
 
-def test_several_metrics_and_silence(run, tmp_path):
+def test_several_metrics_and_verbosity(run, tmp_path):
     command = ["train", "a.txt", "--valid", "a.txt", "--n-trees", 4, "--metrics", "ap", "--metric", "err"]
     code, out, err = run(*command, "--verbose", 2, "-o", tmp_path / "r")
     assert code == 0
@@ -148,7 +148,7 @@ def test_several_metrics_and_silence(run, tmp_path):
     assert models[0].read_bytes() == models[1].read_bytes()
 
 
-def test_an_error_nobody_thought_of_is_one_line_too(run, monkeypatch, capsys):
+def test_an_unexpected_error_is_also_one_line(run, monkeypatch, capsys):
     import podium.data
 
     def fails(*_, **__):
@@ -182,7 +182,7 @@ def test_an_error_nobody_thought_of_is_one_line_too(run, monkeypatch, capsys):
         ("ulimit -f 1; {podium} generate big.txt --queries 300", 1, "cannot be written"),
     ],
 )  # fmt: skip
-def test_streams_that_are_closed_full_or_poor(folder, command, code, words):
+def test_streams_that_are_closed_or_full_or_lack_characters(folder, command, code, words):
     done = subprocess.run(
         ["bash", "-c", command.format(podium=PODIUM)], cwd=folder, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONWARNINGS": "ignore"},

@@ -37,7 +37,7 @@ def scores(model, data, *options):
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """LETOR text that counts from 0, leaves features out, and is on another scale in each query."""
+    """Write LETOR text that counts from 0, omits features, and has a different scale in each query."""
     rng = np.random.default_rng(0)
     lines = []
     for query in range(30):
@@ -58,7 +58,7 @@ def text(tmp_path_factory):
         (("--absent", "missing", "--first-index", 0), {"absent": "missing", "first_index": 0}),
     ],
 )
-def test_how_training_data_was_read_is_kept_in_the_model(text, tmp_path, flags, options):
+def test_a_model_stores_how_its_training_data_was_read(text, tmp_path, flags, options):
     model = train(tmp_path / "run", text, *flags)
     expected = podium.load(model).predict(podium.read(text, **options))
     assert len(set(expected)) > 5
@@ -76,7 +76,7 @@ def test_how_training_data_was_read_is_kept_in_the_model(text, tmp_path, flags, 
     assert measured == json.loads(by_hand.render("json"))
 
 
-def test_models_are_compared_each_with_its_own_reading(text, tmp_path):
+def test_each_model_in_a_comparison_reads_data_in_its_way(text, tmp_path):
     first = train(tmp_path / "a", text, "--first-index", 0)
     second = train(tmp_path / "b", text, "--first-index", 0, "--normalize", "zscore")
     shown = succeed("compare", text, f"a={first}", f"b={second}", "-m", "ndcg@5")
@@ -91,7 +91,7 @@ def test_models_are_compared_each_with_its_own_reading(text, tmp_path):
         assert "were trained on data read differently (normalize None and zscore)" in done.stderr
 
 
-def test_features_are_called_as_the_text_numbers_them(text, tmp_path):
+def test_features_have_the_numbers_of_the_text(text, tmp_path):
     model = train(tmp_path / "run", text, "--first-index", 0)
     shown = succeed("inspect", model)
     assert "feature 0" in shown
@@ -115,7 +115,7 @@ def test_a_narrower_file_is_refused(text, tmp_path):
     assert accepted.stderr.count("its text is sparse") == 1
 
 
-def test_columns_and_categories_are_found_again(tmp_path):
+def test_columns_and_categories_are_read_as_in_training(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"query": np.arange(400) // 10, "brand": rng.choice(list("abcde"), 400), "x": rng.random(400)})
     frame["grade"] = (frame["brand"].isin(["b", "d"]) * 2 + (frame["x"] > 0.5)).astype(int)
@@ -138,7 +138,7 @@ def test_columns_and_categories_are_found_again(tmp_path):
     assert "scores differ by at most 0, no ranking changes" in checked
 
 
-def test_err_is_measured_with_the_highest_label_that_the_model_knows(text, tmp_path):
+def test_err_uses_the_highest_label_of_the_training_data(text, tmp_path):
     data = podium.read(text, first_index=0)
     ranker = podium.LambdaMART(3, n_leaves=4, min_documents_in_leaf=2, measure="err")
     ranker.fit(data.replace(relevance=data.relevance + 1))

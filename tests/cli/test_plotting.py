@@ -18,12 +18,12 @@ PODIUM = str(Path(sys.executable).parent / "podium")
 
 
 def run(name, *arguments):
-    """A command in this process."""
+    """Run a command in this process."""
     load_command(name).main([str(argument) for argument in arguments], standalone_mode=False)
 
 
 def in_terminal(*arguments, interrupt_at=None):
-    """A command in a terminal, with Ctrl-C once some text is there: its exit code, and what it showed."""
+    """Run a command in a terminal, and press Ctrl-C after some text; return the exit code and the output."""
     pty, termios = (pytest.importorskip(name) for name in ("pty", "termios"))
     master, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
@@ -70,12 +70,12 @@ def history_of(folder):
     return json.loads((folder / "history.json").read_text())
 
 
-def test_a_run_is_drawn(finished, tmp_path, capsys):
+def test_a_run_is_plotted(finished, tmp_path, capsys):
     run("plot", finished)
     history = history_of(finished)["valid/ndcg@10"]
     best = podium.models.load_model(finished / "model.podium").info["best_iteration"]
-    said = f"{finished}/history.svg: valid/ndcg@10 {history[best]:.4f} after round {best + 1} of 30\n"
-    assert capsys.readouterr().out == said
+    expected = f"{finished}/history.svg: valid/ndcg@10 {history[best]:.4f} after round {best + 1} of 30\n"
+    assert capsys.readouterr().out == expected
     assert (finished / "history.svg").read_text().startswith("<svg")
     run("plot", finished, "-o", tmp_path / "a.png", "--dark")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -85,7 +85,7 @@ def test_a_run_is_drawn(finished, tmp_path, capsys):
     assert rule == point == [line[best]]
 
 
-def test_every_model_file_knows_its_best_round():
+def test_every_model_file_stores_its_best_round():
     data = podium.artificial(20, features=4)
     rankers = [podium.LambdaMART(3), podium.McRank(3), podium.LinearRanker(n_iterations=3)]
     rankers.append(podium.LambdaMART(3, submodel=podium.LinearRanker(n_iterations=2).fit(data)))
@@ -98,7 +98,7 @@ def test_every_model_file_knows_its_best_round():
     assert net.model_.info["best_iteration"] == net.best_iteration_
 
 
-def test_runs_that_cannot_be_drawn(sample, finished, tmp_path, monkeypatch):
+def test_runs_that_cannot_be_plotted(sample, finished, tmp_path, monkeypatch):
     for name, content in {"blind": "{}", "odd": "[1]", "texts": '{"a": ["a"]}', "torn": '{"a": [', "empty": ""}.items():
         (tmp_path / name).mkdir()
         if content:
@@ -125,7 +125,7 @@ def test_runs_that_cannot_be_drawn(sample, finished, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_watching_in_a_terminal(sample, tmp_path, capsys):
+def test_watch_plots_in_a_terminal(sample, tmp_path, capsys):
     command = ["train", sample, "--valid", sample, "--n-trees", 20, "--metrics", "ap"]
     code, shown = in_terminal(*command, "--watch", "-o", tmp_path / "run")
     assert code == 0, shown
@@ -148,7 +148,7 @@ def test_watching_in_a_terminal(sample, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_watching(sample, tmp_path):
+def test_ctrl_c_during_watch_stops_the_run(sample, tmp_path):
     command = ["train", sample, "--valid", sample, "--n-trees", 1_000_000, "--n-leaves", 3, "--watch"]
     code, shown = in_terminal(*command, "-o", tmp_path / "run", interrupt_at="now 0.")
     assert code == 130, shown
@@ -158,7 +158,7 @@ def test_ctrl_c_while_watching(sample, tmp_path):
     assert (tmp_path / "run" / "checkpoint.podium").exists()
 
 
-def test_what_can_be_watched(sample, tmp_path, capsys):
+def test_watch_needs_validation_data_or_training_measures(sample, tmp_path, capsys):
     with pytest.raises(DataError, match="--watch needs validation data: add --valid"):
         run("train", sample, "--watch", "-o", tmp_path / "run")
     assert not (tmp_path / "run").exists()

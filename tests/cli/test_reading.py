@@ -1,4 +1,4 @@
-"""What a model file says of how its data was read is checked before it is used."""
+"""The options for reading data in a model file are checked before they are used."""
 
 from functools import partial
 
@@ -29,25 +29,25 @@ def model():
         {"columns": {"unlabelled": "q"}}, {"columns": {"qid": 7}},
     ],
 )  # fmt: skip
-def test_made_up_readings_are_refused(model, stored):
+def test_invalid_stored_options_are_refused(model, stored):
     with pytest.raises(FileFormatError, match="the stored options for reading data are invalid"):
         reading.for_model(partial(reading._read, **LEFT_OUT), model.with_info(reading=stored), "m.podium")
 
 
-def test_a_model_chooses_nothing_but_how_data_is_read(model):
+def test_a_model_sets_only_options_for_reading_data(model):
     stored = {"columns": {"max_bytes": 1, "input_format": "csv", "absent": "missing", "sources": "x", "qid": "query"}}
-    chosen = reading.for_model(partial(reading._read, **LEFT_OUT), model.with_info(reading=stored), "m").keywords
-    assert chosen == {**LEFT_OUT, "qid": "query"}
+    options = reading.for_model(partial(reading._read, **LEFT_OUT), model.with_info(reading=stored), "m").keywords
+    assert options == {**LEFT_OUT, "qid": "query"}
 
 
-def test_no_more_of_a_config_is_read_than_a_config_has(tmp_path):
+def test_huge_configs_are_not_read(tmp_path):
     path = tmp_path / "endless.toml"
     path.write_bytes(b"#" * (2 << 20))
     with pytest.raises(FileFormatError, match="is larger than 1 MB"):
         runs.read_config(path)
 
 
-def test_a_folder_with_links_in_a_circle_holds_no_run(tmp_path):
+def test_a_folder_with_circular_links_is_refused(tmp_path):
     (tmp_path / "model.podium").symlink_to("model.podium")
     with pytest.raises(FileFormatError, match="cannot be used for a run"):
         RunFolder(tmp_path).begin(overwrite=False)

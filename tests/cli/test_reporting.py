@@ -13,7 +13,7 @@ AP = "ap"
 
 
 def run(name, *arguments):
-    """A command in this process."""
+    """Run a command in this process."""
     load_command(name).main([str(argument) for argument in arguments], standalone_mode=False)
 
 
@@ -27,7 +27,7 @@ def files(tmp_path_factory):
     return folder
 
 
-def test_a_run_becomes_a_page(files, capsys):
+def test_a_report_on_a_run(files, capsys):
     folder = files / "run"
     run("report", folder, "--test", files / "test.txt", "--other", f"linear={files}/linear/model.podium",
         "--other", "one=feature:1", "-m", AP, "--queries", 1)  # fmt: skip
@@ -46,7 +46,7 @@ def test_a_run_becomes_a_page(files, capsys):
     assert {row["a"] for row in page.table("Pairs of systems")} == {"linear", "one"}
 
 
-def test_other_systems_and_missing_data_are_named_for_people(files, tmp_path):
+def test_other_systems_and_missing_data_have_readable_names(files, tmp_path):
     words = ("train", files / "train.txt", "--normalize", "minmax", "--n-trees", 2, "-o", tmp_path / "scaled")
     run(*words)
     run("report", files / "linear", "--test", files / "test.txt", "--other", f"b={tmp_path}/scaled/model.podium",
@@ -58,13 +58,13 @@ def test_other_systems_and_missing_data_are_named_for_people(files, tmp_path):
     assert "There is no validation data: use report(…, valid=…), or podium train … --valid FILE." in text
 
 
-def test_the_command_that_is_named_repeats_the_run(files, tmp_path):
+def test_the_command_in_a_report_repeats_the_run(files, tmp_path):
     run("train", "--config", files / "run" / "config.toml", "--output", tmp_path / "again")
     models = {podium.load(folder / "model.podium").digest() for folder in (files / "run", tmp_path / "again")}
     assert len(models) == 1
 
 
-def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
+def test_deleted_data_and_runs_without_test_data(files, tmp_path):
     (tmp_path / "run").mkdir()
     for file in (files / "run").iterdir():
         if file.name != "report.html":
@@ -83,13 +83,13 @@ def test_data_that_is_gone_and_runs_without_tests(files, tmp_path):
         run("report", tmp_path / "nowhere")
 
 
-def test_facts_of_a_run(files):
+def test_a_run_records_facts(files):
     facts = json.loads((files / "run" / "run.json").read_text())
     assert {"started", "seconds", "Podium", "Numba"} <= set(facts)
 
 
 @pytest.mark.parametrize("trec", [False, True])
-def test_a_comparison_of_scores_becomes_a_page(files, tmp_path, trec, capsys):
+def test_a_comparison_as_a_page(files, tmp_path, trec, capsys):
     if trec:
         data = tmp_path / "qrels.txt"
         data.write_text("\n".join(f"{q} 0 d{d} {(q + d) % 3}" for q in range(4) for d in range(5)) + "\n")

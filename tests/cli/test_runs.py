@@ -1,4 +1,4 @@
-"""Training runs that are stopped, killed, resumed and repeated, as a shell does it."""
+"""Training runs that are stopped, killed, resumed and repeated, started as from a shell."""
 
 import os
 import random
@@ -23,8 +23,8 @@ def start(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
 
 
-def broken_off(number, after, *arguments):
-    """Send a signal to a run after some lines; return the process and how it ended."""
+def interrupted(number, after, *arguments):
+    """Send a signal to a run after some lines; return its exit code and its messages."""
     process = start(*arguments, "--verbose", 1)
     lines = []
     while len(lines) < after:
@@ -52,7 +52,8 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
     command = ["train", "lambdamart", sample, "--valid", sample, *TREES, "-o", folder]
     trees = 0
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        ended, err = broken_off(number, random.randint(3, 30), *command)  # the first line says where it goes on from
+        # At least 3 lines, because the first one may only name the checkpoint to resume from.
+        ended, err = interrupted(number, random.randint(3, 30), *command)
         assert ended == code, err
         assert (
             err.splitlines()[-1]
@@ -61,11 +62,11 @@ def test_a_run_is_stopped_killed_and_resumed_to_the_same_model(sample, tmp_path)
         assert "Traceback" not in err
         assert "Error" not in err
         assert names(folder) == {"checkpoint.podium", "config.toml"}
-        kept = podium.load(folder / "checkpoint.podium").n_trees
-        assert kept > trees
-        trees = kept
+        n_trees = podium.load(folder / "checkpoint.podium").n_trees
+        assert n_trees > trees
+        trees = n_trees
     (folder / ".checkpoint.podium.abcd1234").write_text("of a killed process")
-    ended, err = broken_off(signal.SIGKILL, random.randint(3, 30), *command, "--checkpoint-every", 1)
+    ended, err = interrupted(signal.SIGKILL, random.randint(3, 30), *command, "--checkpoint-every", 1)
     assert ended == -signal.SIGKILL
     assert f"resuming from {folder / 'checkpoint.podium'}" in err
     assert podium.load(folder / "checkpoint.podium").n_trees > trees
@@ -93,14 +94,14 @@ def test_a_finished_run_is_not_replaced_by_accident(sample, tmp_path):
     assert done.returncode == 0, done.stderr
     assert names(folder) == {"model.podium", "history.json", "config.toml", "run.json"}
     assert (folder / "model.podium").read_bytes() != before
-    own = run("train", "lambdamart", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
-    assert "is the submodel, so it cannot be replaced" in own.stderr
+    refused = run("train", "lambdamart", sample, "--submodel", folder / "model.podium", "-o", folder, "--overwrite")
+    assert "is the submodel, so it cannot be replaced" in refused.stderr
     assert (folder / "model.podium").exists()
 
 
 def test_a_checkpoint_of_other_settings_is_refused(sample, tmp_path):
     command = ["train", "lambdamart", sample, *TREES, "-o", tmp_path / "run"]
-    assert broken_off(signal.SIGINT, 5, *command)[0] == 130
+    assert interrupted(signal.SIGINT, 5, *command)[0] == 130
     refused = run("train", "lambdamart", sample, "--n-trees", 5, "--n-leaves", 5, "-o", tmp_path / "run")
     assert refused.returncode == 1
     assert "--overwrite starts again" in refused.stderr
@@ -113,7 +114,7 @@ def test_a_net_is_stopped_and_resumed_to_the_same_model(sample, tmp_path):
     settings = ["--epochs", 150, "--batch-queries", 5, "--hidden", 4, "--n-threads", 1]
     command = ["train", "lambdarank", sample, *settings, "-o", tmp_path / "run"]
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        ended, err = broken_off(number, random.randint(1, 20), *command)
+        ended, err = interrupted(number, random.randint(1, 20), *command)
         assert ended == code, err
         assert names(tmp_path / "run") == {"checkpoint.podium", "config.toml"}
     for folder in ("run", "whole"):
@@ -123,14 +124,14 @@ def test_a_net_is_stopped_and_resumed_to_the_same_model(sample, tmp_path):
     assert names(tmp_path / "run") == {"model.podium", "history.json", "config.toml", "run.json"}
 
 
-def test_what_has_no_checkpoint_says_so(sample, tmp_path):
-    ended, err = broken_off(signal.SIGTERM, 1, "train", "committee", sample, "-o", tmp_path / "run")
+def test_a_stopped_run_without_a_checkpoint(sample, tmp_path):
+    ended, err = interrupted(signal.SIGTERM, 1, "train", "committee", sample, "-o", tmp_path / "run")
     assert ended == 143
     assert "there is no checkpoint yet, so the same command starts over" in err
     assert names(tmp_path / "run") == {"config.toml"}
 
 
-def test_a_refused_run_leaves_the_config_of_the_one_that_can_go_on(sample, tmp_path):
+def test_a_refused_run_leaves_the_config_of_the_run_to_resume(sample, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     checkpoint = Checkpoint(folder / "checkpoint.podium", every=1)

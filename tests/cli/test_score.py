@@ -1,4 +1,4 @@
-"""`podium score` reads in blocks, and writes what scoring the whole file gives."""
+"""`podium score` reads in blocks, and writes the same scores as for the whole file."""
 
 import bz2
 import gzip
@@ -46,7 +46,7 @@ def table(brands, n_queries=12):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Data in every format, and models of every kind that differ in how they have to be read."""
+    """Data in every format, and models that need it to be read in different ways."""
     folder = tmp_path_factory.mktemp("score")
     for name, content in {"a": text(), "narrow": text(4), "wide": text(9), "dense": text(4, 0.0)}.items():
         (folder / f"{name}.txt").write_text(content)
@@ -93,7 +93,7 @@ def score(*arguments):
 
 
 def expected(model, files, **options):
-    """The old way: the whole file is read, scored, and then written."""
+    """Return the text of the scores of the whole file."""
     scores = podium.models.load_model(model).predict(podium.read(files, **options))
     return "".join(f"{value!r}\n" for value in scores.tolist())
 
@@ -159,14 +159,14 @@ def test_standard_input_several_files_and_runs(model, rows, folder, tmp_path, mo
         assert (tmp_path / "run").read_bytes() == (tmp_path / "expected").read_bytes()
 
 
-def test_the_number_of_trees(folder, monkeypatch, capsys):
+def test_only_the_first_trees_score(folder, monkeypatch, capsys):
     monkeypatch.setattr(reading, "ROWS", 7)
     score(folder / "trees.podium", folder / "a.txt", "--n-trees", 2)
     scores = podium.models.load_model(folder / "trees.podium").predict(podium.read(folder / "a.txt"), n_trees=2)
     assert np.array_equal(np.array(capsys.readouterr().out.split(), float), scores)
 
 
-@pytest.mark.parametrize("old", [None, "what was there\n"])
+@pytest.mark.parametrize("old", [None, "earlier scores\n"])
 def test_an_error_in_a_later_block_leaves_nothing_behind(old, folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reading, "ROWS", 4)
     lines = (folder / "a.txt").read_text().splitlines(keepends=True)
@@ -187,23 +187,23 @@ def test_an_error_in_a_later_block_leaves_nothing_behind(old, folder, tmp_path, 
     assert not old or output.read_text() == old
 
 
-def test_what_is_wrong_with_the_whole_file_is_told_once(folder, monkeypatch):
+def test_warnings_about_the_whole_file_are_issued_once(folder, monkeypatch):
     monkeypatch.setattr(reading, "ROWS", 7)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         score(folder / "trees.podium", folder / "narrow.txt")
-        score(folder / "parquet.podium", folder / "g.parquet")  # only some blocks have no category that is known
-    assert ["the data has 4 of the model's 6 features" in str(one.message) for one in told] == [True]
+        score(folder / "parquet.podium", folder / "g.parquet")  # only some blocks have known categories
+    assert ["the data has 4 of the model's 6 features" in str(warning.message) for warning in caught] == [True]
 
 
 class Terminal(io.StringIO):
-    """A standard error that people look at."""
+    """A standard error that is a terminal."""
 
     def isatty(self):
         return True
 
 
-def test_a_bar_shows_when_it_takes_long(folder, monkeypatch, capsys):
+def test_a_progress_bar_appears_after_some_time(folder, monkeypatch, capsys):
     for patience, shows in ((3600.0, False), (0.0, True)):
         monkeypatch.setattr(progress, "PATIENCE", patience)
         monkeypatch.setattr(sys, "stderr", Terminal())
@@ -212,7 +212,7 @@ def test_a_bar_shows_when_it_takes_long(folder, monkeypatch, capsys):
         assert capsys.readouterr().out == expected(folder / "trees.podium", folder / "a.txt")
 
 
-def test_a_bar_does_not_take_what_goes_to_standard_output(monkeypatch, capsys):
+def test_a_progress_bar_leaves_standard_output_alone(monkeypatch, capsys):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     with progress.progress("reading", 10) as advance:
@@ -222,7 +222,7 @@ def test_a_bar_does_not_take_what_goes_to_standard_output(monkeypatch, capsys):
     assert "reading" in sys.stderr.getvalue()
 
 
-MOST_MEGABYTES = 50  # for 16 blocks instead of one; to read all of the rows first takes 97 and more
+MOST_MEGABYTES = 50  # for 16 blocks instead of one; reading all rows first takes at least 97
 
 MEASURE = """
 import re, sys
@@ -236,10 +236,10 @@ print(-score(small) + score(large))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is asked of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the peak memory of a process")
 @pytest.mark.parametrize("suffix", ["txt", "parquet"])
-def test_memory_is_that_of_a_block(suffix, folder, tmp_path):
-    """A file of 16 blocks, against one of a block and a little."""
+def test_memory_does_not_grow_with_the_file(suffix, folder, tmp_path):
+    """Compare a file of 16 blocks with one of a little more than a block."""
     sizes = {"small": 40 << 10, "large": 1 << 19}
     for name, n_rows in sizes.items():
         if suffix == "txt":

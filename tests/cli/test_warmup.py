@@ -1,4 +1,4 @@
-"""After `podium warmup` no command compiles a kernel, and the deployment that it is for starts at once."""
+"""After `podium warmup`, no command compiles a kernel, and a deployed service starts without compiling."""
 
 import importlib
 import os
@@ -19,7 +19,7 @@ from podium.estimators.parameters import MODELS
 
 pytestmark = pytest.mark.slow
 
-# Many commands in one process, since each would take a second to begin.
+# Many commands in one process, because a process takes a second to start.
 RUN = """
 import sys
 from podium.cli import main
@@ -70,7 +70,7 @@ score imported.podium valid.txt -o imported.txt
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Variables of a cache that `podium warmup` has filled.
+    """Return environment variables that name a cache filled by `podium warmup`.
 
     It begins with the kernels from before the first test. These are the ones that `make test` compiled with the same
     command, unless earlier tests in this checkout compiled more.
@@ -101,7 +101,7 @@ def test_every_kernel_is_compiled(environment):
     assert names - compiled == set()
 
 
-def test_no_command_compiles_a_kernel_after_it(environment, tmp_path):
+def test_no_command_compiles_a_kernel_after_warmup(environment, tmp_path):
     before = files_of(environment)
     models = "\n".join(
         f"train {name} train.txt {FEW.get(name, '--n-trees 3')} -o {name}-alone\n"
@@ -118,9 +118,9 @@ def test_no_command_compiles_a_kernel_after_it(environment, tmp_path):
     assert "compiling" not in done.stderr
 
 
-@pytest.mark.skipif(not shutil.which("setpriv"), reason="root can write anywhere unless setpriv takes its rights")
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="root can write anywhere unless setpriv removes its rights")
 def test_a_service_without_rights_uses_kernels_that_it_cannot_write(environment, tmp_path):
-    """As deploy/steps.sh serves: kernels read-only, and nothing to write to but an empty temporary folder."""
+    """Serve as deploy/steps.sh does: kernels are read-only, and only an empty temporary folder is writable."""
     kernels, temporary = environment["NUMBA_CACHE_DIR"], tmp_path / "tmp"
     subprocess.run(["chmod", "-R", "a+rX,a-w", kernels], check=True)
     temporary.mkdir()

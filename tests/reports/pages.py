@@ -10,7 +10,7 @@ def text_of(node):
 
 
 class Page:
-    """The tables of a page by caption, its elements, and the content of its script."""
+    """A parsed page: its tables by caption, its elements, and the content of its script."""
 
     def __init__(self, text):
         self._page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)

@@ -1,4 +1,4 @@
-"""The pictures of benchmarks hold the numbers of the tables next to them."""
+"""Pictures of benchmarks have the numbers of their tables."""
 
 import json
 
@@ -9,7 +9,7 @@ from bench.harness import RESULTS
 
 
 def points_of(name):
-    """The rows of a table, and all points of its picture."""
+    """Return the rows of a table, and all points of its picture."""
     rows = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
     spec = PICTURES[name](rows).to_dict()
     panels = spec.get("concat", [spec])
@@ -18,8 +18,8 @@ def points_of(name):
 
 def test_scaling():
     rows, points = points_of("scaling")
-    mine = [row for row in rows if row["what"] != "threads"]
-    expected = [(row[row["what"]], float(row[y])) for y in ("a tree, ms", "memory, MB") for row in mine]
+    drawn = [row for row in rows if row["what"] != "threads"]
+    expected = [(row[row["what"]], float(row[y])) for y in ("a tree, ms", "memory, MB") for row in drawn]
     assert [(point["x"], point["y"]) for point in points] == expected
 
 

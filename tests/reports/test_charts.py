@@ -36,11 +36,11 @@ def chart():
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 def test_colours_are_distinguishable(colours):
-    assert min(contrast(one, colours.background) for one in colours.series) >= 3
+    assert min(contrast(colour, colours.background) for colour in colours.series) >= 3
     assert contrast(colours.text, colours.background) >= 7
     assert contrast(colours.quiet, colours.background) >= 4.5
     for sight in SIGHTS.values():
-        seen = [oklab(one, sight) for one in colours.series]
+        seen = [oklab(colour, sight) for colour in colours.series]
         assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) >= 0.1
 
 
@@ -81,8 +81,8 @@ def test_png_grows_with_the_scale(chart, tmp_path):
 
 
 def test_the_configuration_of_a_user_is_kept(chart):
-    own = themed(chart).configure_axis(grid=False)
-    dark = themed(own, dark=True).to_dict()["config"]
+    configured = themed(chart).configure_axis(grid=False)
+    dark = themed(configured, dark=True).to_dict()["config"]
     assert dark["axis"] == {"grid": False}
     assert dark["title"] == theme(dark=True)["title"]
     assert themed(themed(chart, dark=True)).to_dict()["config"] == themed(chart).to_dict()["config"]
@@ -92,8 +92,8 @@ def test_rows_are_plain_and_their_number_is_unlimited():
     values = data_of([{"a": np.float64(1.5), "b": np.int64(2), "c": np.nan, "d": "é"}]).values
     assert values == [{"a": 1.5, "b": 2, "c": None, "d": "é"}]
     assert [type(value) for value in values[0].values()] == [float, int, type(None), str]
-    many = alt.Chart(data_of({"x": k} for k in range(6000))).mark_point().encode(x="x:Q")
-    assert len(many.to_dict()["data"]["values"]) == 6000
+    chart = alt.Chart(data_of({"x": k} for k in range(6000))).mark_point().encode(x="x:Q")
+    assert len(chart.to_dict()["data"]["values"]) == 6000
 
 
 def test_errors(chart, tmp_path, monkeypatch):

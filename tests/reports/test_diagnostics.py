@@ -89,7 +89,7 @@ def test_long_results_are_shown_in_part():
 
 
 def test_titles(arrows):
-    charts = [one.plot().to_dict() for one in results(arrows)]
+    charts = [result.plot().to_dict() for result in results(arrows)]
     assert [chart["title"] for chart in charts[:7] if "title" in chart] == [
         "Labels of the top 3 documents",
         "Ranks that changed: 40.0% of all and 10.0% of the top 3 in the last round",

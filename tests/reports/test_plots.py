@@ -34,7 +34,7 @@ def tables(chart):
 
 
 def table_with(chart, *columns):
-    """The data with these columns."""
+    """Return the data with these columns."""
     return next(rows for rows in tables(chart) if set(columns) <= set(rows[0]))
 
 
@@ -93,14 +93,14 @@ class TestHistory:
 
 def test_thinned_lines_keep_their_extremes():
     values = np.sin(np.arange(9999.0)) * np.arange(9999)
-    kept = points_to_draw(values, 200)
-    assert len(kept) <= 200
-    assert {0, 9998, int(values.argmin()), int(values.argmax())} <= set(kept.tolist())
+    points = points_to_draw(values, 200)
+    assert len(points) <= 200
+    assert {0, 9998, int(values.argmin()), int(values.argmax())} <= set(points.tolist())
     assert points_to_draw(np.array([0.0, 3.0, 1.0, 2.0, 9.0, 5.0]), most=4).tolist() == [0, 4, 5]
     assert points_to_draw(values[:200], 200).tolist() == list(range(200))
 
 
-def test_trees_that_score():
+def test_the_measure_by_number_of_trees():
     chart = speed_chart([(1, 0.5, 0.4, 0.6), (10, 0.7, 0.6, 0.8)], "ndcg@10")
     assert chart.to_dict()["title"] == "ndcg@10 by number of trees"
     assert [(row["trees"], row["mean"], row["low"], row["high"]) for row in tables(chart)[0]] == [
@@ -142,14 +142,14 @@ def test_comparison(parts, fitted, linear):
         assert means["title"] == f"{measure}, mean"
         assert differences["title"] == "difference, query by query"
         shown = means["layer"][1]["data"]["values"]
-        assert {one["system"]: one["mean"] for one in shown} == {
-            name: one.means[measure] for name, one in result.evaluations.items()
+        assert {row["system"]: row["mean"] for row in shown} == {
+            name: evaluation.means[measure] for name, evaluation in result.evaluations.items()
         }
         pairs = [pair for pair in result.pairs if pair.measure == measure]
         shown = differences["layer"][1]["layer"][1]["data"]["values"]
-        for one, pair in zip(shown, pairs, strict=True):
-            assert one["pair"] == f"{pair.b} − {pair.a}"
-            assert [one[key] for key in ("difference", "low", "high", "p")] == [
+        for values, pair in zip(shown, pairs, strict=True):
+            assert values["pair"] == f"{pair.b} − {pair.a}"
+            assert [values[key] for key in ("difference", "low", "high", "p")] == [
                 pair.difference, pair.low, pair.high, pair.p_t_holm,
             ]  # fmt: skip
 
@@ -163,9 +163,9 @@ def test_importance(parts, fitted):
     assert fitted.plot_importance(top=2).to_dict()["title"] == "the first 2 of 5 features"
     with pytest.raises(DataError, match="top must be a whole number from 1"):
         fitted.plot_importance(top=0)
-    found = podium.explain.permutation_importance(fitted, parts[1], repeats=2)
-    bars, rules = tables(found.plot(top=3))
-    for row, bar, rule in zip(found.rows, bars, rules, strict=False):
+    result = podium.explain.permutation_importance(fitted, parts[1], repeats=2)
+    bars, rules = tables(result.plot(top=3))
+    for row, bar, rule in zip(result.rows, bars, rules, strict=False):
         assert bar == {"feature": f"column {row[0]}", "value": row[1]}
         assert (rule["low"], rule["high"]) == (row[2], row[3])
 
@@ -205,7 +205,7 @@ def test_folds(parts):
         values = [row["value"] for row in folds if row["system"] == name]
         assert values == result.fold_means[name][measure].tolist()
     assert {row["system"]: row["value"] for row in table_with(result.plot(), "value", "low")} == {
-        name: one.means[measure] for name, one in result.evaluations.items()
+        name: evaluation.means[measure] for name, evaluation in result.evaluations.items()
     }
 
 
@@ -220,41 +220,43 @@ def test_a_chart_is_drawn_and_can_be_changed(fitted, tmp_path):
 
 def test_contributions(parts, fitted):
     data = parts[1]
-    found = fitted.explain(data)
+    result = fitted.explain(data)
     query = data.query_ids[0]
-    rows = found.rows_of(query)
-    one, pair = found.of_document(int(rows[0])), found.why(int(rows[0]), int(rows[1]))
+    rows = result.rows_of(query)
+    one, pair = result.of_document(int(rows[0])), result.why(int(rows[0]), int(rows[1]))
     bars = tables(one.plot(top=3))[0]
-    assert bars[0]["from"] == found.base
-    assert bars[-1]["to"] == pytest.approx(found.scores[rows[0]], abs=1e-12)
+    assert bars[0]["from"] == result.base
+    assert bars[-1]["to"] == pytest.approx(result.scores[rows[0]], abs=1e-12)
     assert bars[-1]["feature"] == "2 others"
     first, last = int(rows[0]), int(rows[-1])
-    assert found.why(first, last).plot().to_dict()["title"]["text"].startswith(f"Why row {first} is above row {last}: ")
+    assert (
+        result.why(first, last).plot().to_dict()["title"]["text"].startswith(f"Why row {first} is above row {last}: ")
+    )
     bars = tables(pair.plot())[0]
     assert [bar["amount"] for bar in bars] == [row[-1] for row in pair.rows]
     assert bars[-1]["to"] == pytest.approx(pair.gap, abs=1e-12)
-    assert [bar["value"] for bar in tables(found.plot(top=2))[0]] == [row[1] for row in found.importance().rows[:2]]
+    assert [bar["value"] for bar in tables(result.plot(top=2))[0]] == [row[1] for row in result.importance().rows[:2]]
     title = f"What the first 2 of 5 features add to {len(data):,} scores"
-    assert summary_chart(found, top=2).to_dict()["title"] == title
-    table = found.query(query)
+    assert summary_chart(result, top=2).to_dict()["title"] == title
+    table = result.query(query)
     stacked, _, sums = (tables(table.plot(top=4))[k] for k in range(3))
     assert len(stacked) == 4 * 6
-    scores = found.scores[rows]
+    scores = result.scores[rows]
     assert [row["sum"] for row in sums] == pytest.approx(list(scores[:4] - scores.mean()), abs=1e-12)
 
 
 def test_comparison_of_explanations(parts, fitted, linear):
-    found = podium.explain.compare_explanations(fitted, linear, parts[1], parts[1].query_ids[0])
-    _, _, sums = (tables(found.plot(top=5))[k] for k in range(3))
+    result = podium.explain.compare_explanations(fitted, linear, parts[1], parts[1].query_ids[0])
+    _, _, sums = (tables(result.plot(top=5))[k] for k in range(3))
     change = {f"{name}: {a} → {b}": d for name, (a, b), d in
-              zip(found.documents, found.ranks, found.scores[:, 1] - found.scores[:, 0], strict=True)}  # fmt: skip
+              zip(result.documents, result.ranks, result.scores[:, 1] - result.scores[:, 0], strict=True)}  # fmt: skip
     assert len(sums) == 5
     assert all(row["sum"] == pytest.approx(change[row["document"]], abs=1e-12) for row in sums)
 
 
 def test_partial_dependence(parts, fitted):
-    found = podium.explain.partial_dependence(fitted, parts[1], 1, grid=4, ice=2)
-    curves, mean = tables(found.plot())
-    assert [(row["value"], row["score"]) for row in mean] == list(zip(found.grid, found.means, strict=True))
-    assert [row["score"] for row in curves] == found.curves.ravel().tolist()
+    result = podium.explain.partial_dependence(fitted, parts[1], 1, grid=4, ice=2)
+    curves, mean = tables(result.plot())
+    assert [(row["value"], row["score"]) for row in mean] == list(zip(result.grid, result.means, strict=True))
+    assert [row["score"] for row in curves] == result.curves.ravel().tolist()
     assert len(tables(podium.explain.partial_dependence(fitted, parts[1], 1, grid=4).plot())) == 1

@@ -16,7 +16,7 @@ from podium.reports.watching import Picture
 
 
 def dots(text):
-    """The dots of braille characters, as an array."""
+    """Return the dots of braille characters as an array."""
     lines = text.split("\n")
     found = np.zeros((4 * len(lines), 2 * len(lines[0])), bool)
     bits = (
@@ -60,7 +60,7 @@ class TestCurve:
         for column, height in enumerate(heights):
             assert found[7 - height, column]
 
-    def test_many_values_reach_from_the_lowest_to_the_highest_of_a_column(self):
+    def test_a_column_of_many_values_reaches_from_the_lowest_to_the_highest(self):
         values = np.random.default_rng(0).random(1000)
         values[[100, 900]] = -1, 2
         found = dots(curve(values, 10, 5))
@@ -151,7 +151,7 @@ def test_watch_needs_validation_data():
 
 
 class TestObservers:
-    def test_rounds_know_the_best_so_far(self):
+    def test_rounds_have_the_best_round_so_far(self):
         data = podium.artificial(20, features=4)
         for ranker in (LambdaMART(8, n_leaves=4), LinearRanker(n_iterations=8)):
             seen = []

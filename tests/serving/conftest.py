@@ -21,19 +21,19 @@ NAMES = ("bm25", "age", "clicks", "length")
 
 @pytest.fixture(scope="session")
 def data():
-    made = podium.artificial_web(30, features=4, seed=3)
-    return podium.RankingData(made.features, made.relevance, qid=made.qid, feature_names=NAMES)
+    data = podium.artificial_web(30, features=4, seed=3)
+    return podium.RankingData(data.features, data.relevance, qid=data.qid, feature_names=NAMES)
 
 
 @pytest.fixture(scope="session")
 def models(data, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
-    made = {
+    models = {
         "web": podium.LambdaMART(n_trees=6, n_leaves=4).fit(data),
         "news": podium.LambdaMART(n_trees=3, n_leaves=4, measure="ap").fit(data),
     }
     paths = {}
-    for name, model in made.items():
+    for name, model in models.items():
         paths[name] = folder / f"{name}.podium"
         model.save(paths[name])
     return paths
@@ -60,8 +60,8 @@ class Client:
         return self("POST", "/rank", content=content, headers=headers, **options)
 
     def metric(self, line: str) -> float:
-        found = [text for text in self("GET", "/metrics").text.splitlines() if text.startswith(line + " ")]
-        return float(found[0].split()[-1]) if found else 0.0
+        lines = [text for text in self("GET", "/metrics").text.splitlines() if text.startswith(line + " ")]
+        return float(lines[0].split()[-1]) if lines else 0.0
 
 
 @pytest.fixture(scope="session")

@@ -95,16 +95,16 @@ def test_the_openapi_document_distinguishes_valid_and_invalid_bodies(several):
         {"documents": [row], "model": "none"}, {"documents": [row] * 51}, {"documents": [[1e39, 1, 1, 1]]},
         {"documents": [row], "more": 1}, {"queries": [], "k": 1}, {"documents": [["a", 1, 1, 1]]},
     ]  # fmt: skip
-    assert [several.rank(one).status_code for one in good] == [200] * len(good)
-    assert [validator.is_valid(one) for one in good] == [True] * len(good)
-    assert all(400 <= several.rank(one).status_code < 500 for one in bad)
-    assert [validator.is_valid(one) for one in bad] == [False] * len(bad)
+    assert [several.rank(body).status_code for body in good] == [200] * len(good)
+    assert [validator.is_valid(body) for body in good] == [True] * len(good)
+    assert all(400 <= several.rank(body).status_code < 500 for body in bad)
+    assert [validator.is_valid(body) for body in bad] == [False] * len(bad)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/rank", "/explain", "/models", "/health", "/ready", "/metrics"])
 def test_schemathesis_finds_nothing(models, path):
-    """What fits the document in form may still be 422 (too few ids, say) or 413 (too many documents in all queries)."""
+    """A body that matches the schema may still give 422 (such as too few ids) or 413 (too many documents)."""
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from hypothesis import HealthCheck, given, settings
 

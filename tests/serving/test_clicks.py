@@ -54,13 +54,13 @@ def work(client, rng, n):
         answer = client.rank(query(rng, k=4))
         assert answer.status_code == 200, answer.text
         body = answer.json()
-        items = rng.sample([one["id"] for one in body["ranking"]], rng.randrange(3))
+        items = rng.sample([document["id"] for document in body["ranking"]], rng.randrange(3))
         sent = send(client, [click(body["id"], item) for item in items])
         assert sent.json() == {"accepted": len(items), "ignored": 0}, sent.text
 
 
 def test_logged_features_and_scores_equal_the_replay_of_the_log(model, tmp_path):
-    """Under load from several threads, with the service gone and back in between."""
+    """Compare under load from several threads, with a restart of the service."""
     for part in range(2):
         client = client_of(model, tmp_path)
         threads = [threading.Thread(target=work, args=(client, random.Random(10 * part + k), 15)) for k in range(3)]

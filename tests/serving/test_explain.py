@@ -21,10 +21,11 @@ def test_contributions_are_those_of_the_library(client, models, documents):
     assert (answer["model"], answer["features"], answer["base"]) == ("web", list(NAMES), expected.base)
     assert len(answer["documents"]) == 5
     ranking = client.rank({"documents": documents, "k": 5}).json()["ranking"]
-    for one, ranked in zip(answer["documents"], ranking, strict=True):
-        assert (one["index"], one["score"], one["id"]) == (ranked["index"], ranked["score"], 100 + one["index"])
-        assert one["contributions"] == expected.values[one["index"]].tolist()
-        assert sum(one["contributions"]) + answer["base"] == pytest.approx(one["score"], abs=1e-12)
+    for document, ranked in zip(answer["documents"], ranking, strict=True):
+        assert (document["index"], document["score"]) == (ranked["index"], ranked["score"])
+        assert document["id"] == 100 + document["index"]
+        assert document["contributions"] == expected.values[document["index"]].tolist()
+        assert sum(document["contributions"]) + answer["base"] == pytest.approx(document["score"], abs=1e-12)
     assert "why" not in answer
 
 
@@ -32,10 +33,10 @@ def test_why_one_document_ranks_above_another(client, documents):
     with_hole = [[None, *documents[0][1:]], *documents[1:]]
     why = post(client, {"documents": with_hole, "pair": [0, 3]}).json()["why"]
     assert (why["above"], why["below"]) == (0, 3)
-    differences = [one["difference"] for one in why["features"]]
+    differences = [feature["difference"] for feature in why["features"]]
     assert sum(differences) == pytest.approx(why["scores"][0] - why["scores"][1], abs=1e-12)
     assert differences == sorted(differences, key=abs, reverse=True)
-    bm25 = next(one for one in why["features"] if one["feature"] == "bm25")
+    bm25 = next(feature for feature in why["features"] if feature["feature"] == "bm25")
     assert bm25["values"] == [None, documents[3][0]]
 
 

@@ -36,11 +36,11 @@ def test_a_request_names_its_model(two, documents):
     assert client.rank({"documents": documents}).json()["model"] == "web"
 
 
-def test_a_split_is_by_query_and_near_its_shares(two, documents):
+def test_a_split_depends_on_the_query_and_is_near_its_shares(two, documents):
     split = {"web": 3, "news": 1}
     client = Client(Settings(two, split=split, **QUIET))
     queries = [{"documents": documents[:1], "query": query} for query in range(200)]
-    answered = [one["model"] for one in client.rank({"queries": queries}).json()["queries"]]
+    answered = [ranking["model"] for ranking in client.rank({"queries": queries}).json()["queries"]]
     assert answered == [model_of_query(split, query) for query in range(200)]
     assert answered == [model_of_query(split, str(query)) for query in range(200)]
     assert 30 <= answered.count("news") <= 70
@@ -128,9 +128,9 @@ def registry(models, tmp_path):
     files, folders = model_files([str(tmp_path)])
     good = tmp_path / "good"
     good.mkdir()
-    made = Registry(Settings(files, folders, good_files=good), lambda event, **facts: events.append((event, facts)))
-    made.events, made.folder = events, tmp_path
-    return made
+    registry = Registry(Settings(files, folders, good_files=good), lambda event, **facts: events.append((event, facts)))
+    registry.events, registry.folder = events, tmp_path
+    return registry
 
 
 def replace(registry, source, name="web.podium"):
@@ -169,10 +169,10 @@ def test_a_bad_file_leaves_the_old_model(registry, models, data, damage):
         path.write_bytes({"empty": b"", "cut": whole[: len(whole) // 2], "text": b"hello"}[damage])
     registry.reload()
     assert registry.models["web"] is old
-    [(event, facts)] = [one for one in registry.events if one[1]["model"] == "web"]
+    [(event, facts)] = [event for event in registry.events if event[1]["model"] == "web"]
     assert (event, facts["level"]) == ("model refused", "error")
     registry.reload()
-    assert len([one for one in registry.events if one[1]["model"] == "web"]) == 1  # it is not tried again and again
+    assert len([event for event in registry.events if event[1]["model"] == "web"]) == 1  # it is tried only once
     if damage != "other features":  # a worker that starts now has the last good file
         again = Registry(registry._settings, lambda *_, **__: None)
         assert again.models["web"].digest == old.digest
@@ -181,8 +181,8 @@ def test_a_bad_file_leaves_the_old_model(registry, models, data, damage):
         assert registry.models["web"] is not old
 
 
-def test_requests_see_the_old_or_the_new_model_and_nothing_between(registry, models):
-    known = {digest(models["web"]), digest(models["news"])}
+def test_requests_see_either_the_old_or_the_new_model(registry, models):
+    digests = {digest(models["web"]), digest(models["news"])}
     seen, end = set(), threading.Event()
 
     def look():
@@ -196,7 +196,7 @@ def test_requests_see_the_old_or_the_new_model_and_nothing_between(registry, mod
         registry.reload()
     end.set()
     thread.join()
-    assert seen == known
+    assert seen == digests
 
 
 def test_files_are_watched_and_a_signal_loads_all(registry, models):
@@ -219,7 +219,7 @@ def test_files_are_watched_and_a_signal_loads_all(registry, models):
     asyncio.run(watch())
 
 
-def test_file_names_that_are_not_utf8(models, documents, tmp_path):
+def test_file_names_that_are_not_utf8_are_escaped(models, documents, tmp_path):
     for source, name in ((models["web"], b"good\xff.podium"), (__file__, b"bad\xff.podium")):
         shutil.copy(source, os.path.join(os.fsencode(tmp_path), name))  # noqa: PTH118
     with json_log() as lines:

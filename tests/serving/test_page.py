@@ -40,12 +40,12 @@ COLOURS = {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_can_be_read(scheme):
-    """WCAG 2.2, 1.4.3: a contrast of 4.5 at least."""
+def test_colours_have_enough_contrast(scheme):
+    """Require a contrast of at least 4.5, as in WCAG 2.2, 1.4.3."""
     colours = COLOURS[scheme]
     pairs = [(name, "back") for name in ("text", "soft", "accent", "up", "down", "bad")]
-    for one, other in [*pairs, ("text", "panel"), ("on-accent", "accent")]:
-        assert contrast(colours[one], colours[other]) >= 4.5, (one, other)
+    for foreground, background in [*pairs, ("text", "panel"), ("on-accent", "accent")]:
+        assert contrast(colours[foreground], colours[background]) >= 4.5, (foreground, background)
 
 
 @contextmanager
@@ -71,8 +71,8 @@ def address(models):
 
 
 def cells(browser, section, selector):
-    found = f"document.querySelectorAll('#models section')[{section}].querySelectorAll('tbody {selector}')"
-    return browser.js(f"[...{found}].map(cell => cell.innerText.trim())")
+    cells = f"document.querySelectorAll('#models section')[{section}].querySelectorAll('tbody {selector}')"
+    return browser.js(f"[...{cells}].map(cell => cell.innerText.trim())")
 
 
 def column(browser, section, number):
@@ -143,7 +143,7 @@ def test_it_is_readable_on_a_phone(browser, address, documents, scheme, tmp_path
 
 @needs_browser
 @pytest.mark.slow
-def test_other_texts_and_mistakes(browser, address, documents):
+def test_other_formats_and_mistakes(browser, address, documents):
     browser.open(address)
     browser.until("document.getElementById('first').value === 'web'")
 
@@ -167,7 +167,7 @@ def test_other_texts_and_mistakes(browser, address, documents):
 
 @needs_browser
 @pytest.mark.slow
-def test_the_box_begins_with_an_example_that_can_be_ranked(browser, address, documents):
+def test_the_box_starts_with_an_example_that_can_be_ranked(browser, address, documents):
     browser.open(address)
     browser.until("document.getElementById('first').value === 'web'")
     listed = browser.js("[...document.querySelectorAll('#features li')].map(item => item.innerText)")

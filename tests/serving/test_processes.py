@@ -28,8 +28,8 @@ def until(condition, seconds=90.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            if found := condition():
-                return found
+            if value := condition():
+                return value
         except httpx.TransportError:
             pass
         time.sleep(0.02)
@@ -45,7 +45,7 @@ def is_alive(pid):
 
 
 class Running:
-    """A service in separate processes."""
+    """A service that runs in separate processes."""
 
     def __init__(self, folder, *options, log=None):
         with socket.socket() as free:
@@ -60,7 +60,7 @@ class Running:
         return self.client.post("/rank", json={"documents": rows})
 
     def events(self, name):
-        """Every line of the log is JSON; the last one may not be whole yet."""
+        """Return the lines of the log, which are JSON; the last line may be incomplete."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [line for line in lines if line["event"] == name]
 
@@ -142,7 +142,7 @@ def test_a_service_lives_through_changes_deaths_and_slow_clients(running, models
 
 
 def answered_under_changes(running, models, folder):
-    """The statuses of all requests while the model changes again and again."""
+    """Return the statuses of all requests while the model changes repeatedly."""
     statuses, end = [], threading.Event()
 
     def load():
@@ -165,7 +165,7 @@ def answered_under_changes(running, models, folder):
 
 
 def slow_client(port, data):
-    """What comes back when a client sends this and nothing more."""
+    """Return the response to a client that sends these bytes and nothing more."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(data)
         received = b""
@@ -175,7 +175,7 @@ def slow_client(port, data):
 
 
 def lines_of(done):
-    """The log of a service that has ended; every line is JSON."""
+    """Return the log of a service that has ended; every line is JSON."""
     return [json.loads(line) for line in done.stderr.splitlines()]
 
 
@@ -201,7 +201,7 @@ def test_a_service_without_a_good_model_ends_with_an_error(tmp_path, workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_model_does_not_keep_others_from_being_served(models, tmp_path, workers):
-    """Once, workers were restarted forever if a good model preceded a damaged one."""
+    """Workers must not restart forever if a good model precedes a damaged one."""
     shutil.copy(models["web"], tmp_path / "a.podium")
     (tmp_path / "b.podium").write_bytes(models["web"].read_bytes()[:500])
     service = Running(tmp_path, "--watch", "0.05", "--workers", str(workers))
@@ -238,10 +238,10 @@ def test_workers_that_die_as_they_start_end_the_service(models, tmp_path):
     assert lines_of(done)[-1]["event"] == "cannot serve"
 
 
-def test_bad_arguments_are_lines_of_json_too(models, tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+def test_errors_in_arguments_are_also_lines_of_json(models, tmp_path):
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
         for arguments, words in (
             ((tmp_path,), "there is no model to serve"),
             ((models["web"], "--split", "new=1"), "there is no model 'new'"),
@@ -252,7 +252,7 @@ def test_bad_arguments_are_lines_of_json_too(models, tmp_path):
             assert words in done.stderr
             assert lines_of(done)[-1]["event"] == "cannot serve"
         for workers in (1, 2):
-            done = run(models["web"], "--port", taken.getsockname()[1], "--workers", workers)
+            done = run(models["web"], "--port", occupied.getsockname()[1], "--workers", workers)
             assert done.returncode != 0
             assert any("in use" in line.get("text", "") for line in lines_of(done))
 
@@ -267,7 +267,7 @@ def click_model(folder):
 
 
 def rank_and_click(service, seed, acknowledged):
-    """Ask and click until the service is gone; note the clicks that it accepted."""
+    """Send rankings and clicks until the service is gone; record the accepted clicks."""
     rng = random.Random(seed)
     with httpx.Client(base_url=service.client.base_url, timeout=20) as client:
         while True:
@@ -306,7 +306,8 @@ def test_a_killed_service_loses_no_acknowledged_event_and_its_log_replays_to_the
     assert len(acknowledged) >= 120
     LiveLog(folder, FEATURES).close()  # drops a line that the kill left unfinished
     events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
-    assert set(acknowledged) <= {(one["ranking"], one["item"]) for one in events if one["event"] == "interaction"}
+    clicks = {(event["ranking"], event["item"]) for event in events if event["event"] == "interaction"}
+    assert set(acknowledged) <= clicks
     log = ClickLog.read(folder / "events.jsonl", format="metarank")
     values = log.features(FEATURES).features
     for k, name in enumerate(FEATURES):

@@ -22,10 +22,10 @@ def expected(model, rows):
 
 def ranking(response):
     assert response.status_code == 200, response.text
-    return [(one["index"], one["score"]) for one in response.json()["ranking"]]
+    return [(document["index"], document["score"]) for document in response.json()["ranking"]]
 
 
-def test_a_ranking_is_that_of_the_model(client, models, documents):
+def test_a_ranking_equals_that_of_the_model(client, models, documents):
     response = client.rank({"documents": documents})
     assert response.json()["model"] == "web"
     assert ranking(response) == expected(models["web"], documents)
@@ -67,8 +67,10 @@ def test_ids_and_k(client, models, documents):
 def test_several_queries(client, models, documents):
     parts = [documents[:4], [], documents[4:9]]
     answer = client.rank({"queries": [{"documents": part, "k": 2} for part in parts]}).json()
-    found = [[(one["index"], one["score"]) for one in query["ranking"]] for query in answer["queries"]]
-    assert found == [expected(models["web"], part)[:2] if part else [] for part in parts]
+    rankings = [
+        [(document["index"], document["score"]) for document in query["ranking"]] for query in answer["queries"]
+    ]
+    assert rankings == [expected(models["web"], part)[:2] if part else [] for part in parts]
 
 
 def test_equal_documents_stay_in_their_order(client, documents):
@@ -76,7 +78,7 @@ def test_equal_documents_stay_in_their_order(client, documents):
 
 
 @pytest.mark.parametrize("is_category", [False, True])
-def test_flags_are_served_as_they_were_trained(data, tmp_path, is_category):
+def test_booleans_are_served_as_in_training(data, tmp_path, is_category):
     flags = pd.Series(data.features[:, 0] > 0)
     frame = pd.DataFrame(
         {"x": data.features[:, 1].astype(float), "new": flags.astype("category") if is_category else flags}
@@ -85,8 +87,8 @@ def test_flags_are_served_as_they_were_trained(data, tmp_path, is_category):
     model.save(tmp_path / "flags.podium")
     client = Client(Settings({"flags": tmp_path / "flags.podium"}, log_requests=False))
     rows = data.rows(0)
-    found = dict(ranking(client.rank({"documents": frame.iloc[rows].to_dict(orient="records")})))
-    assert [found[k] for k in range(len(rows))] == model.predict(frame)[rows].tolist()
+    scores_by_index = dict(ranking(client.rank({"documents": frame.iloc[rows].to_dict(orient="records")})))
+    assert [scores_by_index[k] for k in range(len(rows))] == model.predict(frame)[rows].tolist()
 
 
 def test_categories_shifts_and_normalized_features(data, tmp_path):
@@ -109,8 +111,8 @@ def test_categories_shifts_and_normalized_features(data, tmp_path):
     for name, source, values in (("kinds", frame, columns), ("scaled", data.normalized("minmax"), data.features)):
         scores = models[name].predict(source)[rows]
         sent = [[float(v) if not isinstance(v, str) else v for v in row] for row in values[rows]]
-        found = dict(ranking(client.rank({"documents": sent, "model": name})))
-        assert [found[k] for k in range(len(rows))] == scores.tolist()
+        scores_by_index = dict(ranking(client.rank({"documents": sent, "model": name})))
+        assert [scores_by_index[k] for k in range(len(rows))] == scores.tolist()
     unseen = client.rank({"documents": [[1, "gloves", 1.7e9], [1, None, 1.7e9]], "model": "kinds"})
     assert len({score for _, score in ranking(unseen)}) == 1
     for model, row in (("plain", [1, "2", 3, 4]), ("kinds", ["1", "hats", 1.7e9])):
@@ -181,12 +183,12 @@ def test_any_bytes_get_an_answer(client, content):
     assert client.rank(content).status_code == 400
 
 
-def test_limits(models, documents):
+def test_requests_beyond_the_limits_are_refused(models, documents):
     limits = Limits(body_bytes=2_000, documents=5)
     client = Client(Settings({"web": models["web"]}, limits=limits, log_requests=False))
     assert client.rank({"documents": [ROW] * 5}).status_code == 200
-    many = client.rank({"queries": [{"documents": [ROW] * 3}] * 2})
-    assert (many.status_code, many.json()["error"]) == (413, "the request has 6 documents, but the limit is 5")
+    too_many = client.rank({"queries": [{"documents": [ROW] * 3}] * 2})
+    assert (too_many.status_code, too_many.json()["error"]) == (413, "the request has 6 documents, but the limit is 5")
     large = client.rank(b" " * 2_001)
     assert (large.status_code, large.json()["error"]) == (413, "the body is larger than the limit of 2000 bytes")
     with pytest.raises(podium.DataError, match="no model could be loaded"):
@@ -222,7 +224,7 @@ blanks = st.sampled_from(["", " ", "\n", "\t ", "\r\n"])
 
 @given(st.lists(st.lists(number_texts, min_size=2, max_size=2), min_size=1, max_size=4), blanks)
 def test_numbers_are_read_as_python_reads_them(texts, blank):
-    """Each value is the float32 of Python's float."""
+    """Compare each value with the float32 of Python's float."""
     rows = [f"{blank}[{blank}{row[0]}{blank},{row[1]}]" for row in texts]
     [query], _ = decode_queries(f'{blank}{{"documents"{blank}:{blank}[{",".join(rows)}]}}'.encode(), False)
     expected = np.array([[np.nan if text == "null" else float(text) for text in row] for row in texts], np.float32)

@@ -41,7 +41,7 @@ QUIET = {"log_requests": False, "watch_seconds": 0}
 
 
 def model_for(rows, seed=0):
-    """A model of a few trees on random labels."""
+    """Return a model of a few trees on random labels."""
     index = built(rows)
     data = FEATURES.compute(index, {"q": "red a", "r": "a b"}, candidates="bm25 top 100")
     labels = np.random.default_rng(seed).integers(0, 3, len(data)).astype(float)
@@ -124,21 +124,22 @@ def test_why_names_features_and_terms(client, folder):
     expected = pipeline.why("red a", *pair)
     assert [why["above"], why["below"]] == pair
     assert why["scores"] == [expected.score_a, expected.score_b]
-    assert [(one["feature"], one["difference"]) for one in why["features"]] == [
+    assert [(feature["feature"], feature["difference"]) for feature in why["features"]] == [
         (row[0], row[-1]) for row in expected.rows
     ]
-    bm25 = next(one for one in why["features"] if one["feature"] == "bm25")
+    bm25 = next(feature for feature in why["features"] if feature["feature"] == "bm25")
     for place in (0, 1):
         assert np.float32(sum(terms[place] for terms in bm25["terms"].values())) == np.float32(bm25["values"][place])
-    assert {(one["term"], one["field"]) for one in why["terms"]} == {("red", "title"), ("red", "body"), ("a", "body")}
+    places = {(term["term"], term["field"]) for term in why["terms"]}
+    assert places == {("red", "title"), ("red", "body"), ("a", "body")}
     analyzer, texts = pipeline.index.fields["title"].analyzer, {row["id"]: row for row in HOSTILE}
-    for one in why["terms"]:
-        counts = {key: analyzer.terms(row[one["field"]]).count(one["term"]) for key, row in texts.items()}
-        assert one["occurrences"] == [counts[document] for document in pair]
-        assert one["documents"] == sum(map(bool, counts.values()))
+    for term in why["terms"]:
+        counts = {key: analyzer.terms(row[term["field"]]).count(term["term"]) for key, row in texts.items()}
+        assert term["occurrences"] == [counts[document] for document in pair]
+        assert term["documents"] == sum(map(bool, counts.values()))
 
 
-def test_the_other_paths_know_the_pipeline(client, folder):
+def test_the_other_paths_include_the_pipeline(client, folder):
     description = client("GET", "/models").json()
     assert [model["name"] for model in description["models"]] == ["shop"]
     (pipeline,) = description["pipelines"]
@@ -278,7 +279,8 @@ def test_the_openapi_document_describes_search(client):
     jsonschema = pytest.importorskip("jsonschema")
     document = client("GET", "/openapi.json").json()
     operations = document["paths"]["/search"]
-    assert [one["name"] for one in operations["get"]["parameters"]] == ["q", "k", "pipeline", "features", "compare"]
+    parameters = [parameter["name"] for parameter in operations["get"]["parameters"]]
+    assert parameters == ["q", "k", "pipeline", "features", "compare"]
     for name, good in ((("SearchBody", {"query": "a", "k": 3, "pair": ["a", "b"]})), ("SearchBody", {"query": "a"})):
         jsonschema.validate(good, document["components"]["schemas"][name])
     with pytest.raises(jsonschema.ValidationError):
