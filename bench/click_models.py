@@ -1,4 +1,4 @@
-"""Click models: how well they predict real clicks, what their labels are worth, and how long they take.
+"""Click models: their predictions of real clicks, the quality of their labels, and their speed.
 
 PyClick (Markov and others, github.com/markovi/PyClick) is timed as well if its folder is on PYTHONPATH. The package of
 the same name on PyPI is a different project.
@@ -23,7 +23,7 @@ from bench.harness import DATA, Report, in_child
 SESSIONS, TIMED_IN_PYTHON = 1_000_000, 500
 FOLDS = 2  # of the queries of real sessions
 USERS = 30  # simulated impressions of each query of MQ2008
-ATTRACTS, SATISFIES, GOES_ON = np.array([0.1, 0.4, 0.8]), np.array([0.2, 0.5, 0.9]), 0.9
+ATTRACTS, SATISFIES, CONTINUES = np.array([0.1, 0.4, 0.8]), np.array([0.2, 0.5, 0.9]), 0.9
 
 
 def models() -> dict[str, Any]:
@@ -119,8 +119,8 @@ def _rate_of_document_and_position(train: Any, test: Any, rates: Any) -> Any:
 
 
 def _of_grades(documents: Any, values: Any) -> str:
-    found = dict(zip(documents, values, strict=True))
-    return " ".join(f"{found[f'WEB {grade}']:.2f}".lstrip("0") for grade in range(5))
+    by_document = dict(zip(documents, values, strict=True))
+    return " ".join(f"{by_document[f'WEB {grade}']:.2f}".lstrip("0") for grade in range(5))
 
 
 def agreement() -> dict[str, dict[str, Any]]:
@@ -304,7 +304,7 @@ def dbn_clicks(attraction: Any, satisfaction: Any, rng: Any) -> Any:
     for place in range(attraction.shape[1]):
         clicked[:, place] = examines & (rng.random(len(attraction)) < attraction[:, place])
         stops = clicked[:, place] & (rng.random(len(attraction)) < satisfaction[:, place])
-        examines &= ~stops & (rng.random(len(attraction)) < GOES_ON)
+        examines &= ~stops & (rng.random(len(attraction)) < CONTINUES)
     return clicked
 
 

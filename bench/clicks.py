@@ -1,6 +1,6 @@
-"""Click features by replay: what they are worth on RankLens, and how fast they are; and features of links.
+"""Click features by replay: their accuracy on RankLens and their speed. Features of links: their speed.
 
-RankLens (Metarank's data) has rankings of 24 random films, of which people marked those that they like.
+RankLens (Metarank's data) has rankings of 24 random films. Users clicked the films that they like.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def metarank_features(log: Any) -> Any:
         for column, field in enumerate(fields):
             values = [value for film in recent for value in _values(film, field)]
             for row in range(rows.start, rows.stop) if values else ():
-                mine = _values(films[log.documents[log.document[row]]], field)
-                liked[row, column] = sum(value in mine for value in values) / len(values)
+                shown = _values(films[log.documents[log.document[row]]], field)
+                liked[row, column] = sum(value in shown for value in values) / len(values)
         for row in np.arange(rows.start, rows.stop)[log.clicked[rows]].tolist():
             clicked.append((int(log.click_time[row]), log.documents[log.document[row]]))
     rates = log.features(["rate(click, by=document)"]).features
@@ -169,7 +169,7 @@ def speed() -> dict[str, dict[str, float]]:
 
 
 def pandas_loop(log: Any) -> Any:
-    """Return the past click rate of documents as a notebook would compute it: row by row, counts in dictionaries."""
+    """Return the past click rate of documents, computed row by row with counts in dictionaries, as in a notebook."""
     import pandas as pd
 
     frame = pd.DataFrame({
@@ -177,20 +177,20 @@ def pandas_loop(log: Any) -> Any:
     })  # fmt: skip
     shown, clicks, updates = {}, {}, []
     rates = np.full(len(frame), np.nan)
-    for _, one in frame.iterrows():
-        updates.append((one["time"], one["document"], 0))
-        if one["clicked"]:
-            updates.append((one["at"], one["document"], 1))
+    for _, shown_row in frame.iterrows():
+        updates.append((shown_row["time"], shown_row["document"], 0))
+        if shown_row["clicked"]:
+            updates.append((shown_row["at"], shown_row["document"], 1))
     updates.sort()
     done = 0
-    for row, (_, one) in enumerate(frame.iterrows()):
-        while done < len(updates) and updates[done][0] < one["time"]:
+    for row, (_, shown_row) in enumerate(frame.iterrows()):
+        while done < len(updates) and updates[done][0] < shown_row["time"]:
             _, document, is_click = updates[done]
             counts = clicks if is_click else shown
             counts[document] = counts.get(document, 0) + 1
             done += 1
-        if shown.get(one["document"]):
-            rates[row] = clicks.get(one["document"], 0) / shown[one["document"]]
+        if shown.get(shown_row["document"]):
+            rates[row] = clicks.get(shown_row["document"], 0) / shown[shown_row["document"]]
     return rates
 
 

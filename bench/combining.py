@@ -1,4 +1,4 @@
-"""The sweep against a plain one in NumPy, line search for each tree, and the committee against single models."""
+"""The sweep compared with a plain one in NumPy, line search for each tree, and the committee against single models."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def sweeps() -> list[dict[str, Any]]:
             times = []
             for _ in range(4):
                 started = time.perf_counter()
-                found = sweep.best(scores, slopes, 0.0, 5.0)
+                result = sweep.best(scores, slopes, 0.0, 5.0)
                 times.append(time.perf_counter() - started)
             row = {"what": f"sweep, {queries:,} × {documents}, {measure}", "seconds": f"{min(times[1:]):.2f}",
-                   "result": f"{len(found.path.alphas):,} steps of the path"}  # fmt: skip
+                   "result": f"{len(result.path.alphas):,} steps of the path"}  # fmt: skip
             if measure == "ndcg@10":
                 part = data.select(range(queries // 50))
-                own = np.isin(data.qid, part.qid)
+                is_part = np.isin(data.qid, part.qid)
                 started = time.perf_counter()
-                plain_sweep(part, scores[own], slopes[own], 5.0, 10)
+                plain_sweep(part, scores[is_part], slopes[is_part], 5.0, 10)
                 plain = 50 * (time.perf_counter() - started)
                 row["result"] += f"; in NumPy {plain:.0f} s ({plain / min(times[1:]):.0f} ×; a 50th of it measured)"
             rows.append(row)
@@ -141,30 +141,30 @@ def committees() -> list[dict[str, Any]]:
         for number in range(1, 6):
             train, vali, test = fold(data_set, number)
             for name, make in MODELS.items():
-                found = []
+                runs = []
                 for seed in range(SEEDS):
                     started = time.perf_counter()
                     everything = podium.RankingData.concatenate([train, vali])
                     model = make(seed).fit(everything) if name in IN_FOLDS else make(seed).fit(train, valid=vali)
                     trained = time.perf_counter()
-                    found.append(podium.NDCG(10).values(podium.measures.Ranking(test, model.predict(test))))
+                    runs.append(podium.NDCG(10).values(podium.measures.Ranking(test, model.predict(test))))
                     seconds[name] = seconds.get(name, 0.0) + (trained - started) / SEEDS
                     spent = (time.perf_counter() - trained) / len(test) / SEEDS / 10
                     scoring[name] = scoring.get(name, 0.0) + 1e6 * spent
-                values.setdefault(name, []).append((data_set, np.nan_to_num(np.mean(found, axis=0))))
+                values.setdefault(name, []).append((data_set, np.nan_to_num(np.mean(runs, axis=0))))
             for tool in TOOLS[1:]:
                 runs = [one_run(tool, data_set, number, seed)["test"][PRIMARY] for seed in range(SEEDS)]
                 values.setdefault(f"{tool}, defaults", []).append((data_set, np.mean(runs, axis=0)))
     rows = []
-    whole = {name: np.concatenate([v for _, v in found]) for name, found in values.items()}
-    for name, mine in whole.items():
+    whole = {name: np.concatenate([v for _, v in parts]) for name, parts in values.items()}
+    for name, pooled in whole.items():
         by_set = [np.concatenate([v for s, v in values[name] if s == data_set]).mean() for data_set in SETS]
-        low, high = t_interval(mine)
-        apart = whole["committee"] - mine
+        low, high = t_interval(pooled)
+        apart = whole["committee"] - pooled
         cost = f"; scoring {scoring[name]:.1f} µs a document, with the measure" if name in scoring else ""
         rows.append({
             "what": name, "seconds": f"{seconds[name]:.1f}" if name in seconds else "",
-            "result": f"{SETS[0]} {by_set[0]:.4f}, {SETS[1]} {by_set[1]:.4f}, pooled {mine.mean():.4f} "
+            "result": f"{SETS[0]} {by_set[0]:.4f}, {SETS[1]} {by_set[1]:.4f}, pooled {pooled.mean():.4f} "
                       f"({low:.4f} to {high:.4f}){cost}"
                       + ("" if name == "committee" else f"; committee {apart.mean():+.4f}, p = {paired_t(apart):.2g}"),
         })  # fmt: skip

@@ -1,4 +1,4 @@
-"""The time that each observer of `podium.diagnostics` adds to a training run."""
+"""The time that each observer of `podium.diagnostics` adds to training."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ OBSERVERS: dict[str, Callable[[], Any]] = {
 
 def seconds(fit: Callable[[list[Any]], Any], observers: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
     """Measure the times without an observer and with each observer, in turn."""
-    found: dict[str, list[float]] = {name: [] for name in ("", *observers)}
+    times: dict[str, list[float]] = {name: [] for name in ("", *observers)}
     for repetition in range(REPETITIONS + 1):
         for name, observer in {"": None, **observers}.items():
             watched = [] if observer is None else [observer()]
             started = time.perf_counter()
             fit(watched)
             if repetition:  # the first compiles
-                found[name].append(time.perf_counter() - started)
-    return found
+                times[name].append(time.perf_counter() - started)
+    return times
 
 
 def run() -> Report:

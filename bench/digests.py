@@ -1,4 +1,4 @@
-"""Show whether a change of the code changes a result: run `python -m bench.digests` before and after it, and compare.
+"""Check whether a change of the code changes a result: compare `python -m bench.digests` before and after it.
 
 The output is a hash of a model of each kind and of other results. The hashes depend on the kind of processor and the
 versions of NumPy and torch, so they are compared, never stored. The hash of a model covers the arrays of its file, not
@@ -27,10 +27,10 @@ from podium.measures import registered
 
 def _hash(*arrays: Any) -> str:
     """Return a hash of the bits of some arrays."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:16]
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _clicked(data: podium.RankingData) -> podium.RankingData:
@@ -216,14 +216,14 @@ def _model_hash(model: Any) -> str:
     return hashlib.sha256(b"".join(content) + np.array(weights).tobytes()).hexdigest()[:16]
 
 
-def main(wanted: list[str]) -> None:
+def main(words: list[str]) -> None:
     """Print all digests, or those whose names contain one of the words."""
     warnings.simplefilter("ignore", podium.PodiumWarning)
     train, valid = (podium.artificial(120, features=10, part=part) for part in ("train", "valid"))
     found: dict[str, str] = {}
     everything: list[tuple[str, Callable[[], Any]]] = [*results(train, valid), *models(train, valid)]
     for name, result in everything:
-        if wanted and not any(word in name for word in wanted):
+        if words and not any(word in name for word in words):
             continue
         try:
             value = result()

@@ -121,7 +121,7 @@ def here(folder: Path, threads: int, share: float) -> dict[str, float]:
     n_documents = len(X)
 
     def fit(n_trees: int) -> None:
-        data = podium.RankingData(X, y, qid=qid)  # anew: hashes and order are kept with the data
+        data = podium.RankingData(X, y, qid=qid)  # new data for each fit, because data keeps its hashes and order
         podium.LambdaMART(n_trees, n_leaves=LEAVES, n_threads=threads, verbose=0).fit(data)
 
     fit(1)
@@ -404,7 +404,7 @@ class Runs:
         started = time.monotonic()
         try:
             result: dict[str, float] = in_child(MODULE, task, self.folder, *arguments, timeout=seconds)
-        except (subprocess.TimeoutExpired, RuntimeError) as error:  # the other runs are worth having
+        except (subprocess.TimeoutExpired, RuntimeError) as error:  # the results of the other runs are still useful
             print(error, file=sys.stderr)
             return None
         finally:

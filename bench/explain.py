@@ -31,13 +31,13 @@ def run(shapes: tuple[tuple[int, int], ...] = SHAPES, documents: int = DOCUMENTS
     for trees, leaves in shapes:
         model = podium.LambdaMART(n_trees=trees, n_leaves=leaves, verbose=0).fit(data).model_
         for game, ways in _ways(model, rows, background).items():
-            seconds, found = _measured(ways, rounds)
+            seconds, values = _measured(ways, rounds)
             for name in ways:
                 table.append({
                     "trees": trees, "leaves": leaves, "values": game, "tool": name,
                     "µs / document": round(1e6 * seconds[name] / documents, 1),
                     "podium is faster": f"{seconds[name] / seconds['podium']:.1f} ×" if name != "podium" else "",
-                    "largest difference": f"{np.abs(found[name] - found['podium']).max():.0e}"
+                    "largest difference": f"{np.abs(values[name] - values['podium']).max():.0e}"
                     if name != "podium" else "",
                 })  # fmt: skip
     notes = [
@@ -61,19 +61,19 @@ def _ways(
         path = Path(folder) / "model.txt"
         model.export(path, "lightgbm")
         booster = lightgbm.Booster(model_file=str(path))
-    own, against = PathDependentShap(model.arrays), InterventionalShap(model.arrays, background)
+    path_dependent, interventional = PathDependentShap(model.arrays), InterventionalShap(model.arrays, background)
     explainer = shap.TreeExplainer(booster, feature_perturbation="tree_path_dependent")
-    explainer.model.model_type = "internal"  # by its own compiled code: else it only asks LightGBM
+    explainer.model.model_type = "internal"  # makes shap use its compiled code; otherwise it calls LightGBM
     doubles = rows.astype(np.float64)
     mixed = shap.TreeExplainer(booster, background.astype(np.float64), feature_perturbation="interventional")
     return {
         "path-dependent": {
-            "podium": lambda: own.values(rows, 1),
+            "podium": lambda: path_dependent.values(rows, 1),
             "LightGBM pred_contrib": lambda: booster.predict(rows, pred_contrib=True, num_threads=1)[:, :-1],
             "shap": lambda: explainer.shap_values(doubles, check_additivity=False),
         },
         "interventional": {
-            "podium": lambda: against.values(rows, 1),
+            "podium": lambda: interventional.values(rows, 1),
             "shap": lambda: mixed.shap_values(doubles, check_additivity=False),
         },
     }
@@ -81,14 +81,14 @@ def _ways(
 
 def _measured(ways: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, float], dict[str, Floats]]:
     """Return the least processor time of each way, and its result; the first run compiles and does not count."""
-    found = {"podium": np.asarray(ways["podium"]())}
+    values = {"podium": np.asarray(ways["podium"]())}
     seconds = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, work in ways.items():
             start = time.process_time()
-            found[name] = np.asarray(work())
+            values[name] = np.asarray(work())
             seconds[name] = min(seconds[name], time.process_time() - start)
-    return seconds, found
+    return seconds, values
 
 
 if __name__ == "__main__":

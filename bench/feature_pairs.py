@@ -44,8 +44,8 @@ def features() -> Any:
     """Return the text features of MSLR-WEB."""
     from podium.features import FeatureSet, mslr
 
-    chosen = mslr(**STREAMS)
-    return FeatureSet([one for one in chosen if one.name not in ("slashes", "character_length")])
+    all_features = mslr(**STREAMS)
+    return FeatureSet([feature for feature in all_features if feature.name not in ("slashes", "character_length")])
 
 
 def formulas(tf: Any, n: Any, share: Any, lengths: Any, distinct: Any, mean: float, n_documents: int) -> list[Any]:
@@ -61,8 +61,8 @@ def formulas(tf: Any, n: Any, share: Any, lengths: Any, distinct: Any, mean: flo
     columns += [covered == n_terms, np.where(covered > 0, (tf * w**2).sum(1) / norms, 0)]
     saturated = 3.5 * tf / (tf + 2.5 * (0.2 + 0.8 * lengths[:, None] / mean))
     columns.append((idf * saturated).sum(1))
-    known = share > 0
-    f, p = tf[:, known], share[known]
+    occurs = share > 0
+    f, p = tf[:, occurs], share[occurs]
     models = [
         np.log(np.maximum(f - 0.7, 0) / long + 0.7 * distinct[:, None] / long * p),
         np.log((f + 2000 * p) / (lengths[:, None] + 2000)),
@@ -141,9 +141,9 @@ class SearchArrays(Prototype):
     def frequencies(self, stream: int, rows: Any, terms: list[str]) -> tuple[Any, Any, Any]:
         """Compute the frequencies of all documents, and select those of the candidates."""
         array = self.arrays[stream]
-        all_of_them = [array.termfreqs(term) for term in terms]
+        frequencies = [array.termfreqs(term) for term in terms]
         n = np.array([array.docfreq(term) for term in terms], np.float64)
-        return np.column_stack([one[rows] for one in all_of_them]), n, np.array([one.sum() for one in all_of_them])
+        return np.column_stack([tf[rows] for tf in frequencies]), n, np.array([tf.sum() for tf in frequencies])
 
 
 def time_queries(compute: Callable[[str, Any], Any], queries: Any, grades: Any) -> float:

@@ -26,13 +26,13 @@ def child() -> dict[str, float]:
             for part, queries in (("train", 10_000), ("valid", 5_000), ("test", 10_000)):
                 podium.artificial(queries, part=part)  # type: ignore[arg-type]
 
-        found = {"papers": timed(papers), "papers memory": peak_bytes() - before}
-        found["clicks"] = timed(lambda: podium.artificial(1_000, clicks=True))
-        found["web"] = timed(lambda: podium.artificial_web(6_000))
+        results = {"papers": timed(papers), "papers memory": peak_bytes() - before}
+        results["clicks"] = timed(lambda: podium.artificial(1_000, clicks=True))
+        results["web"] = timed(lambda: podium.artificial_web(6_000))
         data = podium.artificial_web(1_000)
-        found["write"] = timed(lambda: podium.write(data, path, absent="none"))
-        found["written MB"] = path.stat().st_size / 1e6
-    return found
+        results["write"] = timed(lambda: podium.write(data, path, absent="none"))
+        results["written MB"] = path.stat().st_size / 1e6
+    return results
 
 
 def run() -> Report:

@@ -24,14 +24,14 @@ def shapes() -> dict[str, Any]:
     import podium
 
     _, y, sizes = load(0, "train", QUERIES)
-    found = {STANDARD: ranking_data(np.arange(len(y), dtype=np.float32)[:, None], y, sizes)}
+    results = {STANDARD: ranking_data(np.arange(len(y), dtype=np.float32)[:, None], y, sizes)}
     rng = np.random.default_rng(0)
     for name, (size, n_lists) in SHAPES.items():
         n = size * n_lists
         features = np.arange(n, dtype=np.float32)[:, None]
-        found[name] = ranking_data(features, rng.choice(y, n), np.full(n_lists, size))
-    found["MQ2008"] = podium.data.datasets.folds(DATA / "mq2008")[0].train
-    return found
+        results[name] = ranking_data(features, rng.choice(y, n), np.full(n_lists, size))
+    results["MQ2008"] = podium.data.datasets.folds(DATA / "mq2008")[0].train
+    return results
 
 
 def seconds(bound: Any, scores: Any) -> float:
@@ -56,28 +56,28 @@ def measured() -> dict[str, dict[str, list[float]]]:
         "AP": Lambda("ap", normalize=False),
         "RankNet": Pairwise(),
     }
-    found: dict[str, dict[str, list[float]]] = {}
+    results: dict[str, dict[str, list[float]]] = {}
     with Team(2) as team:
         for shape, data in shapes().items():
             scores = np.random.default_rng(0).normal(size=len(data))
             pairs = float((data.query_sizes * (data.query_sizes - 1) / 2).sum())
-            found[shape] = {}
+            results[shape] = {}
             for name, objective in objectives.items():
                 bound = objective.bind(data)
                 bound.team = team
                 took = 1e9 * seconds(bound, scores)
-                found[shape][name] = [took / pairs, took / len(data)]
-    return found
+                results[shape][name] = [took / pairs, took / len(data)]
+    return results
 
 
-def rows_of(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
+def rows_of(results: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:
     """Return the table, with the ratio to the standard lists in brackets."""
     rows = []
-    for shape, objectives in found.items():
+    for shape, objectives in results.items():
         row: dict[str, Any] = {"lists": shape}
         for k, unit in enumerate(("pair", "document")):
             for name, costs in objectives.items():
-                ratio = costs[k] / found[STANDARD][name][k]
+                ratio = costs[k] / results[STANDARD][name][k]
                 row[f"{name}, ns a {unit}"] = f"{costs[k]:.3g} ({ratio:.2f})"
         rows.append(row)
     return rows

@@ -61,11 +61,11 @@ def _per_minute(sets: list[Any], with_valid: bool) -> list[float]:
     tools: list[Callable[..., None]] = [fit_podium, fit_lightgbm]
     seconds: list[list[float]] = [[] for _ in tools]
     for _ in range(REPETITIONS):
-        for fit, found in zip(tools, seconds, strict=True):
+        for fit, times in zip(tools, seconds, strict=True):
             started = time.perf_counter()
             fit(sets, with_valid)
-            found.append(time.perf_counter() - started)
-    return [60 * len(sets) * len(RATES) / min(found) for found in seconds]
+            times.append(time.perf_counter() - started)
+    return [60 * len(sets) * len(RATES) / min(times) for times in seconds]
 
 
 def run() -> Report:

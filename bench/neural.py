@@ -1,4 +1,4 @@
-"""Nets: speed against padded pair matrices, the factored step against pairs, and accuracy against trees."""
+"""Nets compared with padded pair matrices (speed), pair-by-pair training (speed) and trees (accuracy)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
 def pair_matrix_loss(scores: Tensor, labels: Tensor, present: Tensor, measured: bool) -> Tensor:
     """Return LambdaRank's or RankNet's cost of padded lists: a matrix of pairs for each query, left to autograd."""
     low = torch.finfo(scores.dtype).min
-    held = scores.masked_fill(~present, low)
-    order = held.argsort(dim=1, descending=True)
-    ranked, graded = held.gather(1, order), labels.gather(1, order)
-    there = present.gather(1, order)
-    better = (graded[:, :, None] > graded[:, None, :]) & there[:, :, None] & there[:, None, :]
+    masked = scores.masked_fill(~present, low)
+    order = masked.argsort(dim=1, descending=True)
+    ranked, graded = masked.gather(1, order), labels.gather(1, order)
+    is_ranked = present.gather(1, order)
+    better = (graded[:, :, None] > graded[:, None, :]) & is_ranked[:, :, None] & is_ranked[:, None, :]
     costs = nn.functional.softplus(-(ranked[:, :, None] - ranked[:, None, :]))
     if measured:
-        gains = torch.where(there, 2.0**graded - 1, 0.0)
+        gains = torch.where(is_ranked, 2.0**graded - 1, 0.0)
         discounts = 1 / torch.log2(2.0 + torch.arange(gains.shape[1]))
         best = (gains.sort(dim=1, descending=True)[0] * discounts).sum(dim=1).clamp(min=1e-9)
         apart = (gains[:, :, None] - gains[:, None, :]).abs() * (discounts[:, None] - discounts[None, :]).abs()
@@ -58,8 +58,8 @@ def padded_epochs(
     seconds, best = [], 0.0
     for _ in range(epochs):
         started = time.perf_counter()
-        for mine in torch.randperm(len(lists)).split(batch):
-            loss = pair_matrix_loss(net(lists[mine]), labels[mine], present[mine], measured)
+        for batch_lists in torch.randperm(len(lists)).split(batch):
+            loss = pair_matrix_loss(net(lists[batch_lists]), labels[batch_lists], present[batch_lists], measured)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -75,10 +75,10 @@ def our_epochs(
 ) -> tuple[list[float], float]:
     """Return the same for Podium."""
     marks: list[float] = []
-    found = NetTraining(objective=objective, epochs=epochs, batch_queries=batch, halve_after=epochs).fit(
+    training = NetTraining(objective=objective, epochs=epochs, batch_queries=batch, halve_after=epochs).fit(
         train, valid={"valid": valid}, observers=[lambda _: marks.append(time.perf_counter())]
     )
-    return np.diff(marks).tolist(), max(found.history["valid/ndcg@10"])
+    return np.diff(marks).tolist(), max(training.history["valid/ndcg@10"])
 
 
 def epochs_rows() -> list[dict[str, Any]]:
@@ -91,11 +91,12 @@ def epochs_rows() -> list[dict[str, Any]]:
             for _ in range(3):
                 ours += our_epochs(train, few, 4, batch, objective)[0]
                 theirs += padded_epochs(train, few, 4, batch, measured)[0][1:]
-            mine, other = our_epochs(train, valid, 5, batch, objective), padded_epochs(train, valid, 5, batch, measured)
+            best = our_epochs(train, valid, 5, batch, objective)[1]
+            other_best = padded_epochs(train, valid, 5, batch, measured)[1]
             rows.append({
                 "what": f"epoch of {name}, 10,000 × 50 × 50, {batch} queries a step", "seconds": f"{min(ours):.2f}",
                 "result": f"padded pair matrices {min(theirs):.2f} s: {min(theirs) / min(ours):.1f} ×; best NDCG@10 "
-                          f"in 5 epochs {mine[1]:.4f} and {other[1]:.4f}",
+                          f"in 5 epochs {best:.4f} and {other_best:.4f}",
             })  # fmt: skip
     return rows
 
@@ -125,7 +126,7 @@ def factored_rows() -> list[dict[str, Any]]:
     times: dict[str, list[float]] = {"factored": [], "pair by pair": []}
     for size in sizes:
         train = podium.artificial(100, documents=size, features=50)
-        for name, mine in times.items():
+        for name, seconds in times.items():
             marks: list[float] = []
             if name == "factored":
                 training = NetTraining(
@@ -142,8 +143,8 @@ def factored_rows() -> list[dict[str, Any]]:
                 for _ in range(4):
                     pairwise_epoch(train, net)
                     marks.append(time.perf_counter())
-            mine.append(float(np.diff(marks).min()))
-    slopes = {name: np.polyfit(np.log(sizes[-3:]), np.log(mine[-3:]), 1)[0] for name, mine in times.items()}
+            seconds.append(float(np.diff(marks).min()))
+    slopes = {name: np.polyfit(np.log(sizes[-3:]), np.log(seconds[-3:]), 1)[0] for name, seconds in times.items()}
     rows = [
         {"what": f"epoch of RankNet, 100 queries × {size} documents", "seconds": f"{fast:.3f}",
          "result": f"pair by pair {slow:.3f} s: {slow / fast:.1f} ×"}
@@ -183,12 +184,12 @@ def table(what: str, values: dict[str, dict[str, Any]], seconds: dict[str, float
     """Return means with 95% intervals, and the difference of each from LambdaRank."""
     base = values["LambdaRank, NDCG"]["ndcg@10"]
     rows = []
-    for name, mine in values.items():
+    for name, by_measure in values.items():
         shown = []
         for measure in MEASURES:
-            low, high = t_interval(mine[measure])
-            shown.append(f"{measure.upper()} {mine[measure].mean():.4f} ({low:.4f} to {high:.4f})")
-        apart = mine["ndcg@10"] - base
+            low, high = t_interval(by_measure[measure])
+            shown.append(f"{measure.upper()} {by_measure[measure].mean():.4f} ({low:.4f} to {high:.4f})")
+        apart = by_measure["ndcg@10"] - base
         note = (
             ""
             if name == "LambdaRank, NDCG"
@@ -224,9 +225,9 @@ def fold_rows() -> list[dict[str, Any]]:
                 started = time.perf_counter()
                 model.fit(train, valid=valid)
                 seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - started
-                for measure, mine in measured(model, test).items():
-                    values.setdefault(name, {}).setdefault(measure, []).append(np.nan_to_num(mine))
-        pooled = {name: {m: np.concatenate(v) for m, v in mine.items()} for name, mine in values.items()}
+                for measure, of_queries in measured(model, test).items():
+                    values.setdefault(name, {}).setdefault(measure, []).append(np.nan_to_num(of_queries))
+        pooled = {name: {m: np.concatenate(v) for m, v in by_measure.items()} for name, by_measure in values.items()}
         rows += table(f"{data_set}, five folds", pooled, seconds)
     return rows
 

@@ -55,7 +55,7 @@ ALL: dict[str, Objective] = {
     "Ordinal": Ordinal(),
 }  # fmt: skip
 
-# Models that are trained on no objective of Podium's.
+# Models without an objective.
 OTHERS = ("PRank", "AdditiveGroves")
 GROVES = 10
 
@@ -66,15 +66,15 @@ def costs() -> dict[str, float]:
     scores = np.random.default_rng(0).normal(size=len(data))
     objectives = ALL | {"Tiers(ndcg, cndcg)": Tiers(PAPERS, Lambda("cndcg", normalize=False))}
     bound = {name: objective.bind(data) for name, objective in objectives.items()}
-    given = {name: np.tile(scores, (b.n_outputs, 1)) if b.n_outputs > 1 else scores for name, b in bound.items()}
-    found = dict.fromkeys(bound, np.inf)
+    inputs = {name: np.tile(scores, (b.n_outputs, 1)) if b.n_outputs > 1 else scores for name, b in bound.items()}
+    seconds = dict.fromkeys(bound, np.inf)
     for k in range(REPEATS + 1):
         for name, objective in bound.items():
             started = time.perf_counter()
-            objective.gradients(given[name], k)
+            objective.gradients(inputs[name], k)
             if k:
-                found[name] = min(found[name], time.perf_counter() - started)
-    return found
+                seconds[name] = min(seconds[name], time.perf_counter() - started)
+    return seconds
 
 
 def ranker(name: str, seed: int) -> Any:
@@ -96,25 +96,27 @@ def ranker(name: str, seed: int) -> Any:
 
 def accuracies(say: Callable[[str], None]) -> dict[str, dict[str, str]]:
     """Return NDCG@10 over the test queries of five folds, averaged over seeds per query, with 95% intervals."""
-    found: dict[str, dict[str, str]] = {name: {} for name in (*ALL, *OTHERS)}
+    results: dict[str, dict[str, str]] = {name: {} for name in (*ALL, *OTHERS)}
     folds = {data_set: [fold(data_set, number) for number in range(1, 6)] for data_set in SETS}
     for name in (*ALL, *OTHERS):
         for data_set in SETS:
             seeds = 1 if name == "AdditiveGroves" else SEEDS  # its training takes long
             fits = [(ranker(name, seed), part) for part in folds[data_set] for seed in range(seeds)]
             rankers = podium.fit_many(
-                [one for one, _ in fits], [train for _, (train, _, _) in fits], valid=[vali for _, (_, vali, _) in fits]
+                [model for model, _ in fits],
+                [train for _, (train, _, _) in fits],
+                valid=[vali for _, (_, vali, _) in fits],
             )
             runs = [
-                podium.evaluate(test, one.predict(test), "ndcg@10").values["ndcg@10"]
-                for one, (_, (_, _, test)) in zip(rankers, fits, strict=True)
+                podium.evaluate(test, model.predict(test), "ndcg@10").values["ndcg@10"]
+                for model, (_, (_, _, test)) in zip(rankers, fits, strict=True)
             ]
             values = [np.mean(runs[k : k + seeds], axis=0) for k in range(0, len(runs), seeds)]
             whole = np.concatenate(values)
             low, high = t_interval(whole)
-            found[name][data_set] = f"{whole.mean():.4f} ({low:.4f} to {high:.4f})"
-            say(f"{name}, {data_set}: {found[name][data_set]}")
-    return found
+            results[name][data_set] = f"{whole.mean():.4f} ({low:.4f} to {high:.4f})"
+            say(f"{name}, {data_set}: {results[name][data_set]}")
+    return results
 
 
 def run() -> Report:

@@ -53,14 +53,14 @@ def _append(part: int, file: Any, rows: slice) -> int:
     import podium
 
     data = podium.artificial_web(PART_QUERIES, seed=part)
-    chosen = np.arange(len(data))[rows]
-    columns = {"label": data.relevance[chosen], "qid": data.query_of_row[chosen] + PART_QUERIES * part}
-    columns |= {f"f{k}": data.features[chosen, k] for k in range(data.n_features)}
+    selected = np.arange(len(data))[rows]
+    columns = {"label": data.relevance[selected], "qid": data.query_of_row[selected] + PART_QUERIES * part}
+    columns |= {f"f{k}": data.features[selected, k] for k in range(data.n_features)}
     if file.tell() == 0:
         file.write((",".join(columns) + "\n").encode())  # without quotes, which LightGBM does not expect
     options = pyarrow.csv.WriteOptions(include_header=False)
     pyarrow.csv.write_csv(pyarrow.table(columns), file, options)
-    return len(chosen)
+    return len(selected)
 
 
 def child(way: str, folder: Path) -> dict[str, Any]:
@@ -150,10 +150,10 @@ class _Peak:
 def run(size: int = SOURCE_BYTES) -> Report:
     """Measure every way once, one after the other: a run takes minutes."""
     rows = []
-    kept = os.environ.get("PODIUM_BENCH_FOLDER")  # its files are made once, and stay
-    with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as name:
+    folder_to_keep = os.environ.get("PODIUM_BENCH_FOLDER")  # its files are written once, and stay
+    with nullcontext(folder_to_keep) if folder_to_keep else tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        facts = _made(folder, size)
+        facts = _write_once(folder, size)
         measured("Podium, in memory", _small(folder), is_limited=False)  # compiles the kernels
         for way, is_limited in WAYS.items():
             found = measured(way, folder, is_limited)
@@ -178,7 +178,7 @@ def run(size: int = SOURCE_BYTES) -> Report:
     return Report("out_of_core", "Files larger than memory", rows, notes)
 
 
-def _made(folder: Path, size: int) -> dict[str, Any]:
+def _write_once(folder: Path, size: int) -> dict[str, Any]:
     """Create the files if they do not exist; return what is in them."""
     facts = folder / "facts.json"
     if not facts.exists():

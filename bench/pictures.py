@@ -23,9 +23,9 @@ def path() -> Any:
     """Draw NDCG@10 along all combinations of two rankers."""
     train, valid = (podium.artificial(150, features=10, part=p) for p in ("train", "valid"))
     trees, linear = podium.LambdaMART(n_trees=6).fit(train), podium.LinearRanker().fit(train)
-    found = podium.combine(trees, linear, valid)
-    title = f"(1 − α) trees + α linear: {len(found.path.values):,} steps, the best at α = {found.alpha:.3f}"
-    return found.plot().properties(width=560, title=title)
+    combination = podium.combine(trees, linear, valid)
+    title = f"(1 − α) trees + α linear: {len(combination.path.values):,} steps, the best at α = {combination.alpha:.3f}"
+    return combination.plot().properties(width=560, title=title)
 
 
 def forces() -> Any:
@@ -94,9 +94,9 @@ def arrows() -> Any:
 def pair() -> Any:
     """Draw why one document ranks above another, for docs/explaining.md."""
     train, test = (podium.artificial(60, features=8, part=part) for part in ("train", "test"))
-    found = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train).explain(test)
-    first, *_, last = found.rows_of(test.query_ids[0])[:6].tolist()
-    return found.why(first, last).plot()
+    explanation = podium.LambdaMART(n_trees=40, n_leaves=15).fit(train).explain(test)
+    first, *_, last = explanation.rows_of(test.query_ids[0])[:6].tolist()
+    return explanation.why(first, last).plot()
 
 
 def moved() -> Any:
@@ -109,7 +109,7 @@ def moved() -> Any:
 
 def speed() -> Any:
     """Draw the five speeds relative to LightGBM of README, from the results of the benchmarks."""
-    wanted = {
+    bars = {
         "train: 718,000 × 136, 31 leaves": ("train", {"documents": "718,000", "leaves": 31, "tool": "podium newton"},
                                             "with binning"),
         "train: 3 million × 136, 31 leaves": ("train", {"documents": "3,000,000", "leaves": 31,
@@ -122,7 +122,7 @@ def speed() -> Any:
                                             "podium is faster"),
     }  # fmt: skip
     rows = []
-    for name, (report, conditions, column) in wanted.items():
+    for name, (report, conditions, column) in bars.items():
         found = json.loads((RESULTS / f"{report}.json").read_text(encoding="utf-8"))["rows"]
         row = next(row for row in found if all(row[key] == value for key, value in conditions.items()))
         ratio = float(str(row[column]).rstrip(" ×"))

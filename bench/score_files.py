@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.harness import Report, best, in_child, peak_bytes
 
-N_QUERIES = 700  # some 120 MB of text
+N_QUERIES = 700  # about 120 MB of text
 RUNS = 3
 WAYS = ("whole file", "in blocks")
 FORMATS = ("txt", "parquet")
@@ -67,13 +67,13 @@ def run() -> Report:
                 for way in WAYS:
                     runs[way].append(in_child("bench.score_files", way, suffix, folder))
             for way in WAYS:
-                found = best(runs[way])
+                fastest = best(runs[way])
                 rows.append(
                     {
                         "file": f"{suffix}, {(folder / f'data.{suffix}').stat().st_size / 1e6:.0f} MB",
                         "read": way,
-                        "seconds": f"{found['seconds']:.2f}",
-                        "rows/s": f"{n_rows / found['seconds']:,.0f}",
+                        "seconds": f"{fastest['seconds']:.2f}",
+                        "rows/s": f"{n_rows / fastest['seconds']:,.0f}",
                         "peak memory, MB": f"{best(runs[way], 'bytes')['bytes'] / 1e6:.0f}",
                     }
                 )

@@ -322,19 +322,19 @@ def run() -> Report:
         many, before, after = remembered(folder)
     rows = []
     for service_name, results in runs.items():
-        best = max(results, key=lambda one: one["per second"])
+        best = max(results, key=lambda result: result["per second"])
         share = f"{best['share']:.0%}" if "share" in best else ""
         rows.append(
             {
                 "service": service_name, "requests per second": f"{best['per second']:.0f}",
                 "p50 ms": f"{best['p50']:.2f}", "p99 ms": f"{best['p99']:.2f}",
-                "CPU ms per request": f"{min(one['cpu ms'] for one in results):.2f}", "time in scoring": share,
-                "lost": sum(one["lost"] for one in results),
+                "CPU ms per request": f"{min(result['cpu ms'] for result in results):.2f}", "time in scoring": share,
+                "lost": sum(result["lost"] for result in results),
             }
         )  # fmt: skip
     faster, shorter = (
-        max(one["per second"] for one in runs[PODIUM]) / max(one["per second"] for one in runs[FASTAPI]),
-        min(one["p99"] for one in runs[FASTAPI]) / min(one["p99"] for one in runs[PODIUM]),
+        max(run["per second"] for run in runs[PODIUM]) / max(run["per second"] for run in runs[FASTAPI]),
+        min(run["p99"] for run in runs[FASTAPI]) / min(run["p99"] for run in runs[PODIUM]),
     )
     notes = [
         f"{DOCUMENTS} documents × {FEATURES} features, {TREES} trees of {LEAVES} leaves, one worker on one core, "
@@ -357,7 +357,7 @@ def require_same_rankings(folder: Path) -> None:
             headers = {"content-type": "application/json"}
             request = urllib.request.Request(f"http://127.0.0.1:{port}/rank", body, headers)
             with urllib.request.urlopen(request) as answer:
-                answers.append([one["index"] for one in json.loads(answer.read())["ranking"]])
+                answers.append([document["index"] for document in json.loads(answer.read())["ranking"]])
     assert answers[0] == answers[1]
 
 

@@ -115,7 +115,7 @@ def _podium(folder: str | None = None) -> tuple[Build, Search, Add]:
                 file.writelines(json.dumps(row) + "\n" for row in documents)
             documents = "documents.jsonl"
         index = Index.build(documents, {"text": "english"}, attributes=[], store_text=False, folder=folder)
-        _ = index.fields["text"].postings, index.id_ranks  # made by the first search otherwise
+        _ = index.fields["text"].postings, index.id_ranks  # otherwise computed by the first search
         return index
 
     def add(index: Any, texts: Sequence[str], n_old: int) -> None:
