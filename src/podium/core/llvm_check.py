@@ -1,4 +1,4 @@
-"""A quick check of the operations written in LLVM, before any kernel relies on them."""
+"""Check the operations written in LLVM before any kernel relies on them."""
 
 from __future__ import annotations
 
