@@ -1,4 +1,4 @@
-"""What another process compiles before a first tree is what training calls."""
+"""The kernels that another process compiles before a first tree are those that training calls."""
 
 import subprocess
 import sys
@@ -34,15 +34,15 @@ SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter",
 )
 def test_a_small_tree_compiles_what_training_calls(function, n_queries, fraction, expected):
     code = CODE.format(function=function, n_queries=n_queries, fraction=fraction, expected=expected)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_the_function_follows_from_the_data_and_the_settings(monkeypatch):
-    begun = []
-    monkeypatch.setattr(compilation, "compile_beside", lambda *names: begun.append(names[1:]))
+    calls = []
+    monkeypatch.setattr(compilation, "compile_beside", lambda *names: calls.append(names[1:]))
     for n_documents, is_sampled in ((10, False), (10, True), (WORTH_SHARING, True)):
         compilation.begin_compilation(n_documents, 2, is_sampled)
     names = ("grow_small_tree", "sample_small_tree", "sample_small_tree_in_shares")
-    assert begun == [(compilation.__name__, name) for name in names]
+    assert calls == [(compilation.__name__, name) for name in names]
     assert all(callable(getattr(compilation, name)) for name in names)
