@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from podium.core import progress as progress_module
-from podium.core.compiling import Kernel, compile_beside
+from podium.core.compiling import Kernel, compile_in_background
 from podium.core.files import remove_leftovers, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads, ranges, thread_count
@@ -128,7 +128,7 @@ def test_a_team_runs_a_function_on_all_threads_and_raises_its_errors():
         assert team.run(lambda thread: thread) == [0, 1, 2]
 
 
-class TestCompileBeside:
+class TestCompileInBackground:
     @staticmethod
     def kernel(signatures: tuple[Any, ...] = ()) -> Kernel:
         def work() -> None:
@@ -149,8 +149,8 @@ class TestCompileBeside:
         monkeypatch.setattr("podium.core.compiling.thread_count", lambda: 2)
         monkeypatch.setattr("podium.core.compiling.cache_folder", lambda: tmp_path)
         kernel = self.kernel()
-        wait = compile_beside(kernel, "work", "call")
-        assert compile_beside(kernel, "work", "nothing") == wait
+        wait = compile_in_background(kernel, "work", "call")
+        assert compile_in_background(kernel, "work", "nothing") == wait
         assert wait() == 0
         assert int((tmp_path / "work.pid").read_text()) != os.getpid()
 
@@ -171,7 +171,7 @@ class TestCompileBeside:
             (tmp_path / "some_1" / "kernels.work-7.py311.nbi").touch()
         if reason == "no third process":
             monkeypatch.setenv("PODIUM_COMPILES", "1")
-        assert compile_beside(kernel, "nowhere", "nothing")() is None
+        assert compile_in_background(kernel, "nowhere", "nothing")() is None
 
 
 def test_threads_that_need_a_kernel_at_the_same_time_share_its_dispatcher(monkeypatch):

@@ -34,7 +34,7 @@ OPERATIONS = {
     "load_lanes": "store_lanes(out, 0, load_lanes(a, 5))",
     "choose_lanes": "store_lanes(out, 0, choose_lanes(load_lanes(a, 0) > load_lanes(b, 0), load_lanes(a, 0), "
     "load_lanes(b, 9)))",
-    "roots_of": "store_lanes(out, 0, roots_of(absolute(load_lanes(a, 0))))",
+    "square_roots": "store_lanes(out, 0, square_roots(absolute(load_lanes(a, 0))))",
     "upper_halves": "w = a.view(np.int64)\n    store_lanes(out, 0, upper_halves(load_words(w, 0), load_words(w, 8)))",
     "lower_halves": "w = a.view(np.int64)\n    store_lanes(out, 0, lower_halves(load_words(w, 0), load_words(w, 8)))",
     "highest_lane": "out[0] = highest_lane(load_lanes(a, 10))",
@@ -61,8 +61,8 @@ OPERATIONS = {
 }
 FIRST, SECOND = "load_words(w, 3)", "load_words(w, 5)"
 WORD_OPERATIONS = {
-    "all_words": "all_words(w[5])", "load_words": FIRST, "cumulated": f"cumulated({FIRST})",
-    "last_word": f"last_word({FIRST})", "sum_words_of": f"all_words(sum_words_of({FIRST}))",
+    "all_words": "all_words(w[5])", "load_words": FIRST, "cumulative_sums": f"cumulative_sums({FIRST})",
+    "last_word": f"last_word({FIRST})", "sum_words": f"all_words(sum_words({FIRST}))",
     "+": f"{FIRST} + {SECOND}", "-": f"{FIRST} - {SECOND}",
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from podium.core.threads import WORTH_SHARING
+from podium.core.threads import MIN_PARALLEL_WORK
 from podium.trees import compilation
 
 CODE = """
@@ -28,7 +28,7 @@ SHARES = {"compute_importances", "sampling_threshold", "draw_sample", "scatter",
     ("function", "n_queries", "fraction", "expected"),
     [
         ("sample_small_tree", 10, None, GROWTH | {"sample_alone"}),
-        ("sample_small_tree_in_shares", WORTH_SHARING // 50 + 1, None, GROWTH | SHARES),
+        ("sample_small_tree_in_shares", MIN_PARALLEL_WORK // 50 + 1, None, GROWTH | SHARES),
         ("grow_small_tree", 10, 1.0, GROWTH | {"pack"}),
     ],
 )
@@ -40,8 +40,8 @@ def test_a_small_tree_compiles_what_training_calls(function, n_queries, fraction
 
 def test_the_function_follows_from_the_data_and_the_settings(monkeypatch):
     calls = []
-    monkeypatch.setattr(compilation, "compile_beside", lambda *names: calls.append(names[1:]))
-    for n_documents, is_sampled in ((10, False), (10, True), (WORTH_SHARING, True)):
+    monkeypatch.setattr(compilation, "compile_in_background", lambda *names: calls.append(names[1:]))
+    for n_documents, is_sampled in ((10, False), (10, True), (MIN_PARALLEL_WORK, True)):
         compilation.begin_compilation(n_documents, 2, is_sampled)
     names = ("grow_small_tree", "sample_small_tree", "sample_small_tree_in_shares")
     assert calls == [(compilation.__name__, name) for name in names]

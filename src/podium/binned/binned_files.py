@@ -233,7 +233,7 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
     """
     folder = to_path(folder)
     manifest = FOLDER.read(folder)
-    with FOLDER.naming_damage(folder):
+    with FOLDER.reporting_damage(folder):
         FOLDER.check_files(folder, manifest, verify)
         check_manifest(manifest)
         data = _open(folder, manifest)

@@ -207,7 +207,7 @@ _COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another one,
 _waits: dict[Callable[..., Any], Callable[[], Any]] = {}  # by kernel: waits until another process has compiled it
 
 
-def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
+def compile_in_background(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
     """Start a process that compiles a kernel by calling `function`; return a function that waits for it.
 
     Within a process, Numba compiles one function at a time, and a large one takes seconds. Nothing is started if the

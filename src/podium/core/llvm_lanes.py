@@ -8,7 +8,7 @@
     a + b, a < b               fadd, fcmp of two <16 x float>; add of two <8 x i64> for words
     choose_lanes(m, a, b)      select <16 x i1> m, a, b
     sum_lanes(a)               while more than one lane is left: lower half + upper half
-    cumulated(words)           for n in 1, 2, 4: to each upper half of 2 n lanes, add the last lane of the lower half
+    cumulative_sums(words)     for n in 1, 2, 4: add to each upper half of 2 n lanes the last lane of its lower half
     upper_halves(a, b)         bitcast to <16 x i32>, shuffle, sitofp
     inlined(), not_inlined()   no instruction: an attribute of the function that contains the call
 
@@ -209,7 +209,7 @@ def _define(declared: Callable[..., Any], signature: Any, emit: Callable[..., An
 
 _F32S = f"v{LANES}f32"  # the type of lanes in names of LLVM intrinsics
 _define(simd.absolute, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "fabs", _F32S, lanes))
-_define(simd.roots_of, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "sqrt", _F32S, lanes))
+_define(simd.square_roots, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "sqrt", _F32S, lanes))
 _define(simd.choose_lanes, _lanes(_mask, _lanes, _lanes), ir.IRBuilder.select)
 _define(simd.sum_lanes, types.float32(_lanes), lambda builder, lanes: _folded(builder, lanes, builder.fadd))
 _define(simd.highest_lane, types.float32(_lanes), _highest)
@@ -220,10 +220,10 @@ _define(
     simd.any_lanes, types.boolean(_mask),
     lambda builder, mask: builder.icmp_unsigned("!=", _bits(builder, mask), ir.Constant(ir.IntType(LANES), 0)),
 )  # fmt: skip
-_define(simd.cumulated, _words(_words), _cumulated)
+_define(simd.cumulative_sums, _words(_words), _cumulated)
 _define(
     simd.last_word, _words(_words), lambda builder, words: shuffled(builder, words, words, [WORDS - 1] * WORDS)
 )  # fmt: skip
-_define(simd.sum_words_of, types.int64(_words), lambda builder, words: _folded(builder, words, builder.add))
+_define(simd.sum_words, types.int64(_words), lambda builder, words: _folded(builder, words, builder.add))
 _define(simd.upper_halves, _lanes(_words, _words), lambda builder, a, b: _halves(builder, a, b, 1))
 _define(simd.lower_halves, _lanes(_words, _words), lambda builder, a, b: _halves(builder, a, b, 0))

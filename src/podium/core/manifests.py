@@ -94,7 +94,7 @@ class FolderFormat:
         return FileFormatError(path, f"is damaged: {problem}. {self.advice[:1].upper() + self.advice[1:]}")
 
     @contextmanager
-    def naming_damage(self, folder: Path) -> Iterator[None]:
+    def reporting_damage(self, folder: Path) -> Iterator[None]:
         """Turn any error into a FileFormatError that names the folder."""
         try:
             yield

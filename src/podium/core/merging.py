@@ -25,7 +25,7 @@ class Total:
 
     value: Any
 
-    def with_other(self, other: Total) -> Total:
+    def merged_with(self, other: Total) -> Total:
         """Return the sum of both results."""
         return Total(_sum(self.value, other.value))
 
@@ -36,7 +36,7 @@ class Max:
 
     value: Any
 
-    def with_other(self, other: Max) -> Max:
+    def merged_with(self, other: Max) -> Max:
         """Return the maximum of both."""
         return Max(_maximum(self.value, other.value))
 
@@ -48,7 +48,7 @@ class Union:
     value: Any
     most: int | None = None
 
-    def with_other(self, other: Union) -> Union:
+    def merged_with(self, other: Union) -> Union:
         """Return the values of both."""
         return Union(lowest(np.union1d(self.value, other.value), self.most), self.most)
 
@@ -60,7 +60,7 @@ class Counts:
     values: Any
     counts: Any
 
-    def with_other(self, other: Counts) -> Counts:
+    def merged_with(self, other: Counts) -> Counts:
         """Return the values of both."""
         both = np.concatenate([self.values, other.values])
         order = np.argsort(both, kind="stable")  # fast for two ascending runs
@@ -81,7 +81,7 @@ class Same:
 
     value: Any
 
-    def with_other(self, other: Same) -> Same:
+    def merged_with(self, other: Same) -> Same:
         """Return the first."""
         return self
 
@@ -92,7 +92,7 @@ class Gathered:
 
     value: list[Any]
 
-    def with_other(self, other: Gathered) -> Gathered:
+    def merged_with(self, other: Gathered) -> Gathered:
         """Return the concatenated lists."""
         return Gathered(self.value + other.value)
 
@@ -114,7 +114,7 @@ def merge(one: Any, other: Any) -> Any:
         return {key: merge(one.get(key), other.get(key)) for key in {**one, **other}}
     if isinstance(one, list | tuple):
         return type(one)(merge(a, b) for a, b in zip(one, other, strict=True))
-    return one.with_other(other)
+    return one.merged_with(other)
 
 
 def merge_all(results: Any) -> Any:

@@ -56,7 +56,7 @@ def absolute(values: Any) -> Any:
     return np.abs(values)
 
 
-def roots_of(values: Any) -> Any:
+def square_roots(values: Any) -> Any:
     """Return the square root of each lane."""
     return np.sqrt(values)
 
@@ -87,7 +87,7 @@ def store_words(array: Any, index: Any, words: Any) -> None:
     array[index : index + WORDS] = words
 
 
-def cumulated(words: Any) -> Any:
+def cumulative_sums(words: Any) -> Any:
     """Return the cumulative sums of the words."""
     return np.cumsum(words)
 
@@ -97,7 +97,7 @@ def last_word(words: Any) -> Any:
     return np.full(WORDS, words[WORDS - 1], np.int64)
 
 
-def sum_words_of(words: Any) -> Any:
+def sum_words(words: Any) -> Any:
     """Return the sum of all words."""
     return words.sum()
 
@@ -146,7 +146,7 @@ def any_lanes(mask: Any) -> Any:
 
 
 OPERATIONS = (
-    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, highest_lane,
-    count_lanes, any_lanes, all_words, load_words, store_words, cumulated, last_word, sum_words_of,
+    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, square_roots, sum_lanes, highest_lane,
+    count_lanes, any_lanes, all_words, load_words, store_words, cumulative_sums, last_word, sum_words,
     upper_halves, lower_halves,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.core.compiling import compile_beside
+from podium.core.compiling import compile_in_background
 from podium.core.merging import alone
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
@@ -25,7 +25,7 @@ def begin_compilation(n_documents: int, n_threads: int, is_sampled: bool) -> Non
     function = grow_small_tree
     if is_sampled:
         function = sample_small_tree if n_threads_for(n_documents, n_threads) == 1 else sample_small_tree_in_shares
-    compile_beside(grow, __name__, function.__name__)
+    compile_in_background(grow, __name__, function.__name__)
 
 
 def grow_small_tree() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
-from podium.core.compiling import compile_beside, compile_for, helper, kernel
+from podium.core.compiling import compile_for, compile_in_background, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
@@ -84,7 +84,7 @@ class Grower:
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         self.wait_for_compilation: Callable[[], Any] = lambda: None
         if parameters.is_common and binned.n_rows:  # without rows, the documents are on other machines
-            self.wait_for_compilation = compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
+            self.wait_for_compilation = compile_in_background(grow, "podium.trees.compilation", "grow_small_tree")
         self._grow: Callable[..., Any] | None = None  # compiled for the array types of this grower
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)

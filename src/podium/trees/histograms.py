@@ -13,7 +13,7 @@ import numpy as np
 from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
-from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words_of
+from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.growth_types import (
     BLOCK,
@@ -235,7 +235,7 @@ def complete_histograms(
             sums = all_words(N(0))
             for at in range(first, end, WORDS):
                 sums = sums + load_words(cells, at)
-            cells[U(first + common)] = total - sum_words_of(sums)
+            cells[U(first + common)] = total - sum_words(sums)
         if new.count == 2:
             for at in range(first, end, WORDS):
                 store_words(others, at, load_words(others, at) - load_words(cells, at))

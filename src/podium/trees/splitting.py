@@ -33,7 +33,7 @@ from podium.core.simd import (
     all_lanes,
     all_words,
     choose_lanes,
-    cumulated,
+    cumulative_sums,
     highest_lane,
     last_word,
     load_words,
@@ -116,8 +116,8 @@ def bound_numbers(
         low, high = all_words(N(0)), all_words(N(0))  # of the lower and the upper eight ranges
         for at in range(first, end, LANES):
             low, high = low + load_words(cells, at), high + load_words(cells, at + WORDS)
-        sums = cumulated(low)
-        low, high = sums - low, cumulated(high) - high + last_word(sums)  # the sums of the ranges before each range
+        sums = cumulative_sums(low)
+        low, high = sums - low, cumulative_sums(high) - high + last_word(sums)  # the ranges before each range
         best, added_missing = none, all_words(-missing)
         for _ in range(2 if np.uint32(missing) > 0 else 1):
             low_left, high_left = low + added_missing, high + added_missing
