@@ -9,6 +9,7 @@ from scipy import sparse
 import podium
 from podium.errors import DataError
 from podium.trees import bin_features, find_bins
+from podium.trees.bin_matrix import cell_of
 from tests.references.trees import cut_slowly
 
 TINY, HUGE = np.float32(1e-45), np.finfo(np.float32).max
@@ -57,9 +58,9 @@ def test_cuts_and_bins_are_those_of_the_reference(kinds, n, max_bins, seed, miss
         assert bits(bins.cuts) == bits(slow)
         binned = bin_features(features, bins, n_threads=1)
         assert np.array_equal(binned.columns.reshape(len(kinds), n).T, expected)
-    matrix, dense = binned.matrix, binned.layout.dense
+    matrix, dense, n_cells = binned.matrix, binned.layout.dense, binned.layout.n_cells
     rows = matrix.rows[: n * matrix.width].reshape(n, -1)
-    assert np.array_equal(rows[:, : len(dense)], expected[:, dense])
+    assert np.array_equal(rows[:, : len(dense)], cell_of(expected[:, dense], n_cells[dense]))
     assert not rows[:, len(dense) :].any()
 
 
