@@ -153,9 +153,9 @@ def child(tool: str, leaves: int, seed: int, queries: int) -> dict[str, Any]:
     with measured_memory() as library:
         import_module(name)
         if name == "podium":  # compiled kernels are a part of the library
-            from podium.core.threads import WORTH_SHARING
+            from podium.core.threads import MIN_PARALLEL_WORK
 
-            few = int(np.searchsorted(np.cumsum(sizes), WORTH_SHARING)) + 1  # as many as threads share
+            few = int(np.searchsorted(np.cumsum(sizes), MIN_PARALLEL_WORK)) + 1  # as many as threads share
             n = int(sizes[:few].sum())
             podium_run(mode, leaves, X[:n].copy(), y[:n].copy(), sizes[:few])
     work = {"podium": podium_run, "lightgbm": lightgbm_run, "xgboost": xgboost_run, "catboost": catboost_run}[name]

@@ -50,10 +50,10 @@ def test_rows_move_to_their_places(tmp_path_factory, n, n_columns, seed, room):
     expected = np.empty_like(rows)
     expected[places] = rows
     assert np.array_equal(np.fromfile(path, np.float32).reshape(n, n_columns), expected)
-    assert [one.name for one in path.parent.iterdir()] == ["rows"]
+    assert [file.name for file in path.parent.iterdir()] == ["rows"]
 
 
-def test_many_features_have_wider_files_not_more_of_them(tmp_path):
+def test_many_features_make_files_wider_rather_than_more_numerous(tmp_path):
     assert [RowFiles(tmp_path, "a", n).width for n in (1, 16, 136, 2048, 2049, 10_000)] == [16, 16, 16, 16, 32, 80]
 
 
@@ -78,7 +78,7 @@ def test_a_value_represents_each_bin():
 
 
 def test_bins_are_mapped_not_copied(bins):
-    """Arrays that are as large as the data are parts of files; kernels see them as they see any other."""
+    """Arrays of the size of the data are parts of files, in a form that kernels accept."""
     data = podium.open_binned(bins)
     for array in (data.binned.columns, *(getattr(data.binned.matrix, name) for name in ("rows", "entries", "starts"))):
         assert array.flags.writeable
@@ -119,15 +119,14 @@ podium.bin_files(sys.argv[2], "bins", keep_values=True, overwrite=True)
 
 @pytest.mark.parametrize("step", ["binning", "checksums"])
 def test_what_a_killed_run_leaves_is_removed_by_the_next(files, tmp_path, step):
-    (tmp_path / ".bins.original").mkdir()  # somebody else's
+    (tmp_path / ".bins.original").mkdir()  # not Podium's
     command = [sys.executable, "-c", KILLED, step, str(files / "train.txt")]
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == -signal.SIGKILL
-    left = [path for path in tmp_path.iterdir() if path.name != ".bins.original"]
-    assert len(left) == 1
-    assert left[0].name.startswith(".bins.")
+    (leftover,) = [path for path in tmp_path.iterdir() if path.name != ".bins.original"]
+    assert leftover.name.startswith(".bins.")
     with replacing_folder(tmp_path / "bins", overwrite=False) as unfinished:
-        assert not left[0].exists()
-        podium.bin_files(files / "train.txt", tmp_path / "bins")  # a run that goes on at the same time is left alone
+        assert not leftover.exists()
+        podium.bin_files(files / "train.txt", tmp_path / "bins")  # does not remove the folder of a concurrent run
         assert unfinished.exists()
         shutil.rmtree(tmp_path / "bins")
         (unfinished / "file").touch()
@@ -203,11 +202,11 @@ for k in range(count):
 
 
 def crafted(folder, tmp_path, seed, count):
-    """Change folders at random, with right checksums, open them and train; what became of each."""
+    """Change folders at random, with right checksums, open them and train; return the outcome for each."""
     command = [sys.executable, "-c", CRAFTED, str(folder), str(seed), str(count)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert not done.returncode, (done.returncode, done.stdout[-300:], done.stderr[-2000:])
-    return [line.split()[1] for line in done.stdout.splitlines()]
+    completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not completed.returncode, (completed.returncode, completed.stdout[-300:], completed.stderr[-2000:])
+    return [line.split()[1] for line in completed.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.slow)])
@@ -276,14 +275,14 @@ def _with_odd_weight(files, folder):
     return folder / "odd.txt"
 
 
-def test_a_folder_is_replaced_only_where_asked_for(files, copy, tmp_path):
+def test_a_folder_is_replaced_only_with_overwrite(files, copy, tmp_path):
     with pytest.raises(FileFormatError, match="already exists"):
         podium.bin_files(files / "train.txt", copy)
-    (tmp_path / "mine").mkdir()
+    (tmp_path / "other").mkdir()
     with pytest.raises(FileFormatError, match="not overwritten"):
-        podium.bin_files(files / "train.txt", tmp_path / "mine", overwrite=True)
+        podium.bin_files(files / "train.txt", tmp_path / "other", overwrite=True)
     assert podium.bin_files(files / "valid.txt", copy, overwrite=True).labels
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "mine"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "other"]
 
 
 def test_what_bins_cannot_do_is_refused(files, tmp_path):
@@ -316,17 +315,17 @@ def test_constant_features_are_detected_from_bins(tmp_path):
         podium.LambdaMART(2).fit(binned)
     with pytest.warns(podium.PodiumWarning) as in_memory:
         podium.LambdaMART(2).fit(podium.read(tmp_path / "a.txt"))
-    assert [str(one.message) for one in warned] == [str(one.message) for one in in_memory]
+    assert [str(warning.message) for warning in warned] == [str(warning.message) for warning in in_memory]
 
 
 @pytest.mark.filterwarnings("ignore::podium.PodiumWarning")  # of queries that come back
-def test_commands(files, tmp_path, monkeypatch):
+def test_commands_accept_binned_folders(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def podium_(*words, fails=False):
-        done = CliRunner().invoke(app, list(map(str, words)))
-        assert (done.exit_code != 0) == fails, done.output + repr(done.exception)
-        return done.output if not fails else str(done.exception)
+        result = CliRunner().invoke(app, list(map(str, words)))
+        assert (result.exit_code != 0) == fails, result.output + repr(result.exception)
+        return result.output if not fails else str(result.exception)
 
     named = ("--categorical", "brand", "--qid", "qid")
     shown = podium_("bin", files / "mixed-train.csv", files / "train.csv", "bins", *named)

@@ -30,7 +30,7 @@ def small_blocks(monkeypatch):
 
 def read(path, **options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PodiumWarning)  # of queries that come back
+        warnings.simplefilter("ignore", PodiumWarning)  # about scattered queries
         return podium.read(path, **options)
 
 
@@ -39,7 +39,7 @@ def digest(data, valid=None, **parameters):
 
 
 def assert_same(binned, data, max_bins=255):
-    """Everything of the folder is that of the data, query by query."""
+    """Assert that the folder has the same content as the data, query by query."""
     order = data.order
     categorical = tuple(data.encoding.categories)
     bins = find_bins(data.features, max_bins, categorical)
@@ -63,7 +63,7 @@ def assert_same(binned, data, max_bins=255):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_all_of_the_data_is_there(files, name, tmp_path):
+def test_a_folder_has_all_of_the_data(files, name, tmp_path):
     options = CASES[name]
     binned = podium.bin_files(files / name, tmp_path / "bins", **options)
     data = read(files / name, **options)
@@ -114,12 +114,12 @@ def test_validation_data_has_the_bins_of_training(files, suffix, tmp_path):
     in_memory = [read(files / f"{name}.{suffix}", **options) for name in ("train", "mixed-valid")]
     ranker = podium.LambdaMART(**SMALL | {"n_trees": 12}, patience=3)
     expected = podium.LambdaMART(**ranker.get_params()).fit(in_memory[0], valid=in_memory[1])
-    for one in (valid, in_memory[1]):
-        assert ranker.fit(train, valid=one).digest() == expected.digest()
+    for valid_data in (valid, in_memory[1]):
+        assert ranker.fit(train, valid=valid_data).digest() == expected.digest()
         assert ranker.history_ == expected.history_
 
 
-def test_names_of_features_need_not_be_in_order(files, tmp_path):
+def test_validation_features_may_be_in_another_order(files, tmp_path):
     """Validation files are matched by name, as data in memory is."""
     table = podium.data.io.parquet.import_pyarrow().parquet.read_table(files / "valid.parquet")
     names = table.column_names
@@ -133,7 +133,7 @@ def test_names_of_features_need_not_be_in_order(files, tmp_path):
     assert np.array_equal(valid[0].binned.columns, valid[1].binned.columns)
 
 
-def test_every_boosted_estimator_takes_it(files, tmp_path):
+def test_every_boosted_estimator_trains_on_bins(files, tmp_path):
     options = {"n_leaves": 4, "min_documents_in_leaf": 3}
     rankers = [
         podium.LambdaMART(3, step=LineSearch(), **options), podium.RankNetTrees(3, **options),
@@ -160,7 +160,7 @@ def test_committees_weigh_members_by_bins(files, tmp_path):
     assert fitted[0] == fitted[1]
 
 
-def test_a_run_goes_on_from_its_checkpoint(files, tmp_path):
+def test_a_run_resumes_from_its_checkpoint(files, tmp_path):
     binned = podium.bin_files(files / "mixed-train.csv", tmp_path / "bins", **CSV)
     valid = podium.bin_files(files / "valid.csv", tmp_path / "valid", like=binned, **CSV)
     checkpoint = Checkpoint(tmp_path / "run", every=1)
@@ -184,7 +184,7 @@ def test_categorical_features_of_text_and_rare_ones(files, tmp_path):
     assert np.array_equal(scores, model.predict(data)[data.order])
 
 
-def test_preferences_come_along(tmp_path):
+def test_preferences_are_kept(tmp_path):
     data = podium.artificial(6, features=3)
     order = np.random.default_rng(0).permutation(len(data))
     data = data.take(order)
@@ -200,7 +200,7 @@ def test_preferences_come_along(tmp_path):
     assert ranker.fit(binned).digest() == ranker.fit(data).digest()
 
 
-def test_values_that_are_kept_serve_everything(files, tmp_path):
+def test_data_with_values_works_like_data_in_memory(files, tmp_path):
     data = read(files / "mixed-train.txt")
     binned = podium.bin_files(files / "mixed-train.txt", tmp_path / "bins", keep_values=True)
     assert np.array_equal(binned.features, data.features[data.order])
@@ -215,7 +215,7 @@ def test_values_that_are_kept_serve_everything(files, tmp_path):
     assert np.array_equal(scaled.features, data.normalized("sum").features[data.order])
 
 
-def test_parts_and_copies(files, tmp_path):
+def test_parts_and_copies_give_the_same_models(files, tmp_path):
     binned = podium.bin_files(files / "mixed-train.csv", tmp_path / "bins", **CSV)
     data = read(files / "mixed-train.csv", **CSV)
     queries = np.arange(0, binned.n_queries, 3)
@@ -228,12 +228,12 @@ def test_parts_and_copies(files, tmp_path):
     assert other.document_weights is None
     assert list(other.labels) == ["relevance"]
     assert np.array_equal(other.relevance, binned.relevance)
-    for one in (binned, part, other.with_reading(columns={"qid": "qid"})):
-        copy = pickle.loads(pickle.dumps(one))
-        assert np.array_equal(copy.binned.columns, one.binned.columns)
-        assert list(copy.labels) == list(one.labels)
-        assert copy.reading == one.reading
-        assert digest(copy) == digest(one)
+    for data_ in (binned, part, other.with_reading(columns={"qid": "qid"})):
+        copy = pickle.loads(pickle.dumps(data_))
+        assert np.array_equal(copy.binned.columns, data_.binned.columns)
+        assert list(copy.labels) == list(data_.labels)
+        assert copy.reading == data_.reading
+        assert digest(copy) == digest(data_)
     plain = binned.replace(features=np.ones((len(binned), 2)), feature_names=None, encoding=None)
     assert type(plain) is RankingData
     train, valid = binned.split(0.7, 0.3)

@@ -30,7 +30,7 @@ def parts(model):
 
 
 def test_order_and_threads_do_not_change_a_bit(model, monkeypatch):
-    monkeypatch.setattr("podium.core.threads.WORTH_SHARING", 1)
+    monkeypatch.setattr("podium.core.threads.MIN_PARALLEL_WORK", 1)
     monkeypatch.setattr("podium.clicks.click_model.n_threads_for", lambda n: podium.core.threads.thread_count(5))
     some = random_sessions(3000, n_documents=30, longest=6)
     log = log_of(some)

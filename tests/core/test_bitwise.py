@@ -51,7 +51,7 @@ KERNELS = {
 
 
 def check(operation, target, *arguments):
-    """The compiled operation and its body change the target alike, and do change it."""
+    """Check that the compiled operation and its body change the target in the same way; return the target."""
     targets = []
     for function in (KERNELS[operation], operation):
         copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
@@ -62,7 +62,7 @@ def check(operation, target, *arguments):
     return targets[0]
 
 
-def test_every_operation_is_tried():
+def test_every_operation_is_tested():
     assert set(KERNELS) == set(bitwise.OPERATIONS)
 
 
@@ -82,7 +82,7 @@ def test_bytes_are_transposed():
 
 
 @given(st.integers(0, 2**32), st.integers(4, 8))
-def test_ranks_of_values(seed, n_levels):
+def test_ranks_of_values_are_found(seed, n_levels):
     random = np.random.default_rng(seed)
     values = random.normal(size=2 * WORD).astype(np.float32)
     values[random.integers(0, len(values), 9)] = [np.nan, np.inf, -np.inf, 0.0, -0.0, np.nan, 1e-45, 3e38, -3e38]
@@ -141,7 +141,7 @@ CALLS = {
 
 @pytest.mark.parametrize("operation", CALLS, ids=lambda operation: operation.__name__)
 def test_operations_compile_for_arm(operation):
-    """LLVM makes machine code for aarch64 of the same operations."""
+    """LLVM generates machine code for aarch64 from the same operations."""
     import llvmlite.binding as llvm
     from numba import njit, typeof
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from podium.core import progress as progress_module
-from podium.core.compiling import Kernel, compile_beside
+from podium.core.compiling import Kernel, compile_in_background
 from podium.core.files import remove_leftovers, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads, ranges, thread_count
@@ -28,17 +28,17 @@ def test_results_come_in_order(n_threads):
     assert list(map_threads(str, [], n_threads)) == []
 
 
-def test_items_are_drawn_only_a_little_ahead():
-    drawn = []
+def test_items_are_taken_only_slightly_ahead_of_results():
+    taken = []
 
     def items():
         for k in range(1000):
-            drawn.append(k)
+            taken.append(k)
             yield k
 
     results = map_threads(lambda k: k, items(), 2)
     next(results)
-    assert len(drawn) < 20
+    assert len(taken) < 20
     results.close()
 
 
@@ -77,7 +77,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_on_a_terminal_after_a_while(monkeypatch):
+def test_a_terminal_shows_a_bar_after_a_while(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(progress_module, "PATIENCE", 0.0)
     with progress("counting sheep", 3) as advance:
@@ -87,7 +87,7 @@ def test_a_bar_on_a_terminal_after_a_while(monkeypatch):
 
 
 @pytest.mark.parametrize(("stream", "patience"), [(Terminal, 60.0), (io.StringIO, 0.0)])
-def test_no_bar_for_short_work_or_without_a_terminal(stream, patience, monkeypatch):
+def test_short_work_and_other_streams_show_no_bar(stream, patience, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream())
     monkeypatch.setattr(progress_module, "PATIENCE", patience)
     with progress("counting sheep", 3) as advance:
@@ -103,12 +103,12 @@ def test_no_bar_for_short_work_or_without_a_terminal(stream, patience, monkeypat
     ],
 )
 def test_errors_survive_pickling(error):
-    again = pickle.loads(pickle.dumps(error))
-    assert str(again) == str(error)
-    assert vars(again) == vars(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
 
 
-def test_a_team_works_together_and_raises_what_its_members_raise():
+def test_a_team_runs_a_function_on_all_threads_and_raises_its_errors():
     from podium.core.team import Team
 
     with Team(3) as team:
@@ -128,7 +128,7 @@ def test_a_team_works_together_and_raises_what_its_members_raise():
         assert team.run(lambda thread: thread) == [0, 1, 2]
 
 
-class TestCompileBeside:
+class TestCompileInBackground:
     @staticmethod
     def kernel(signatures: tuple[Any, ...] = ()) -> Kernel:
         def work() -> None:
@@ -149,8 +149,8 @@ class TestCompileBeside:
         monkeypatch.setattr("podium.core.compiling.thread_count", lambda: 2)
         monkeypatch.setattr("podium.core.compiling.cache_folder", lambda: tmp_path)
         kernel = self.kernel()
-        wait = compile_beside(kernel, "work", "call")
-        assert compile_beside(kernel, "work", "nothing") == wait
+        wait = compile_in_background(kernel, "work", "call")
+        assert compile_in_background(kernel, "work", "nothing") == wait
         assert wait() == 0
         assert int((tmp_path / "work.pid").read_text()) != os.getpid()
 
@@ -171,29 +171,29 @@ class TestCompileBeside:
             (tmp_path / "some_1" / "kernels.work-7.py311.nbi").touch()
         if reason == "no third process":
             monkeypatch.setenv("PODIUM_COMPILES", "1")
-        assert compile_beside(kernel, "nowhere", "nothing")() is None
+        assert compile_in_background(kernel, "nowhere", "nothing")() is None
 
 
-def test_threads_that_need_a_kernel_at_the_same_time_get_the_same(monkeypatch):
+def test_threads_that_need_a_kernel_at_the_same_time_share_its_dispatcher(monkeypatch):
     from podium.core import compiling
 
-    begin = compiling.start_numba
+    start_numba = compiling.start_numba
 
-    def slowly():
+    def start_slowly():
         time.sleep(0.05)
-        begin()
+        start_numba()
 
     def double(x):
         return 2 * x
 
-    monkeypatch.setattr(compiling, "start_numba", slowly)
-    kernel, dispatchers, together = Kernel(double), [], threading.Barrier(3)
+    monkeypatch.setattr(compiling, "start_numba", start_slowly)
+    kernel, dispatchers, barrier = Kernel(double), [], threading.Barrier(3)
 
-    def need():
-        together.wait(10)
+    def get_dispatcher():
+        barrier.wait(10)
         dispatchers.append(kernel.dispatcher)
 
-    threads = [threading.Thread(target=need) for _ in range(3)]
+    threads = [threading.Thread(target=get_dispatcher) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -202,7 +202,7 @@ def test_threads_that_need_a_kernel_at_the_same_time_get_the_same(monkeypatch):
     assert len({id(dispatcher) for dispatcher in dispatchers}) == 1
 
 
-def test_only_files_that_nobody_writes_are_leftovers(tmp_path):
+def test_files_that_are_being_written_are_not_removed_as_leftovers(tmp_path):
     path = tmp_path / "run"
     leftover = tmp_path / ".run.abcdefgh"
     leftover.touch()

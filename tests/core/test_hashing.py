@@ -64,12 +64,12 @@ def test_kinds_are_distinguished():
     assert content_hash(days) == content_hash(days.copy()) != content_hash(days[::-1])
 
 
-def test_what_an_object_caches_does_not_count():
-    used = Holder(1)
-    assert used.cached == 1
-    assert content_hash(used) == content_hash(Holder(1))
+def test_cached_properties_do_not_count():
+    holder = Holder(1)
+    assert holder.cached == 1
+    assert content_hash(holder) == content_hash(Holder(1))
 
 
-def test_functions_are_themselves_alone():
+def test_different_functions_have_different_hashes():
     assert content_hash(lambda: 1) != content_hash(lambda: 1)
     assert content_hash(functools.partial(max, 1)) != content_hash(functools.partial(max, 2))

@@ -15,14 +15,14 @@ from podium.core.threads import at_most_threads, thread_count
 
 
 @pytest.fixture(autouse=True)
-def _usual_handler():
+def _default_handler():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def steps(ended=None):
-    """Work that only a stop ends."""
+    """Work until a stop."""
     with between_steps() as check:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
@@ -33,32 +33,32 @@ def steps(ended=None):
                     ended.append(type(reason))
                 raise
             time.sleep(0.002)
-    pytest.fail("nobody stopped it")
+    pytest.fail("the work was not stopped")
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_as_many_at_a_time_as_there_are_threads(n_threads):
-    lock, running, most = threading.Lock(), [0], [0]
+def test_each_thread_runs_a_job(n_threads):
+    lock, running, highest = threading.Lock(), [0], [0]
 
     def job(k):
         with lock:
             running[0] += 1
-            most[0] = max(most[0], running[0])
+            highest[0] = max(highest[0], running[0])
         time.sleep(0.02)
         with lock:
             running[0] -= 1
         return k * k
 
     assert dict(run_jobs([lambda k=k: job(k) for k in range(7)], 7, n_threads)) == {k: k * k for k in range(7)}
-    assert most[0] == n_threads
+    assert highest[0] == n_threads
 
 
 @pytest.mark.parametrize(("n_jobs", "n_threads", "shares"), [(1, 4, [4]), (2, 4, [2, 2]), (3, 8, [2, 3, 3])])
 def test_idle_threads_are_shared(n_jobs, n_threads, shares):
-    together = threading.Barrier(n_jobs)
+    barrier = threading.Barrier(n_jobs)
 
     def job():
-        together.wait(10)
+        barrier.wait(10)
         return thread_count()
 
     with at_most_threads(None):
@@ -67,29 +67,29 @@ def test_idle_threads_are_shared(n_jobs, n_threads, shares):
 
 
 def test_a_job_gets_at_most_its_share_of_threads():
-    seen = [counts for _, counts in run_jobs([lambda: (thread_count(), thread_count(7))] * 4, 4, 1)]
-    assert seen == [(1, 1)] * 4
+    counts = [pair for _, pair in run_jobs([lambda: (thread_count(), thread_count(7))] * 4, 4, 1)]
+    assert counts == [(1, 1)] * 4
     assert thread_count(7) == 7
 
 
-def test_an_error_stops_the_others_and_those_that_wait_do_not_begin():
+def test_an_error_stops_running_jobs_and_no_others_begin():
     ended, begun = [], threading.Event()
 
     def failing():
         begun.wait(10)
-        raise ValueError("so it is")
+        raise ValueError("an error")
 
     def running():
         begun.set()
         steps(ended)
 
-    with pytest.raises(ValueError, match="so it is"):
+    with pytest.raises(ValueError, match="an error"):
         list(run_jobs([running, failing, lambda: ended.append("begun")], 3, 2))
     assert ended == [Cancelled]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("podium-job")]
 
 
-def test_an_interrupt_reaches_the_jobs_and_what_they_make_of_it_is_yielded():
+def test_an_interrupt_reaches_the_jobs_and_their_results_are_yielded():
     def job():
         with pytest.raises(KeyboardInterrupt):
             steps()
@@ -111,7 +111,7 @@ def iter_into(results, outcomes):
     return []
 
 
-def test_whoever_stops_listening_ends_the_jobs():
+def test_closing_the_generator_ends_the_jobs():
     ended = []
     outcomes = run_jobs([lambda: 1, lambda: steps(ended)], 2, 2)
     assert next(outcomes) == (0, 1)
@@ -119,11 +119,11 @@ def test_whoever_stops_listening_ends_the_jobs():
     assert ended == [Cancelled]
 
 
-def test_jobs_within_jobs_stay_within_their_threads_and_stop_with_them():
-    together = threading.Barrier(2)
+def test_jobs_within_a_job_use_its_threads_and_stop_with_it():
+    barrier = threading.Barrier(2)
 
     def outer():
-        together.wait(10)
+        barrier.wait(10)
         return sorted(count for _, count in run_jobs([thread_count] * 3, 3))
 
     assert dict(run_jobs([outer] * 2, 2, 2)) == {0: [1, 1, 1], 1: [1, 1, 1]}
@@ -142,7 +142,7 @@ def test_jobs_within_jobs_stay_within_their_threads_and_stop_with_them():
     assert set(ended) == {Cancelled}
 
 
-def test_a_lazy_iterable_decides_when_a_thread_is_free():
+def test_a_generator_of_jobs_can_decide_late_to_end():
     done = []
 
     def jobs():
@@ -163,7 +163,7 @@ def test_jobs_show_no_progress(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_warnings_of_all_threads_come_once_each():
+def test_each_warning_of_all_threads_is_shown_once():
     def job():
         warnings.warn("of each", UserWarning, stacklevel=1)
         warnings.warn(f"of {threading.get_ident()}", UserWarning, stacklevel=1)

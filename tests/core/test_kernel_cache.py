@@ -1,4 +1,4 @@
-"""Cached kernels never come from other sources, settings or machines; every safe cache is used."""
+"""Cached kernels never come from other sources, settings or machines, and every safe cache is used."""
 
 import os
 import shutil
@@ -26,11 +26,11 @@ def python(code: str, packages: Path, **variables: str) -> str:
     """Run code with a copy of Podium and a separate cache; return what it printed."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment | variables
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
 
 
 def edit(path: Path, before: str, after: str) -> None:
@@ -82,7 +82,7 @@ def test_an_upgrade_runs_the_new_code(tmp_path):
     assert printed == [["7.0", "[1, 2, 0]"], ["7.1", "[0, 2, 1]"]]
 
 
-def test_plain_and_normal_kernels_share_no_folder(tmp_path):
+def test_plain_and_normal_kernels_have_different_folders(tmp_path):
     code = "from podium.core.compiling import cache_folder; print(cache_folder())"
     variants = ({}, {"PODIUM_PLAIN_KERNELS": "1"}, {"NUMBA_CPU_NAME": "generic"}, {"NUMBA_OPT": "0"})
     folders = {python(code, SOURCE.parent, NUMBA_CACHE_DIR=str(tmp_path), **variables) for variables in variants}
@@ -107,10 +107,10 @@ def test_old_folders_are_removed_when_a_new_one_is_made(tmp_path):
         os.utime(tmp_path / f"kernels-{name}", (0, time.time() - age * kernel_cache.DAY))
     (tmp_path / "other").mkdir()
     assert kernel_cache._exists(tmp_path / "kernels-new")
-    left = {path.name.removeprefix("kernels-") for path in tmp_path.iterdir()}
-    assert {"new", "recent", "other"} < left
-    assert not {"more", "forgotten"} & left
-    assert len(left) == 2 + 1 + 3
+    remaining = {path.name.removeprefix("kernels-") for path in tmp_path.iterdir()}
+    assert {"new", "recent", "other"} < remaining
+    assert not {"more", "forgotten"} & remaining
+    assert len(remaining) == 2 + 1 + 3
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def temporary(tmp_path, monkeypatch):
     kernel_cache.cache_folder.cache_clear()
 
 
-def test_a_folder_that_cannot_be_written_is_linked(temporary, monkeypatch):
+def test_files_of_a_read_only_folder_are_linked(temporary, monkeypatch):
     folder = kernel_cache.cache_folder(False)
     assert folder.parent == temporary.parent / "cache"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -161,18 +161,20 @@ def test_a_folder_that_others_can_write_to_is_not_used(temporary, which):
     assert not kernels_in(folder)
 
 
-def test_no_place_to_write_to_is_a_warning(temporary, monkeypatch):
+def test_podium_warns_if_no_folder_is_writable(temporary, monkeypatch):
     temporary.rmdir()
     monkeypatch.setattr(kernel_cache, "_exists", lambda folder: False)
     with pytest.warns(PodiumWarning, match="set NUMBA_CACHE_DIR"):
         assert kernel_cache.cache_folder(False) is None
 
 
-def test_a_disabled_compiler_is_refused_with_the_reason(tmp_path):
+def test_a_disabled_compiler_is_an_error_with_a_remedy(tmp_path):
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 1
-    assert "PodiumError: Podium needs Numba's compiler, but NUMBA_DISABLE_JIT is set: unset it" in done.stderr
+    completed = subprocess.run(
+        [sys.executable, "-c", RANK], capture_output=True, text=True, check=False, env=environment
+    )
+    assert completed.returncode == 1
+    assert "PodiumError: Podium needs Numba's compiler, but NUMBA_DISABLE_JIT is set: unset it" in completed.stderr
 
 
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
@@ -185,29 +187,29 @@ def test_damaged_kernels_are_compiled_again(tmp_path, suffix, content):
     for path in damaged:
         path.write_bytes(content)
     warned = "import warnings; warnings.simplefilter('always'); warnings.showwarning = lambda w, *_: print(w); "
-    shown = python(warned + RANK, SOURCE.parent, **places).splitlines()
-    assert len(shown) == 2
-    assert "are damaged" in shown[0]
-    assert shown[1] == "[1, 2, 0]"
+    lines = python(warned + RANK, SOURCE.parent, **places).splitlines()
+    assert len(lines) == 2
+    assert "are damaged" in lines[0]
+    assert lines[1] == "[1, 2, 0]"
     assert all(path.read_bytes() != content for path in damaged)
     assert python(RANK, SOURCE.parent, **places) == "[1, 2, 0]"
     assert kernels_in(tmp_path) == compiled
 
 
-def test_a_kernel_that_cannot_be_kept_still_runs(tmp_path):
+def test_a_kernel_that_cannot_be_stored_still_runs(tmp_path):
     refused = (
         "import warnings; warnings.simplefilter('always'); warnings.showwarning = lambda w, *_: print(w)\n"
         "from numba.core import caching\n"
         "def full(*_): raise OSError(28, 'No space left on device')\n"
         "caching.IndexDataCacheFile.save = full\n"
     )
-    shown = python(refused + RANK, SOURCE.parent, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
-    assert "cannot be stored" in shown[0]
-    assert "No space left" in shown[0]
-    assert shown[-1] == "[1, 2, 0]"
+    lines = python(refused + RANK, SOURCE.parent, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    assert "cannot be stored" in lines[0]
+    assert "No space left" in lines[0]
+    assert lines[-1] == "[1, 2, 0]"
 
 
-def test_errors_of_a_kernel_are_not_taken_for_those_of_the_cache(tmp_path):
+def test_errors_of_a_kernel_are_not_mistaken_for_errors_of_the_cache(tmp_path):
     with pytest.raises(TypeError) as raised:
         rank_queries("text")
     assert not kernel_cache.repair(raised.value, tmp_path)

@@ -25,10 +25,10 @@ def test_an_exact_sum_needs_finite_numbers():
         ExactSum.of(np.array([1.0, np.inf]))
 
 
-def test_merges():
-    one = {"sum": Total((1, np.array([1, 2]))), "max": Max((0.5, -1)), "all": Gathered([1]), "same": Same("x")}
-    other = {"sum": Total((2, np.array([3, 4]))), "max": Max((0.25, 3)), "all": Gathered([2]), "same": Same("x")}
-    result = merged(merge_all([None, one, None, other]))
+def test_results_of_parts_are_merged_by_their_classes():
+    first = {"sum": Total((1, np.array([1, 2]))), "max": Max((0.5, -1)), "all": Gathered([1]), "same": Same("x")}
+    second = {"sum": Total((2, np.array([3, 4]))), "max": Max((0.25, 3)), "all": Gathered([2]), "same": Same("x")}
+    result = merged(merge_all([None, first, None, second]))
     assert result["sum"][0] == 3
     assert result["sum"][1].tolist() == [4, 6]
     assert (result["max"], result["all"], result["same"]) == ((0.5, 3), [1, 2], "x")
@@ -39,7 +39,7 @@ def test_merges():
     assert math.isnan(merge(Max(math.nan), Max(1.0)).value)
 
 
-def test_one_part_gets_what_it_gives():
+def test_a_single_part_receives_its_own_results():
     def steps():
         total = yield Total(3)
         highest = yield Max(total)

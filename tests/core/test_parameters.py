@@ -35,7 +35,7 @@ from podium.trees import GrowthParameters
 from podium.trees.growth_types import GrowthLimits
 from podium.trees.quantization import QuantizedGradients
 
-DECLARED = [one for one in vars(h).values() if isinstance(one, Parameter) and one is not h.LABEL_GAIN]
+DECLARED = [value for value in vars(h).values() if isinstance(value, Parameter) and value is not h.LABEL_GAIN]
 DEPTH = integer("depth", 3, least=1, most=9, help="levels, at most. None of them is empty.")
 RATE = optional(number("rate", above=0, help="of learning"))
 KIND = choice("kind", "a", ("a", "b", "c"), help="a letter")
@@ -83,8 +83,8 @@ def test_values_are_stored_as_they_are_and_checked_later():
 
 def test_scikit_learn_clones_and_sets():
     model = Small(7, rate=0.25)
-    for same in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert same.get_params() == model.get_params()
+    for duplicate in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert duplicate.get_params() == model.get_params()
     assert model.set_params(kind="c") is model
     with pytest.raises(ParameterError, match=r"Small has no parameter 'kin' \(did you mean 'kind'\?\)"):
         model.set_params(kin="c")
@@ -93,17 +93,17 @@ def test_scikit_learn_clones_and_sets():
 
 
 def test_a_constructor_may_take_other_parameters_as_settings():
-    class Mine(Small):
+    class Coloured(Small):
         def __init__(self, depth=1, colour="red", **settings):
             super().__init__(depth, **settings)
             self.colour = colour
 
-    assert Mine(colour="blue", rate=0.1).get_params() == {"colour": "blue", "depth": 1, "rate": 0.1, "kind": "a"}
+    assert Coloured(colour="blue", rate=0.1).get_params() == {"colour": "blue", "depth": 1, "rate": 0.1, "kind": "a"}
     with pytest.raises(ParameterError, match="did you mean 'colour'"):
-        Mine(color="blue")
+        Coloured(color="blue")
 
 
-def test_docstrings():
+def test_docstrings_contain_the_help_of_parameters():
     doc = inspect.getdoc(Small)
     assert "Args:\n    depth: levels, at most. None of them is empty.\n    rate: of learning\n" in doc
     assert doc.index("Args:") < doc.index("Attributes:")
@@ -153,7 +153,7 @@ def test_errors_state_what_was_expected_and_what_was_passed(parameter, value, me
         parameter.check(value)
 
 
-def test_values_at_the_edges_of_the_ranges():
+def test_values_at_the_limits_of_ranges_are_valid():
     for parameter, values in (
         (DEPTH, (1, 9)), (RATE, (None, 5e-324, 1e308)), (fraction("s", help=""), (1e-9, 1)),
         (h.MAX_DELTA_STEP, (None, math.inf)), (h.RANDOM_STATE, (-5, 2**80)), (h.SHRINKAGE, (0, 1, None)),
@@ -163,8 +163,8 @@ def test_values_at_the_edges_of_the_ranges():
             parameter.check(value)
 
 
-@pytest.mark.parametrize("parameter", DECLARED, ids=lambda one: one.name)
-def test_every_declaration_is_whole(parameter):
+@pytest.mark.parametrize("parameter", DECLARED, ids=lambda parameter: parameter.name)
+def test_every_declaration_is_complete(parameter):
     assert parameter.help
     assert not parameter.help.startswith(" ")
     if parameter.default is None:
@@ -192,7 +192,7 @@ ENGINE = (
 
 @pytest.mark.parametrize("cls", ENGINE, ids=lambda cls: cls.__name__)
 def test_the_engine_has_the_same_declarations_and_defaults(cls):
-    """A range, a help text or a default that is written twice would differ one day."""
+    """Two copies of a range, a help text or a default would differ one day."""
     assert parameters(cls)
     for parameter in parameters(cls).values():
         assert parameter in DECLARED
@@ -212,9 +212,9 @@ def test_the_engine_has_the_same_declarations_and_defaults(cls):
 def test_the_defaults_of_the_engine_are_those_of_the_estimators(estimator, settings):
     for cls in settings:
         for parameter in parameters(cls).values():
-            own = parameters(estimator).get(parameter.name)
-            if own is not None and own.name != "split_fraction":  # pairs weigh documents unequally
-                assert own.default == parameter.default, (cls, own.name)
+            declared = parameters(estimator).get(parameter.name)
+            if declared is not None and declared.name != "split_fraction":  # pairs weigh documents unequally
+                assert declared.default == parameter.default, (cls, declared.name)
 
 
 def test_settings_take_the_parameters_of_an_estimator_by_name():

@@ -1,6 +1,6 @@
-"""Each operation that is compiled from LLVM code, compared with the Python body that states what it does.
+"""Each operation that is compiled from LLVM code, compared with the Python body that defines its result.
 
-If a test fails after an upgrade of Numba or llvmlite, mend that operation in `podium.core.llvm_lanes`. Until then
+If a test fails after an upgrade of Numba or llvmlite, fix that operation in `podium.core.llvm_lanes`. Until then
 PODIUM_PLAIN_KERNELS=1 gives the same models without it.
 """
 
@@ -20,7 +20,7 @@ A[3], B[5], A[7] = np.nan, np.inf, 0.0
 
 
 def compiled(source):
-    """A function from source, compiled and as it is: Numba reads what a function calls from its globals."""
+    """Return a function made from source, compiled and not compiled. Numba looks up in globals what it calls."""
     names = {f.__name__: f for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} | {"np": np}
     exec(source, names)
     start_numba()
@@ -34,7 +34,7 @@ OPERATIONS = {
     "load_lanes": "store_lanes(out, 0, load_lanes(a, 5))",
     "choose_lanes": "store_lanes(out, 0, choose_lanes(load_lanes(a, 0) > load_lanes(b, 0), load_lanes(a, 0), "
     "load_lanes(b, 9)))",
-    "roots_of": "store_lanes(out, 0, roots_of(absolute(load_lanes(a, 0))))",
+    "square_roots": "store_lanes(out, 0, square_roots(absolute(load_lanes(a, 0))))",
     "upper_halves": "w = a.view(np.int64)\n    store_lanes(out, 0, upper_halves(load_words(w, 0), load_words(w, 8)))",
     "lower_halves": "w = a.view(np.int64)\n    store_lanes(out, 0, lower_halves(load_words(w, 0), load_words(w, 8)))",
     "highest_lane": "out[0] = highest_lane(load_lanes(a, 10))",
@@ -59,11 +59,11 @@ OPERATIONS = {
     "operator -x": "store_lanes(out, 0, -load_lanes(a, 0))",
     "absolute": "store_lanes(out, 0, absolute(load_lanes(a, 0)))",
 }
-ONE, OTHER = "load_words(w, 3)", "load_words(w, 5)"
+FIRST, SECOND = "load_words(w, 3)", "load_words(w, 5)"
 WORD_OPERATIONS = {
-    "all_words": "all_words(w[5])", "load_words": ONE, "cumulated": f"cumulated({ONE})",
-    "last_word": f"last_word({ONE})", "sum_words_of": f"all_words(sum_words_of({ONE}))",
-    "+": f"{ONE} + {OTHER}", "-": f"{ONE} - {OTHER}",
+    "all_words": "all_words(w[5])", "load_words": FIRST, "cumulative_sums": f"cumulative_sums({FIRST})",
+    "last_word": f"last_word({FIRST})", "sum_words": f"all_words(sum_words({FIRST}))",
+    "+": f"{FIRST} + {SECOND}", "-": f"{FIRST} - {SECOND}",
 }  # fmt: skip
 
 
@@ -98,9 +98,9 @@ def test_aligned_memory_begins_with_a_cache_line():
         assert not memory.any()
 
 
-def test_every_operation_is_tried():
-    tried = {*OPERATIONS, *WORD_OPERATIONS, "store_lanes", "store_words"}
-    assert {f.__name__ for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} <= tried
+def test_every_operation_is_tested():
+    tested = {*OPERATIONS, *WORD_OPERATIONS, "store_lanes", "store_words"}
+    assert {f.__name__ for f in (*simd.OPERATIONS, *intrinsics.OPERATIONS)} <= tested
 
 
 @pytest.mark.slow
@@ -117,17 +117,17 @@ def test_plain_kernels_give_the_same_models():
         environment = os.environ | {"PODIUM_PLAIN_KERNELS": plain}
         if plain == "1":
             environment |= {"NUMBA_OPT": "0"}  # compiles a third faster
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
         )
-        assert done.returncode == 0, done.stderr
-        printed.append(done.stdout.split())
+        assert completed.returncode == 0, completed.stderr
+        printed.append(completed.stdout.split())
     assert printed[0] == printed[1]
     assert len(set(printed[0])) == 3
 
 
 def test_operations_that_do_not_work_are_replaced_with_a_warning(tmp_path):
-    """A version of llvmlite without what the operations need: Podium compiles the Python bodies by itself."""
+    """If llvmlite lacks something that the operations need, Podium compiles the Python bodies instead."""
     (tmp_path / "sitecustomize.py").write_text("from llvmlite import ir\ndel ir.IRBuilder.shuffle_vector\n")
     (tmp_path / "work.py").write_text(
         "import warnings\n"
@@ -148,8 +148,8 @@ def test_operations_that_do_not_work_are_replaced_with_a_warning(tmp_path):
     environment = os.environ | {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     environment.pop("PODIUM_PLAIN_KERNELS", None)
     command = [sys.executable, str(tmp_path / "work.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Podium's vector operations do not work with the installed versions of Numba")
-    assert done.stdout.count("vector operations") == 1
-    assert "shuffle_vector" in done.stdout  # the reason
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.startswith("Podium's vector operations do not work with the installed versions of Numba")
+    assert completed.stdout.count("vector operations") == 1
+    assert "shuffle_vector" in completed.stdout  # the reason

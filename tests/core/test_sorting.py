@@ -21,8 +21,8 @@ def test_equal_keys_stay_in_their_order(numbers):
 
 @pytest.mark.parametrize("n", [1, 2, 30, 200])
 @pytest.mark.parametrize("moved", [0, 3, 1000])
-def test_ranks_are_brought_up_to_date(n, moved):
-    """Few documents that moved are inserted, many are sorted: the same ranks, equal scores by place."""
+def test_ranks_are_updated(n, moved):
+    """Whether few documents moved and are inserted, or many are sorted, the ranks are the same."""
     rng = np.random.default_rng(n + moved)
     by_place = np.round(rng.normal(size=n) * 3)
     places = np.argsort(-by_place, kind="stable").astype(np.int32)
@@ -37,8 +37,8 @@ def test_ranks_are_brought_up_to_date(n, moved):
 @pytest.mark.parametrize("n", [1, 2, 30, 200])
 @pytest.mark.parametrize("depth", [1, 5, 29, 200])
 @pytest.mark.parametrize("moved", [0, 3, 1000])
-def test_the_top_is_brought_up_to_date(n, depth, moved):
-    """The first are those of a sort, and the others are still there."""
+def test_the_top_is_updated(n, depth, moved):
+    """The first documents are those of a complete sort, and no other document is lost."""
     rng = np.random.default_rng(n + moved)
     by_place = np.round(rng.normal(size=n) * 3)
     places = np.argsort(-by_place, kind="stable").astype(np.int32)

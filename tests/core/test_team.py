@@ -16,7 +16,7 @@ from podium.errors import PodiumError
 
 @kernel
 def add_together(thread, n_threads, event, barrier, sums):
-    """Every thread adds its number and 1; none leaves before all have."""
+    """Let every thread add its number and 1; none leaves before all threads have added theirs."""
     set_event(thread, n_threads, event)
     add_atomically(sums, 0, thread + 1)
     leave(thread, n_threads, barrier, event)
@@ -27,25 +27,25 @@ def add_together(thread, n_threads, event, barrier, sums):
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_threads_leave_a_kernel_together(n_threads):
     barrier, sums = np.zeros(16, np.int64), np.zeros(1, np.int64)
-    each = n_threads * (n_threads + 1) // 2
+    sum_of_run = n_threads * (n_threads + 1) // 2
     with Team(n_threads) as team:
         for k in range(1, 101):
             total = team.run_kernel(lambda t: add_together(t, team.n_threads, team.event, barrier, sums))
-            assert total == k * each
+            assert total == k * sum_of_run
             if k % 10 == 0:  # other work in between, and threads that have fallen asleep
                 assert team.run(lambda t: t) == list(range(n_threads))
             if k % 50 == 0:
                 time.sleep(3e-9 * POLLS)
 
 
-def test_an_error_of_any_thread_is_raised_and_the_team_goes_on():
+def test_a_team_raises_an_error_of_any_thread_and_remains_usable():
     with Team(3) as team:
         with pytest.raises(ZeroDivisionError):
             team.run(lambda t: 1 // (t - team.n_threads + 1))
         assert len(team.run(lambda t: t)) == team.n_threads
 
 
-def test_a_team_that_sleeps_ends():
+def test_a_sleeping_team_can_be_closed():
     before = threading.active_count()
     team = Team(3)
     time.sleep(3e-9 * POLLS)
@@ -65,7 +65,7 @@ def test_a_team_that_sleeps_ends():
     ],
     ids=["team", "map_threads", "run_jobs"],
 )
-def test_threads_that_the_system_refuses_are_an_error_with_a_remedy(work, n_allowed, monkeypatch):
+def test_an_error_with_a_remedy_is_raised_if_threads_cannot_start(work, n_allowed, monkeypatch):
     start, started = threading.Thread.start, []
 
     def limited(thread):
@@ -83,7 +83,7 @@ def test_threads_that_the_system_refuses_are_an_error_with_a_remedy(work, n_allo
         assert not thread.is_alive()
 
 
-def test_other_errors_of_a_function_stay_as_they_are():
+def test_other_errors_of_a_function_are_raised_unchanged():
     def fails(k):
         raise RuntimeError("can't start new thread, says the function")
 

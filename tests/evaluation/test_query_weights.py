@@ -68,7 +68,7 @@ def test_parts_have_the_same_mean(data):
     halves = [data.query_of_row < 15, data.query_of_row >= 15]
     first, second = (BoundMeasures(data.take(np.flatnonzero(h)), measures).part_sums(scores[h]) for h in halves)
     for name, measure in measures.items():
-        assert measure.mean_of_sums(first[name].with_other(second[name]).value) == whole[name]
+        assert measure.mean_of_sums(first[name].merged_with(second[name]).value) == whole[name]
         assert whole[name] == measure.mean(Ranking(data, scores))
         assert whole[name] == podium.evaluate(data, scores, measure).means[measure]
 

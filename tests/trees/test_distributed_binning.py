@@ -12,29 +12,29 @@ from podium.trees.distributed_binning import find_bins_in_parts
 
 
 def in_parts(features, home, max_bins, categorical=()):
-    """The bins that each part finds, and the rounds that it takes."""
-    return finished([find_bins_in_parts(features[home == k], max_bins, categorical, 1) for k in np.unique(home)])
+    """Return the bins that each part finds, and the number of rounds."""
+    return run_together([find_bins_in_parts(features[home == k], max_bins, categorical, 1) for k in np.unique(home)])
 
 
-def finished(parts):
+def run_together(parts):
     answer, rounds = None, 0
     while True:
-        given, results = [], []
+        contributions, results = [], []
         for part in parts:
             try:
-                given.append(part.send(answer))
+                contributions.append(part.send(answer))
             except StopIteration as end:
                 results.append(end.value)
         if results:
             assert len(results) == len(parts)
             return results, rounds
-        answer, rounds = merged(merge_all(given)), rounds + 1
+        answer, rounds = merged(merge_all(contributions)), rounds + 1
 
 
-def require_equal(one, other):
-    for a, b in zip(one.cuts, other.cuts, strict=True):
+def require_equal(bins, expected):
+    for a, b in zip(bins.cuts, expected.cuts, strict=True):
         assert np.array_equal(a, b)
-    for a, b in ((one.categories, other.categories), (one.rare, other.rare)):
+    for a, b in ((bins.categories, expected.categories), (bins.rare, expected.rare)):
         assert a.keys() == b.keys()
         assert all(np.array_equal(a[k], b[k]) for k in a)
 
@@ -57,14 +57,14 @@ KINDS = ["numbers", "far apart", "ties", "zeros", "few", "missing", "constant"]
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([2, 3, 16, 255]), st.sampled_from([4, 64]))
-def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, few):
+def test_parts_find_the_cuts_of_all(seed, n_parts, max_bins, max_listed):
     random = np.random.default_rng(seed)
     n = int(random.integers(1, 1500))
     features = np.column_stack([column(random, kind, n) for kind in KINDS]).astype(np.float32)
     features[random.random(features.shape) < 0.05] = np.nan
     home = random.integers(0, n_parts, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed_binning, "FEW", few)
+        patch.setattr(distributed_binning, "MAX_LISTED", max_listed)
         results, rounds = in_parts(features, home, max_bins, [4])
     for bins in results:
         require_equal(bins, find_bins(features, max_bins, [4]))
@@ -77,7 +77,7 @@ def test_sparse_features_and_threads_give_the_same_cuts():
     expected = find_bins(dense, 30)
     for features, n_threads in ((csr_matrix(dense), 1), (dense, 3)):
         parts = [find_bins_in_parts(features[k::2], 30, [], n_threads) for k in range(2)]
-        for bins in finished(parts)[0]:
+        for bins in run_together(parts)[0]:
             require_equal(bins, expected)
 
 

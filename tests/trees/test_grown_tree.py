@@ -15,7 +15,7 @@ from podium.trees.quantization import BoundedGradients, quantize
     ("n_leaves", "categorical"), [(1, ()), (2, ()), (15, ()), (15, (0, 3)), (256, (3,)), (300, ())]
 )
 def test_scores_by_columns_are_those_of_a_walk(n_leaves, categorical):
-    """With missing values, categories, more leaves than a byte can tell apart, and rows that end within a block."""
+    """With missing values, categories, more leaves than a byte can number, and rows that end within a block."""
     rng = np.random.default_rng(n_leaves)
     x = rng.normal(size=(5000, 4)).astype(np.float32)
     x[:, 3], x[:, 0] = rng.integers(0, 40, len(x)), x[:, 0].round(1)
@@ -45,7 +45,7 @@ def test_scores_by_columns_are_those_of_a_walk(n_leaves, categorical):
 
 @pytest.mark.parametrize(("n_leaves", "fraction"), [(2, 1.0), (15, 1.0), (256, 1.0), (257, 1.0), (15, 0.5)])
 def test_sums_of_leaves_are_those_of_their_rows(n_leaves, fraction):
-    """In the order of rows, where all took part and bytes tell leaves apart, and leaf by leaf elsewhere."""
+    """Growth on all rows with at most 256 leaves sums in the order of the rows; else sums are taken leaf by leaf."""
     rng = np.random.default_rng(n_leaves)
     x, n = rng.normal(size=(6000, 3)).astype(np.float32), 6000
     with Team(1) as one, Team(2) as two:
@@ -59,11 +59,11 @@ def test_sums_of_leaves_are_those_of_their_rows(n_leaves, fraction):
         if grown.leaf_of_row is not None:
             assert np.array_equal(grown.leaf_of_row, grown.leaf_of_rows(binned, one))
         two.shares = lambda n, work: two.each(2, lambda k: work(n * k // 2, n * (k + 1) // 2))
-        others = replace(gradients)  # which growth did not sum itself
-        for known, team in ((gradients, one), (others, one), (others, two)):
-            found = grown.sums(known, team)
-            for values, sums in zip((gradients.gradients, gradients.hessians), found, strict=True):
-                expected = [values[own].sum() for own in grown.leaf_rows]
+        copy = replace(gradients)  # growth has not summed this object
+        for source, team in ((gradients, one), (copy, one), (copy, two)):
+            sums_of_leaves = grown.sums(source, team)
+            for values, sums in zip((gradients.gradients, gradients.hessians), sums_of_leaves, strict=True):
+                expected = [values[leaf_rows].sum() for leaf_rows in grown.leaf_rows]
                 np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Each stage of growth alone, compiled, against NumPy or brute force."""
+"""Each stage of growth, compiled separately, compared with NumPy or brute force."""
 
 import numpy as np
 import pytest
@@ -32,18 +32,18 @@ from podium.trees.splitting import choose_split, score_features
 
 @kernel
 def histograms_stage(member, bins, words, features, new, tree, tile, scratches, completed):
-    own = share_of_features(member, features)
-    build_histograms(member, bins, words, features, own, new, tree, tile, scratches[member.thread].words)
+    assigned = share_of_features(member, features)
+    build_histograms(member, bins, words, features, assigned, new, tree, tile, scratches[member.thread].words)
     wait_at_barrier(member.barrier, member.n_threads)
     if completed:
-        complete_histograms(member, features, own, new, tree)
+        complete_histograms(member, features, assigned, new, tree)
 
 
 @kernel
 def splitting_stage(member, bins, gradients, features, limits, tree, scratches):
     new, scratch = NewLeaves(N(0), N(0), N(1)), scratches[member.thread]
-    own = share_of_features(member, features)
-    score_features(member, features, own, limits, new, tree, scratch)
+    assigned = share_of_features(member, features)
+    score_features(member, features, assigned, limits, new, tree, scratch)
     choose_split(bins, gradients, features, limits, tree.leaves[0], tree.splits[0], True, tree, scratch)
 
 
@@ -63,7 +63,7 @@ def next_leaf(leaves, n_leaves):
 
 
 class Problem:
-    """A leaf with some of the documents, and a second one, its sibling, with others."""
+    """A leaf with some of the documents, and its sibling with others."""
 
     def __init__(self, rng, n=300, width=6, n_threads=1, sizes=(50, 90), categorical=()):
         self.x = rng.integers(0, 9, (n, width)).astype(np.float32)
@@ -107,7 +107,7 @@ class Problem:
         return self.tree.documents[record["start"] : record["end"]].copy()
 
     def histogram(self, rows):
-        """The reference: words by feature and bin, in the cells of each feature."""
+        """Return the expected histogram: the sums of words in the cells of each feature."""
         counted = np.zeros(self.layout.total_cells, np.int64)
         for feature, first in enumerate(self.layout.first_cell):
             cells = cell_of(self.binned.column(feature)[rows].astype(int), self.layout.n_cells[feature])
@@ -115,7 +115,7 @@ class Problem:
         return counted
 
     def cells(self, leaf):
-        """What was counted for a leaf; what is between the cells of two features does not matter."""
+        """Return the histogram of a leaf, with zeros between the cells of two features."""
         counted = np.zeros(self.layout.total_cells, np.int64)
         for first, n in zip(self.layout.first_cell, self.layout.n_cells, strict=True):
             counted[first : first + n] = self.tree.histograms[leaf, first : first + n]
@@ -163,16 +163,16 @@ def test_shares_cover_all_features_once(n_threads):
     assert (np.diff(shares, axis=0) >= 0).all()
     assert shares[0].tolist() == [0, 0, 0]
     assert shares[-1].tolist() == layout.ends[-1].tolist()
-    taken = np.zeros(layout.total_cells, int)
+    n_features_of_cell = np.zeros(layout.total_cells, int)
     for first, n in zip(layout.first_cell, layout.n_cells, strict=True):
-        taken[first : first + n] += 1
-    assert taken.max() == 1
+        n_features_of_cell[first : first + n] += 1
+    assert n_features_of_cell.max() == 1
     assert len(layout.dense) > 32
     assert len(layout.groups) > 1
     assert set(layout.block_strides) == {64, 256}
 
 
-def test_only_rare_bins_of_sparse_features_are_kept():
+def test_only_rare_bins_of_sparse_features_are_stored():
     problem = Problem(np.random.default_rng(3), width=75)
     layout, bins = problem.layout, problem.bins
     cells = [[] for _ in range(bins.n_rows)]
@@ -202,7 +202,7 @@ def test_rows_are_ordered_by_their_rare_bins():
 
 
 def sides(problem, rows, l2):
-    """All splits of a leaf: feature, whether each row goes left."""
+    """Yield all splits of a leaf: the feature, and whether each row goes left."""
     for feature in range(problem.x.shape[1]):
         bins = problem.binned.column(feature)[rows]
         if problem.table.is_categorical is not None and problem.table.is_categorical[feature]:
@@ -307,7 +307,7 @@ def test_a_node_and_its_children(direction, is_left_small):
     assert [(leaf["low"], leaf["high"]) for leaf in (left, right)] == bounds[direction]
 
 
-def test_the_first_of_the_leaves_with_the_highest_gain_is_next():
+def test_of_the_leaves_with_the_highest_gain_the_first_is_next():
     leaves = np.zeros(5, LEAF)
     leaves["gain"] = [1.0, 3.0, 2.0, 3.0, 9.0]
     assert next_leaf(leaves, 4) == 1

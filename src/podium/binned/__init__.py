@@ -1,4 +1,4 @@
-"""Ranking data as a folder of bins, for files larger than memory."""
+"""Store ranking data as a folder of bins, for files larger than memory."""
 
 from podium.binned.binned_files import BinnedFiles, open_binned
 from podium.binned.binning_files import bin_files

@@ -1,4 +1,4 @@
-"""Ranking data with features stored as bins in a folder."""
+"""Ranking data whose features are stored as bins in a folder."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class BinnedContent:
     folder: Path
     binned: BinnedFeatures
     hashes: UInt64s  # a hash of each document's features
-    values: Float32s | None  # the features, or None if they were not kept
-    max_bins: int  # the value of max_bins that the features were binned with
+    values: Float32s | None  # the values of features, or None if they were not kept
+    max_bins: int  # the maximum number of bins that the features were binned with
     feature_names: tuple[str, ...] | None
     encoding: Encoding
     origin: Mapping[str, Any]  # how the source was read, see `RankingData`
     counts: ValueCounts | None  # statistics of values, for the summary
-    rows: Ints | None = None  # the rows of the folder that are used; None for all
+    rows: Ints | None = None  # the rows of the folder that this data consists of; None for all
 
 
 class BinnedFiles(RankingData):
@@ -82,9 +82,9 @@ class BinnedFiles(RankingData):
     Attributes:
         folder: the folder of the files.
         binned: the bins, a `podium.trees.BinnedFeatures`.
-        max_bins: the value of `max_bins` that the features were binned with.
+        max_bins: the maximum number of bins that the features were binned with.
         has_values: whether the folder also contains the values of features.
-        seconds: the duration of each step of `bin_files`; empty if the folder was opened with `open_binned`.
+        seconds: the duration of each step of `bin_files`; empty if `open_binned` opened the folder.
 
     Example:
         >>> import pathlib, podium, tempfile
@@ -158,20 +158,20 @@ class BinnedFiles(RankingData):
         return reopen, (self.folder, self.content.rows, arguments, dict(self.reading))
 
     def bins_for(self, max_bins: int, categorical: Iterable[int]) -> BinnedFeatures:
-        """Return the bins; raise if training needs other ones."""
+        """Return the bins; raise if training needs different ones."""
         remedy = f"bin the files again, or train with max_bins={self.max_bins}"
         if max_bins != self.max_bins:
             raise DataError(f"{self.folder} was binned with max_bins={self.max_bins}, but got {max_bins}: {remedy}")
-        numbers = set(categorical) - set(self.binned.bins.categories)
-        if numbers:
+        numeric = set(categorical) - set(self.binned.bins.categories)
+        if numeric:
             raise DataError(
-                f"feature {min(numbers)} was binned as a number in {self.folder}, but is categorical in training: "
+                f"feature {min(numeric)} was binned as a number in {self.folder}, but is categorical in training: "
                 "bin the files again with bin_files(…, categorical=…)"
             )
         return self.binned
 
     def take(self, rows: Ints) -> BinnedFiles:
-        """Return the given rows, by number or by a mask, in this order; their bins are copied into memory."""
+        """Return some rows, by number or by a mask, in this order; their bins are copied into memory."""
         rows = row_numbers(self, rows)
         content, columns = self.content, columns_of_rows(self, rows)
         part = replace(
@@ -183,9 +183,9 @@ class BinnedFiles(RankingData):
 
     def replace(self, **changes: Any) -> RankingData:
         """Return a copy with other labels, weights, positions or preferences; with other features, a `RankingData`."""
-        wrong = next((name for name in changes if name not in CHANGEABLE), None)
-        if wrong is not None:
-            raise DataError(f"{wrong} of binned data cannot be changed: change the files, then bin them again")
+        for name in changes:
+            if name not in CHANGEABLE:
+                raise DataError(f"{name} of binned data cannot be changed: change the files, then bin them again")
         return super().replace(**changes)
 
     def summary(self) -> Summary:
@@ -197,8 +197,8 @@ class BinnedFiles(RankingData):
             raise DataError("feature_names and encoding of binned data can only be changed together with features")
         counts = self.content.counts
         if counts is not None:
-            same = {source for source, labels in self.labels.items() if arguments["labels"].get(source) is labels}
-            counts = counts._replace(copies={k: v for k, v in counts.copies.items() if k in same})
+            unchanged = {source for source, labels in self.labels.items() if arguments["labels"].get(source) is labels}
+            counts = counts._replace(copies={k: v for k, v in counts.copies.items() if k in unchanged})
         return self._with(replace(self.content, counts=counts), arguments)
 
     def _with(self, content: BinnedContent, arguments: dict[str, Any]) -> BinnedFiles:
@@ -213,8 +213,8 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
 
     Args:
         folder: the folder to open.
-        verify: verify the checksums of all files, and that every index in them is within bounds. This reads the files
-            once. With False, only sizes are checked: use it for folders that you wrote yourself.
+        verify: whether to verify the checksums of all files, and that every index in them is within bounds. This reads
+            the files once. If False, only sizes are checked: use it for folders that you wrote yourself.
 
     Returns:
         The data. Its bins are memory-mapped, so they are read only when training uses them.
@@ -233,7 +233,7 @@ def open_binned(folder: str | os.PathLike[str], *, verify: bool = True) -> Binne
     """
     folder = to_path(folder)
     manifest = FOLDER.read(folder)
-    with FOLDER.naming_damage(folder):
+    with FOLDER.reporting_damage(folder):
         FOLDER.check_files(folder, manifest, verify)
         check_manifest(manifest)
         data = _open(folder, manifest)
@@ -328,8 +328,4 @@ def _binned(folder: Path, n: int, n_features: int, max_bins: int) -> BinnedFeatu
 def _query_ids(folder: Path, sizes: NDArray[Any], n: int) -> NDArray[Any]:
     ids = json.loads((folder / QUERY_IDS).read_text(encoding="utf-8"))
     check_queries(ids, sizes, n)
-    if all(isinstance(one, int) for one in ids):
-        return np.array(ids, np.int64)
-    array = np.empty(len(ids), object)
-    array[:] = ids
-    return array
+    return np.array(ids, np.int64 if isinstance(ids[0], int) else object)  # `check_queries`: all are of one type

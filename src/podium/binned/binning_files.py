@@ -1,8 +1,9 @@
-"""Bin files of any size into a folder, with only a few rows or one feature in memory at a time.
+"""Bin files of any size into a folder, with only a few rows or a few features in memory at a time.
 
 The source is read twice: first for everything that needs a full pass (features, categories, the type of query ids),
-then for its values, which go to temporary files of a few features each. Scattered documents of a query are grouped
-there. Each feature is then cut at the quantiles of all its values, exactly as in memory, and binned.
+then for its values, which go to temporary files of a few features each. If the documents of a query are scattered, they
+are grouped in these files. Each feature is then cut at the quantiles of all its values, exactly as in memory, and
+binned.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def bin_files(
 ) -> BinnedFiles:
     r"""Bin files of any size into a folder that every estimator of boosted trees can be fitted to.
 
-    The model is identical, to the bit, to that of the same files in memory. Binning needs about 50 bytes of memory per
-    document, plus a few features, and 4 bytes of disk per value; the folder has 2 bytes per value. The documents of a
-    query may be scattered over the files: an extra pass groups them.
+    A model is identical, to the bit, to one trained on the same files in memory. Binning needs memory for about 50
+    bytes per document and for a few features, and 4 bytes of disk per value. The folder has 2 bytes per value. The
+    documents of a query may be scattered over the files: an extra pass groups them.
 
     Args:
         source: files, as for `read`; they are read twice, so they cannot be streams.
@@ -76,10 +77,10 @@ def bin_files(
         categorical: the categorical features: text columns by name, as for `read`; other features by name or number, as
             for `LambdaMART`.
         like: binned training data, or its folder. The files are then binned with its features and bins, for validation.
-        keep_values: also keep the values of features, 4 bytes each, for predictions, nets and linear rankers.
+        keep_values: whether to keep the values of features too, 4 bytes each, for predictions, nets and linear rankers.
         overwrite: whether to replace an existing folder of binned data.
-        columns: the names of columns by command-line option, which models store for `podium score`.
-        n_threads: the number of threads, all cores by default; the result does not depend on it.
+        columns: the names of columns by command-line option; models store them for `podium score`.
+        n_threads: the number of threads, all cores by default. The result does not depend on it.
         **options: the options of `read`, such as `qid`, `absent` or `normalize`.
 
     Returns:
@@ -128,10 +129,10 @@ class _Reading:
         features = as_list_of_features(categorical)
         self.request: Request = request_for(source, format, options)
         facts = FORMATS[self.request.format]
-        named = [one for one in features if isinstance(one, str)] if facts.has_columns else []
-        self.categorical = [one for one in features if one not in named]
+        text_columns = [feature for feature in features if isinstance(feature, str)] if facts.has_columns else []
+        self.categorical = [feature for feature in features if feature not in text_columns]
         merging = {"returning_qid": "merge"} if "returning_qid" in facts.options else {}
-        self.source, self.options = source, merging | options | ({"categorical": named} if named else {})
+        self.source, self.options = source, merging | options | ({"categorical": text_columns} if text_columns else {})
         if self.request.total_size is None:
             raise FileFormatError(self.request.name, "is not a file and cannot be read twice: write it to a file first")
 
@@ -151,15 +152,15 @@ class _Reading:
         return block if self.like is None else Schema.of(self.like).matched(block)
 
     def numbers_of_categorical(self, data: RankingData) -> list[int]:
-        """Return the categorical features: those of the data, and those that the caller passed."""
+        """Return the numbers of the categorical features of the data, and of those that the caller passed."""
         numbers = numbers_of_features(self.categorical, data.feature_names, "categorical")
-        wrong = next((k for k in numbers if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features), None)
-        if wrong is not None:
-            raise DataError(f"categorical: feature {wrong!r} does not exist; use 0 to {data.n_features - 1}")
+        for k in numbers:
+            if not isinstance(k, int | np.integer) or not 0 <= k < data.n_features:
+                raise DataError(f"categorical: feature {k!r} does not exist; use 0 to {data.n_features - 1}")
         return sorted({*map(int, numbers), *data.encoding.categories})
 
     def preferences(self) -> Floats | None:
-        """Return the preferences between rows, which only Podium's Parquet files can contain."""
+        """Return the preferences between rows, which only Parquet files written by Podium can contain."""
         if self.request.format != "parquet":
             return None
         from podium.data.io.parquet import opened_files
@@ -177,7 +178,7 @@ class _Binning:
         self.counter = ValueCounter()
 
     def run(self, columns: Mapping[str, Any] | None) -> None:
-        """Write the folder; models store the names in `columns`."""
+        """Write the folder; `columns` is the argument of `bin_files`."""
         with self._timed("reading"):
             spill, documents = self._read()
         if documents.order is not None:
@@ -210,8 +211,8 @@ class _Binning:
             for block in self.reading.blocks():
                 if spill is None:
                     n = block.n_features  # one file has all features until they are normalized
-                    files = [RowFiles(self.folder, "raw", n, n)] if is_raw else self._files(block)
-                    spill = Spill(block, [stack.enter_context(one) for one in files])
+                    groups = [RowFiles(self.folder, "raw", n, n)] if is_raw else self._files(block)
+                    spill = Spill(block, [stack.enter_context(files) for files in groups])
                 columns.append(block, self._write(spill, block, counts=not is_raw))
         if spill is None:
             raise FileFormatError(self.reading.request.name, "has no documents to bin")
@@ -227,6 +228,7 @@ class _Binning:
         return files + ([RowFiles(self.folder, VALUES, n, n)] if self.keep_values else [])
 
     def _write(self, spill: Spill, block: RankingData, counts: bool) -> UInt64s:
+        """Append the features of a block; return their hashes, and collect statistics if `counts` is set."""
         rows = dense_block(block.features)
         spill.append(rows)
         if counts:
@@ -234,17 +236,17 @@ class _Binning:
         return hash_rows(rows)
 
     def _normalize(self, raw: Spill, documents: DocumentColumns) -> Spill:
-        """Normalize the values within queries. Their documents must be adjacent."""
+        """Normalize the values within queries, whose documents must be adjacent."""
         (_, rows), hashes = next(raw.files[0].read()), []
         labels = documents.labels()
         with ExitStack() as stack, progress("normalizing", len(rows)) as advance:
             spill: Spill | None = None
             for first, last in documents.blocks(ROWS):
-                some = {source: values[first:last] for source, values in labels.items()}
-                block = raw.data(rows[first:last], documents.columns["query"][first:last], some)
+                block_labels = {source: values[first:last] for source, values in labels.items()}
+                block = raw.data(rows[first:last], documents.columns["query"][first:last], block_labels)
                 block = self.reading.matched(block.normalized(str(self.reading.normalize)))
                 if spill is None:
-                    spill = Spill(block, [stack.enter_context(one) for one in self._files(block)])
+                    spill = Spill(block, [stack.enter_context(files) for files in self._files(block)])
                 hashes.append(self._write(spill, block, counts=True))
                 advance(last - first)
         raw.files[0].remove(0)
@@ -253,7 +255,7 @@ class _Binning:
         return spill
 
     def _bin(self, spill: Spill, n: int) -> BinnedFeatures:
-        """Find the cuts of each feature, unless `like` has them, and bin it."""
+        """Bin each feature, with its own cuts or those of `like`."""
         files, n_features = spill.files[0], spill.like.n_features
         categorical = set(self.reading.numbers_of_categorical(spill.like))
         columns, parts = new_array(self.folder / COLUMNS, n * n_features, np.uint8), []
@@ -305,11 +307,11 @@ class Spill:
     """Temporary files with the features of all documents."""
 
     def __init__(self, block: RankingData, files: list[RowFiles]) -> None:
-        self.like = block.take(np.arange(0))  # data with these features and no documents
-        self.files = files  # files of a few features each; then one with all features, if values are kept
+        self.like = block.take(np.arange(0))  # data with the same features and no documents
+        self.files = files  # the files of a few features each; if values are kept, also a file with all features
 
     def append(self, rows: Float32s) -> None:
-        """Append rows."""
+        """Append rows to all files."""
         for files in self.files:
             files.append(rows)
 
@@ -319,6 +321,6 @@ class Spill:
             files.reorder(places)
 
     def data(self, rows: Float32s, query: Int32s, labels: dict[str, Float32s]) -> RankingData:
-        """Return rows as data."""
+        """Return rows of features as data."""
         arguments = {"features": rows, "qid": query, "labels": labels, "feature_names": self.like.feature_names}
         return RankingData._make(arguments | {"encoding": self.like.encoding}, self.like._origin())

@@ -25,7 +25,7 @@ OPTIONAL = ("document_weights", "positions")
 
 
 class DocumentColumns:
-    """Collects everything about documents except their features: a few bytes each. Blocks come first, then `group`."""
+    """Collects everything about documents except their features. Call `append` for each block, then `group`."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[NDArray[Any]]] = {}
@@ -34,7 +34,7 @@ class DocumentColumns:
     def append(self, block: RankingData, hashes: UInt64s) -> None:
         """Add a block, and the hashes of its features."""
         code_of = self._code_of
-        codes = np.array([code_of.setdefault(one, len(code_of)) for one in block.query_ids.tolist()], np.int32)
+        codes = np.array([code_of.setdefault(qid, len(code_of)) for qid in block.query_ids.tolist()], np.int32)
         columns: dict[str, Any] = {f"{LABEL}{source}": labels for source, labels in block.labels.items()}
         columns |= {name: getattr(block, name) for name in OPTIONAL}
         columns |= {"query": codes[block.query_of_row], "hashes": hashes}
@@ -51,7 +51,7 @@ class DocumentColumns:
         self.sizes = np.bincount(query, minlength=len(self.query_ids))  # of queries
         self.starts = np.cumsum(self.sizes) - self.sizes  # the first row of each query, in grouped order
         self.n_runs = 1 + int(np.count_nonzero(query[1:] != query[:-1]))
-        # The rows of the source, query by query; None if they are grouped already.
+        # The rows of the source, query by query; None if the source is already grouped.
         self.order = None if self.n_runs == len(self.query_ids) else np.argsort(query, kind="stable")
         self.columns = columns
         if self.order is not None:
@@ -59,15 +59,15 @@ class DocumentColumns:
 
     @property
     def places(self) -> Ints:
-        """The position of each row of the source in grouped order."""
+        """The position in grouped order of each row of the source."""
         assert self.order is not None
         places = np.empty(len(self.order), np.int64)
         places[self.order] = np.arange(len(self.order))
         return places
 
-    def blocks(self, most_rows: int) -> Iterator[tuple[int, int]]:
+    def blocks(self, max_rows: int) -> Iterator[tuple[int, int]]:
         """Return where each block of whole queries begins and ends, in grouped order."""
-        return pairwise(block_bounds(self.starts, int(self.sizes.sum()), most_rows))
+        return pairwise(block_bounds(self.starts, int(self.sizes.sum()), max_rows))
 
     def query_weights(self) -> Float32s | None:
         """Return one weight per query; raise if the documents of a query differ."""
@@ -86,20 +86,19 @@ class DocumentColumns:
 
     def save(self, folder: Path, preferences: Floats | None) -> None:
         """Write everything except the features."""
-        kept: dict[str, Any] = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
+        arrays: dict[str, Any] = {k: v for k, v in self.columns.items() if k.startswith(LABEL) or k in OPTIONAL}
         others = {"query_weights": self.query_weights(), "preferences": self._moved(preferences)}
-        kept |= {name: values for name, values in others.items() if values is not None}
-        np.savez(folder / DOCUMENTS, query_sizes=self.sizes, **kept)
+        arrays |= {name: values for name, values in others.items() if values is not None}
+        np.savez(folder / DOCUMENTS, query_sizes=self.sizes, **arrays)
         np.save(folder / HASHES, self.columns["hashes"])
         (folder / QUERY_IDS).write_text(json.dumps(self.query_ids), encoding="utf-8")
 
     def _moved(self, preferences: Floats | None) -> Floats | None:
-        """Return pairs of rows of the source as pairs of grouped rows."""
+        """Return preferences between rows of the source as preferences between grouped rows."""
         if preferences is None or self.order is None:
             return preferences
-        places = self.places
         moved = preferences.copy()
-        moved[:, :2] = places[preferences[:, :2].astype(np.int64)]
+        moved[:, :2] = self.places[preferences[:, :2].astype(np.int64)]
         return moved
 
 
@@ -114,8 +113,8 @@ class RowFiles:
         folder: the folder of the files.
         name: the prefix of the files' names; a number follows.
         n_columns: the number of columns of all files together.
-        width: the number of columns per file. The default is small, so that reading a feature does not read most of the
-            others: a multiple of the tiles that kernels copy, with at most `MAX_FILES` files.
+        width: the number of columns per file. The default is small, so that reading a feature reads few others: the
+            smallest multiple of `TILE` with at most `MAX_FILES` files.
 
     """
 
@@ -126,7 +125,7 @@ class RowFiles:
         self._stack, self._open = ExitStack(), list[IO[bytes]]()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:  # if one file cannot be opened, the others are closed
+        with ExitStack() as stack:  # if a file cannot be opened, the others are closed
             self._open = [stack.enter_context(path.open("wb")) for path in self.paths]
             self._stack = stack.pop_all()
         return self
@@ -140,7 +139,7 @@ class RowFiles:
             file.write(np.ascontiguousarray(rows[:, first : first + self.width]).data)
 
     def read(self) -> Iterator[tuple[int, Float32s]]:
-        """Yield the first column of each file, and its rows, memory-mapped."""
+        """Yield the number of the first column of each file, and the rows of the file, memory-mapped."""
         for first, path in zip(self.firsts, self.paths, strict=True):
             yield first, map_rows(path, self._width_of(first))
 
@@ -160,30 +159,31 @@ class RowFiles:
 
 
 def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = BYTES_AT_ONCE) -> None:
-    """Move each row of a file to its place, reading and writing in sequence only.
+    """Move each row of a file to its place, with sequential reads and writes only.
 
-    Rows are first distributed to a file for each range of places. A range fits into memory, where it is sorted.
+    Rows are first distributed to a file for each range of places. Each range fits into memory, where it is sorted.
     """
     n, row_bytes = len(places), 4 * n_columns
     n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range
     ranges = [path.with_name(f"{path.name}-range{k}") for k in range(-(-n // n_rows))]
+
+    def rows_of_ranges(some_places: Ints) -> list[Ints]:
+        """Return, for each range, the indices of the places in it."""
+        number = some_places // n_rows
+        ends = np.cumsum(np.bincount(number, minlength=len(ranges)))
+        return np.split(np.argsort(number, kind="stable"), ends[:-1])
+
     with ExitStack() as stack:
-        files = [stack.enter_context(one.open("wb")) for one in ranges]
+        files = [stack.enter_context(range_path.open("wb")) for range_path in ranges]
         source = stack.enter_context(path.open("rb"))
         for first in range(0, n, n_rows):
             rows = np.frombuffer(source.read(n_rows * row_bytes), np.float32).reshape(-1, n_columns)
-            number = places[first : first + n_rows] // n_rows
-            order = np.argsort(number, kind="stable")
-            ends = np.cumsum(np.bincount(number, minlength=len(files)))
-            for file, chosen in zip(files, np.split(order, ends[:-1]), strict=True):
-                file.write(rows[chosen].data)
-    number = places // n_rows
-    by_range = np.argsort(number, kind="stable")
-    ends = np.cumsum(np.bincount(number, minlength=len(ranges)))
+            for file, in_range in zip(files, rows_of_ranges(places[first : first + n_rows]), strict=True):
+                file.write(rows[in_range].data)
     with path.open("wb") as target:
-        for k, (one, chosen) in enumerate(zip(ranges, np.split(by_range, ends[:-1]), strict=True)):
-            rows = np.fromfile(one, np.float32).reshape(-1, n_columns)
+        for k, (range_path, in_range) in enumerate(zip(ranges, rows_of_ranges(places), strict=True)):
+            rows = np.fromfile(range_path, np.float32).reshape(-1, n_columns)
             ordered = np.empty_like(rows)
-            ordered[places[chosen] - k * n_rows] = rows
+            ordered[places[in_range] - k * n_rows] = rows
             target.write(ordered.data)
-            one.unlink()
+            range_path.unlink()

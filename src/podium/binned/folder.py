@@ -1,13 +1,13 @@
-"""The format of folders of binned data, and the checks when one is opened.
+"""The format of folders of binned data, and its validation.
 
-Kernels do not check indices, so these checks prove once that a folder is safe to train on. The manifest has the size
-and checksum of every other file.
+Kernels do not check indices, so validation proves once, when a folder is opened, that it is safe to train on. The
+manifest has the size and checksum of every other file.
 
 | file | content |
 |---|---|
 | `podium-bins.json` | the manifest: a description of the data, all names, sizes and checksums, and its own checksum |
 | `columns.npy` | the bins, feature by feature: one byte per document |
-| `rows.npy`, `entries.npy`, `starts.npy`, `layout.npz` | the same bins in the layout for growing trees |
+| `rows.npy`, `entries.npy`, `starts.npy`, `layout.npz` | the same bins in the layout for growing trees, for training |
 | `bins.npz` | the cuts and categories of features |
 | `documents.npz` | labels, weights, positions, preferences, and the sizes of queries |
 | `hashes.npy` | a hash of the features of each document, for the canonical order and random numbers |
@@ -42,7 +42,7 @@ FOLDER = FolderFormat(MANIFEST, 2, "a folder of binned data", "bin_files", "bin 
 COLUMNS, HASHES, BINS, LAYOUT = "columns.npy", "hashes.npy", "bins.npz", "layout.npz"
 DOCUMENTS, QUERY_IDS, VALUES = "documents.npz", "query_ids.json", "values"
 LABEL = "label:"  # prefix of the labels of a source, in DOCUMENTS
-MATRIX = ("rows", "entries", "starts")  # .npy
+MATRIX = ("rows", "entries", "starts")  # the names of .npy files
 
 
 def is_binned(path: Any) -> bool:
@@ -60,7 +60,7 @@ def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     (folder / MANIFEST).write_text(FOLDER.manifest_text(content, paths), encoding="utf-8")
 
 
-ROWS_AT_ONCE = 1 << 16  # rows whose layout is recomputed and compared at a time
+ROWS_AT_ONCE = 1 << 16  # how many rows `check_matrix` recomputes at a time
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -75,7 +75,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> None:
-    """Raise if the description of a folder cannot be right."""
+    """Raise if the description in a manifest is invalid."""
     require_whole("n_documents", manifest["n_documents"], 1, most=2**31 - 1)
     require_whole("n_features", manifest["n_features"], 1, most=2**31 - 1)
     n = manifest["n_features"]
@@ -98,8 +98,7 @@ def check_queries(ids: Any, sizes: NDArray[Any], n: int) -> None:
     """Raise if the queries do not partition the documents."""
     check_array("query_sizes", sizes, np.int64)
     require(isinstance(ids, list) and len(ids) == len(sizes), "the numbers of query ids and of queries differ")
-    types = {type(one) for one in ids}
-    require(types in ({int}, {str}), "query ids are neither all integers nor all strings")
+    require(set(map(type, ids)) in ({int}, {str}), "query ids are neither all integers nor all strings")
     require(len(set(ids)) == len(ids), "a query id is repeated")
     require((sizes >= 1).all() and (sizes <= n).all() and sizes.sum() == n, f"sizes of queries do not add up to {n}")
 
@@ -128,7 +127,7 @@ def check_bins(bins: Bins, max_bins: int) -> None:
 
 
 def checked_layout(arrays: Mapping[str, NDArray[Any]], bins: Bins, n: int) -> FeatureLayout:
-    """Return the layout of a folder: its common bins, groups and costs; everything else follows from these."""
+    """Return the layout that follows from the common bins, groups and costs in a folder; raise if they are invalid."""
     n_bins, common, groups, costs = bins.counts, arrays["common"], arrays["groups"], arrays["costs"]
     check_array("common", common, np.int64, bins.n_features)
     check_array("groups", groups, np.int64)
@@ -151,29 +150,30 @@ def check_matrix_shape(matrix: BinMatrix, layout: FeatureLayout, n: int) -> None
 
 
 def check_columns(binned: BinnedFeatures) -> None:
-    """Raise if a document has a bin that its feature does not have. Reads all bins."""
+    """Raise if a document has a bin that its feature does not have. This reads all bins."""
     for feature, count in enumerate(binned.bins.counts.tolist()):
         require(binned.column(feature).max() <= count, f"feature {feature} has a bin above {count}")
 
 
 def check_matrix(binned: BinnedFeatures) -> None:
-    """Raise if rows and entries do not match the columns. Recomputes them, a block of rows at a time."""
+    """Raise if rows and entries do not match the columns. This recomputes them, a block of rows at a time."""
     layout, matrix, n = binned.layout, binned.matrix, binned.n_rows
     columns, width = binned.columns.reshape(binned.bins.n_features, n), layout.width
     starts = matrix.starts.reshape(len(layout.groups) - 1, n + 1)
-    before = 0
-    for of_group in starts:  # the entries of a group follow those of the group before
-        require(of_group[0] == before and (of_group[1:] >= of_group[:-1]).all(), "starts are not in order")
-        before = int(of_group[-1])
+    n_entries = 0
+    for group_starts in starts:  # the entries of a group follow those of the previous group
+        is_in_order = group_starts[0] == n_entries and (group_starts[1:] >= group_starts[:-1]).all()
+        require(is_in_order, "starts are not in order")
+        n_entries = int(group_starts[-1])
     for first in range(0, n, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, n)
         piece = build_bin_matrix(np.ascontiguousarray(columns[:, first:last]).ravel(), last - first, layout)
         same_rows = np.array_equal(piece.rows[: (last - first) * width], matrix.rows[first * width : last * width])
         require(same_rows, "rows do not match columns")
-        of_piece = piece.starts.reshape(len(starts), last - first + 1)
-        for expected, of_group in zip(of_piece, starts, strict=True):
-            begin, end = of_group[first], of_group[last]
-            same_starts = np.array_equal(expected - expected[0], of_group[first : last + 1] - begin)
+        expected_starts = piece.starts.reshape(len(starts), last - first + 1)
+        for expected, group_starts in zip(expected_starts, starts, strict=True):
+            begin, end = group_starts[first], group_starts[last]
+            same_starts = np.array_equal(expected - expected[0], group_starts[first : last + 1] - begin)
             require(same_starts, "starts do not match columns")
             cells = piece.entries[expected[0] : expected[-1]]
             require(np.array_equal(cells, matrix.entries[begin:end]), "entries do not match columns")

@@ -1,6 +1,6 @@
 """Type aliases for arrays and for the arguments of kernels.
 
-Numba infers the types of kernels when it compiles them: `Int`, `Number` and `Lanes` in signatures are for readers.
+Numba infers types when it compiles a kernel. `Int`, `Number` and `Lanes` in signatures only inform readers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Operations on 64 documents at a time, for binning and scoring; a word is an int64 with one bit for each document.
+"""Operations on 64 documents at a time, for binning and scoring. A *word* is an int64 with one bit for each document.
 
-Kernels call these functions. `podium.core.llvm_bitwise` compiles each to vector instructions. The bodies here state
-what it does, and are compiled instead if those instructions cannot be used (`podium.core.compiling.uses_llvm`).
+Kernels call these functions. `podium.core.llvm_bitwise` compiles each to vector instructions. The Python body defines
+the result, and is compiled instead if the instructions cannot be used (`podium.core.compiling.uses_llvm`).
 
-A *block* is a tuple with one entry for each word that is processed at a time. Only its length matters. It is part of
-the type, so kernels are compiled for each length.
+A *block* is a tuple with one entry for each word that is processed at a time. Only its length matters. The length is
+part of the type, so Numba compiles a kernel for each length.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from podium.core.compiling import helper
 WORD = 64  # documents per word
 TILE = 16  # rows and columns to transpose at a time
 CODES = 8  # one-byte codes of a document in an int64
-FEWEST_LEVELS, MAX_LEVELS = 4, 8  # of a search: fewer are not faster, and a rank is a byte
+MIN_LEVELS, MAX_LEVELS = 4, 8  # of a search: fewer levels are not faster, and a rank is a byte
 
 
 @helper
 def pivot_offset(level: Any) -> Any:
-    """Return where the pivots of a level of a search begin; each level has 2^level pivots, and room for at least 16."""
+    """Return where the pivots of a level begin; a level has 2^level pivots, and room for at least 16."""
     return 16 * level if level < 4 else 64 + (1 << level) - 16
 
 
 def levels_for(n_thresholds: int) -> int:
     """Return the number of levels of a search among `n_thresholds` thresholds."""
-    return max(FEWEST_LEVELS, n_thresholds.bit_length())
+    return max(MIN_LEVELS, n_thresholds.bit_length())
 
 
 def pivots_of(thresholds: Float32s, n_levels: int) -> Float32s:
-    """Return the pivots of a search; the thresholds are padded with infinity, which no value exceeds."""
+    """Return the pivots of a search; infinity, which no value exceeds, pads the thresholds."""
     padded = np.full(1 << n_levels, np.inf, np.float32)
     padded[: len(thresholds)] = thresholds
     return padded[_pivot_order(n_levels)]
@@ -43,7 +43,7 @@ def pivots_of(thresholds: Float32s, n_levels: int) -> Float32s:
 
 @cache
 def _pivot_order(n_levels: int) -> Ints:
-    """Return the number of each pivot's threshold, in the order of `find_ranks`."""
+    """Return the index of each pivot's threshold, in the order in which `find_ranks` reads pivots."""
     order = np.zeros(pivot_offset(n_levels), np.int64)
     for level in range(n_levels):
         number = np.arange(1 << level)
@@ -55,7 +55,7 @@ def _pivot_order(n_levels: int) -> Ints:
 def transpose_tile(
     flat: Any, row_stride: Any, row: Any, last_row: Any, column: Any, columns: Any, place: Any, column_stride: Any
 ) -> None:
-    """Transpose a tile of 16 rows and 16 columns of row-major values; rows past the last are copies of it.
+    """Transpose a tile of 16 rows and 16 columns of row-major values; repeat the last row beyond the end.
 
     Shuffles of vectors do this three times as fast as single loads and stores.
     """
@@ -75,12 +75,13 @@ def transpose_bytes(source: Any, start: Any, stride: Any, target: Any, place: An
 def find_ranks(
     values: Any, start: Any, pivots: Any, table: Any, n_levels: Any, ranks: Any, place: Any, missing: Any
 ) -> None:
-    """Find the ranks of 64 values among the thresholds of a search, in the upper bits of bytes, minus 128.
+    """Write the rank of each of 64 values among the thresholds of a search to the upper bits of a byte, minus 128.
 
-    A search compares a value with one pivot per level. The answers, the first in the uppermost bit, are the rank, which
-    is the number of thresholds below the value. Level l has its pivots at `table + pivot_offset(l)`, in the order of
-    the answers so far: bit j of a pivot's number is answer j, but bit 0 is inverted. That takes one operation per
-    level, where the number 2i + 1 of a heap's child would take three. A missing value has the rank `missing`.
+    The rank is the number of thresholds below the value. A search compares the value with one pivot per level, and the
+    answers are the bits of the rank, the first answer in the highest bit. A missing value gets the rank `missing`.
+
+    The pivots of level l begin at `table + pivot_offset(l)`. Bit j of a pivot's index is answer j, with bit 0 inverted.
+    Updating that index takes one operation per level; the index 2i + 1 of a heap's child would take three.
     """
     for k in range(WORD):
         value = values[start + k]
@@ -93,7 +94,7 @@ def find_ranks(
 
 
 def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, block: Any) -> None:
-    """Set the bit of each document whose rank is below a bound, in as many words as a block has entries."""
+    """Set the bit of each document whose rank is below a bound, for all words of a block."""
     for k in range(len(block)):
         word = np.uint64(0)
         for bit in range(WORD):
@@ -103,10 +104,10 @@ def compare_ranks(ranks: Any, start: Any, bound: Any, words: Any, place: Any, bl
 
 
 def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
-    """Take the bits of one row of words where a condition's bits are set, and those of another row elsewhere.
+    """Copy the bits of one row of words where a condition's bits are set, and those of another row elsewhere.
 
-    Four entries of `choices` say where the rows of the target, the condition and the two sources begin; a row is a
-    block of words. These are positions, not numbers of rows, to save multiplications.
+    A row is a block of words. Four entries of `choices` are the positions where the rows of the target, the condition
+    and the two sources begin. They are positions rather than row numbers, which saves multiplications.
     """
     first = 4 * number
     target, condition = np.int64(choices[first]), np.int64(choices[first + 1])
@@ -119,17 +120,17 @@ def choose_words(choices: Any, number: Any, words: Any, block: Any) -> None:
 def gather_codes(words: Any, planes: Any, plane_offsets: Any, first: Any, word: Any, codes: Any, place: Any) -> None:
     """Gather the codes `first` … `first` + 7 of the 64 documents of a word, a byte each, the first in the lowest byte.
 
-    Bit j of code c is a bit of the row of words that begins at `planes[plane_offsets[c] + j]`. Eight codes share a
-    word, so that the codes of a document in eight trees are one load.
+    Bit j of code c is a bit of the row of words that begins at `planes[plane_offsets[c] + j]`. Eight codes share an
+    int64, so that one load reads the codes of a document in eight trees.
     """
     for document in range(WORD):
-        together = np.int64(0)
+        packed = np.int64(0)
         for c in range(CODES):
             start = plane_offsets[first + c]
             for j in range(plane_offsets[first + c + 1] - start):
                 bits = words[np.int64(planes[start + j]) + word]
-                together |= ((bits >> document) & 1) << (8 * c + j)
-        codes[place + document] = together
+                packed |= ((bits >> document) & 1) << (8 * c + j)
+        codes[place + document] = packed
 
 
 OPERATIONS = (transpose_tile, transpose_bytes, find_ranks, compare_ranks, choose_words, gather_codes)

@@ -1,4 +1,4 @@
-"""Choices that the library and the command line share. The command line imports them without NumPy."""
+"""Literal types that the library and the command line share. The command line imports them without NumPy."""
 
 from typing import Literal
 
@@ -7,4 +7,4 @@ Absent = Literal["zero", "missing"]  # the value of features that a line of LETO
 Returning = Literal["warn", "merge", "error"]  # what to do if a query id returns after other queries
 DataPart = Literal["train", "valid", "test"]  # of artificial data
 Fusion = Literal["rrf", "combsum", "combmnz", "borda"]  # see `podium.evaluation.fuse`
-SplitMode = Literal["newton", "least-squares"]  # what a split raises
+SplitMode = Literal["newton", "least-squares"]  # the criterion of a split

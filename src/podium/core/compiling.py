@@ -1,7 +1,7 @@
-"""Compilation of kernels: lazily, without the interpreter lock, and cached on disk.
+"""Compile kernels on their first call, run them without the interpreter lock, and cache them on disk.
 
 A kernel is defined next to the code that calls it. Its decorator does nothing until the kernel is first called, and
-only then imports Numba. So importing Podium, and `podium --help`, stay fast.
+only then imports Numba. This keeps `import podium` and `podium --help` fast.
 
 `podium.core.kernel_cache` chooses the folder that kernels are cached in.
 """
@@ -27,22 +27,22 @@ from podium.errors import PodiumError, PodiumWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_making_dispatchers = threading.RLock()  # Numba must not compile while another thread is registering helpers
+_dispatcher_lock = threading.RLock()  # Numba must not compile while another thread is registering helpers
 _new_helpers: list[Callable[..., Any]] = []  # not yet registered with Numba
 
 
 def kernel(function: Function) -> Function:
     """Compile a function on its first call; it runs without the interpreter lock, and is cached on disk if possible.
 
-    `error_model="numpy"` makes x/0 infinite, instead of a branch that would prevent vectorization. Neither fastmath nor
-    contraction is enabled, because results must have the same bits on every machine.
+    `error_model="numpy"` makes x/0 infinite. Otherwise each division would have a branch, which prevents vectorization.
+    Neither fastmath nor contraction is enabled, because results must have the same bits on every machine.
     """
     compiled: Any = Kernel(function)
     return compiled  # type: ignore[no-any-return]
 
 
 def helper(function: Function) -> Function:
-    """Compile a function as a part of the kernels that call it; from Python, it stays a Python function."""
+    """Compile a function as part of the kernels that call it; in Python code it remains a Python function."""
     _new_helpers.append(function)
     return function
 
@@ -51,7 +51,7 @@ class Kernel:
     """A function that is compiled on its first call.
 
     Attributes:
-        py_func: the function as written.
+        py_func: the Python function.
 
     """
 
@@ -69,10 +69,10 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher, created on first use after registering the helpers that it may call."""
+        """Numba's dispatcher, created on first use, after the helpers that the kernel may call are registered."""
         from numba.extending import register_jitable
 
-        with _making_dispatchers:
+        with _dispatcher_lock:
             if "dispatcher" not in vars(self):
                 start_numba()
                 while _new_helpers:
@@ -82,10 +82,10 @@ class Kernel:
 
 
 def compile_for(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """Compile a kernel for arguments of these types, and return a function that only accepts these types.
+    """Compile a kernel for the types of these arguments, and return a function that accepts only these types.
 
-    It does not check its arguments. Use it for kernels that are called many times with many arrays: Numba's check of
-    the types of 50 arrays takes 10 µs per call.
+    The function does not check its arguments. Use it for kernels that are called many times with many arrays: Numba
+    takes 10 µs per call to check the types of 50 arrays.
     """
     assert isinstance(kernel, Kernel)
     from numba import typeof
@@ -100,9 +100,9 @@ def compile_for(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., An
 
 
 def _repair_cache(error: Exception) -> None:
-    """Raise the error again unless it is due to the kernel cache; in that case the caller tries once more.
+    """Raise the error again unless the kernel cache caused it; in that case the caller tries once more.
 
-    A kernel is read, or compiled and written, before it runs, so nothing is computed twice.
+    A kernel is loaded, or compiled and stored, before it runs, so nothing is computed twice.
     """
     if not kernel_cache.repair(error, cache_folder()):
         raise error
@@ -115,7 +115,7 @@ def _decorated(function: Callable[..., Any]) -> Any:
     folder = cache_folder()
     if folder is None:
         return njit(**options)(function)
-    config = vars(numba_settings())  # read when a function is decorated, so it is only changed meanwhile
+    config = vars(numba_settings())  # Numba reads these settings in `njit`, so they are only changed during that call
     changes = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
     before = {name: config.get(name, "") for name in changes}
     config.update(changes)
@@ -136,11 +136,11 @@ def start_numba() -> None:
     class Notice(event.Listener):
         """Prints once why the first run takes seconds longer than later ones, even if output is piped."""
 
-        said = False
+        was_shown = False
 
         def on_start(self, event: Any) -> None:
-            if not self.said and str(event.data["dispatcher"].py_func.__module__).startswith("podium."):
-                self.said = True
+            if not self.was_shown and str(event.data["dispatcher"].py_func.__module__).startswith("podium."):
+                self.was_shown = True
                 logging.getLogger("podium").info("compiling, first run only")
                 print("podium: compiling, first run only …", file=sys.stderr, flush=True)
 
@@ -161,10 +161,10 @@ def start_numba() -> None:
 def uses_llvm() -> bool:
     """Return whether `intrinsics`, `simd` and `bitwise` compile to LLVM instructions (`llvm_lanes`, `llvm_bitwise`).
 
-    If not, their Python bodies are compiled: the results have the same bits, but are slow to compute, with one thread
-    per team, because threads that wait for each other need atomic operations. PODIUM_PLAIN_KERNELS=1 selects that. It
-    also happens, with a warning, if the operations fail their check. The check runs once for each cache folder, in a
-    separate process, because a wrong instruction can kill a process.
+    If not, their Python bodies are compiled. Results have the same bits, but take much longer, and teams have a single
+    thread, because threads that wait for each other need atomic operations. PODIUM_PLAIN_KERNELS=1 selects the Python
+    bodies. Podium also falls back to them, with a warning, if the LLVM operations fail their check. The check runs once
+    for each cache folder, in a separate process, because a wrong instruction can kill a process.
     """
     if os.environ.get("PODIUM_PLAIN_KERNELS", "") not in ("", "0"):
         return False
@@ -173,17 +173,17 @@ def uses_llvm() -> bool:
         return True
     check = "from podium.core.llvm_check import operations_work as work; assert work(), 'a wrong result'"
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", check], env=_environment() | {"NUMBA_OPT": "0"},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     except OSError:  # no process can be started
         return True
-    if done.returncode == 0:
+    if completed.returncode == 0:
         with suppress(OSError):  # the disk may be full: the next process checks again
             (folder / CHECKED).touch()
         return True
-    reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    reason = (completed.stderr.strip().splitlines() or [f"exit code {completed.returncode}"])[-1]
     warnings.warn(
         "Podium's vector operations do not work with the installed versions of Numba and llvmlite, so Podium runs "
         f"without them, many times slower: install versions that its requirements allow ({reason})",
@@ -204,29 +204,30 @@ def cache_folder() -> Path | None:
 
 
 _COMPILES = "PODIUM_COMPILES"  # set in a process that compiles for another one, so that it does not start a third
-_begun: dict[Callable[..., Any], Callable[[], Any]] = {}  # functions that wait for another process to compile a kernel
+_waits: dict[Callable[..., Any], Callable[[], Any]] = {}  # by kernel: waits until another process has compiled it
 
 
-def compile_beside(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
-    """Start to compile a kernel in another process that calls `function`; return a function that waits for it.
+def compile_in_background(kernel: Callable[..., Any], module: str, function: str) -> Callable[[], Any]:
+    """Start a process that compiles a kernel by calling `function`; return a function that waits for it.
 
-    Within a process, Numba compiles one function at a time, and a large one takes seconds. If the kernel is in the
-    cache, if there is only one core, or if no process can be started, nothing happens here, and the kernel is compiled
-    on its first call as usual. A second call for the same kernel waits for the same process.
+    Within a process, Numba compiles one function at a time, and a large one takes seconds. Nothing is started if the
+    kernel is in the cache, if there is only one core, or if no process can be started: the kernel is then compiled on
+    its first call as usual. A second call for the same kernel waits for the same process.
     """
     assert isinstance(kernel, Kernel)
-    if kernel in _begun:
-        return _begun[kernel]
+    if kernel in _waits:
+        return _waits[kernel]
     folder, name = cache_folder(), f"{kernel.__module__.rsplit('.', 1)[-1]}.{kernel.py_func.__name__}-*.nbi"
-    known = bool(kernel.dispatcher.signatures) or folder is None or any(folder.glob(f"*/{name}"))
-    if known or _COMPILES in os.environ or thread_count() < 2 or not sys.executable or hasattr(sys, "frozen"):
+    if kernel.dispatcher.signatures or folder is None or any(folder.glob(f"*/{name}")):  # compiled, or no cache to use
+        return lambda: None
+    if _COMPILES in os.environ or thread_count() < 2 or not sys.executable or hasattr(sys, "frozen"):
         return lambda: None
     command = [sys.executable, "-c", f"from {module} import {function}; {function}()"]
     try:
-        _begun[kernel] = subprocess.Popen(
+        _waits[kernel] = subprocess.Popen(
             command, env=_environment(),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ).wait  # fmt: skip
     except OSError:
         return lambda: None
-    return _begun[kernel]
+    return _waits[kernel]

@@ -24,20 +24,19 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 UNFINISHED = ".unfinished"  # a file that marks a temporary folder
-LOCK = ".lock"  # a file that is locked while files of a folder are replaced
+LOCK = ".lock"  # a file that stays locked while files of its folder are replaced
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path next to `path`, which replaces it on success and is removed otherwise.
+    """Yield a temporary path next to `path`; the file there replaces `path` on success, and is removed otherwise.
 
-    The content reaches the disk before the name does, so that after a power failure there is either the old or the new
-    file.
+    The content reaches the disk before the name does, so a power failure leaves either the old file or the new one.
     """
     path = to_path(path)
     try:
         path = path.resolve()  # keep a link, and replace the file that it points to
-        if path.exists() and not (path.is_file() or path.is_dir()):  # a device would be replaced by a file
+        if path.exists() and not (path.is_file() or path.is_dir()):  # do not replace a device by a file
             raise FileFormatError(path, "cannot be written: it is not a regular file")
         locked, temporary = _temporary_next_to(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
@@ -57,7 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _temporary_next_to(path: Path) -> tuple[IO[bytes], Path]:
-    """Create a temporary file, and lock it while it is open, because a file without a lock is a leftover."""
+    """Create a temporary file, and lock it while it is open: a temporary file without a lock is a leftover."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         file = os.fdopen(handle, "wb")
@@ -73,10 +72,10 @@ def _temporary_next_to(path: Path) -> tuple[IO[bytes], Path]:
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
-    """Yield a temporary folder next to `path`, which replaces it on success and is removed otherwise.
+    """Yield a temporary folder next to `path`; it replaces `path` on success, and is removed otherwise.
 
-    An existing folder raises an error unless `overwrite` is set. It is removed once the new one is complete. Leftover
-    temporary folders of killed processes are removed first.
+    Raise if the folder exists, unless `overwrite` is set; the old folder is then removed once the new one is complete.
+    Temporary folders that killed processes left are removed first.
     """
     path = to_path(path)
     if (path.exists() or path.is_symlink()) and not (overwrite and path.is_dir()):
@@ -87,7 +86,7 @@ def replacing_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[
         temporary.chmod(0o777 & ~_umask())
         for file in (*temporary.iterdir(), temporary):
             flush(file)
-        _take_place(temporary, path.resolve())
+        _move_into_place(temporary, path.resolve())
 
 
 @contextmanager
@@ -127,7 +126,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _marked(folder: Path) -> Iterator[None]:
-    """Mark a folder as unfinished; the mark is locked until this process ends."""
+    """Mark a folder as unfinished, with a file that stays locked until the block or this process ends."""
     handle, name = tempfile.mkstemp(dir=folder)
     try:
         _lock(handle)
@@ -157,8 +156,8 @@ def _lock(handle: int) -> bool:
     return True
 
 
-def _take_place(temporary: Path, path: Path) -> None:
-    """Rename a folder to its final name; an existing folder is moved away first, and back if that fails."""
+def _move_into_place(temporary: Path, path: Path) -> None:
+    """Rename a folder to its final name; move an existing folder away first, and back if the renaming fails."""
     if not path.exists():
         temporary.rename(path)
         return
@@ -178,14 +177,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        odd = ascii(text[error.start : error.end])
-        raise DataError(f"{os.fspath(path)}: {odd} cannot be encoded as UTF-8") from None
+        characters = ascii(text[error.start : error.end])
+        raise DataError(f"{os.fspath(path)}: {characters} cannot be encoded as UTF-8") from None
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove temporary files that killed processes left next to `path`, but not those that are being written."""
+    """Remove temporary files that killed processes left next to `path`; keep those that are being written."""
     path = path.resolve()
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # the names of `mkstemp`
         with suppress(OSError), leftover.open("rb") as file:
@@ -202,12 +201,12 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-_ONE_AT_A_TIME = threading.Lock()
+_UMASK_LOCK = threading.Lock()
 
 
 def _umask() -> int:
     """Return the umask, which can only be read by setting it."""
-    with _ONE_AT_A_TIME:  # two concurrent threads could restore each other's value
+    with _UMASK_LOCK:  # two threads at the same time could restore each other's value
         current = os.umask(0o077)
         os.umask(current)
     return current
@@ -215,7 +214,7 @@ def _umask() -> int:
 
 @contextmanager
 def compressed(path: Path, suffix: str) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into a file, by the suffix; equal content gives equal bytes."""
+    """Yield a stream that writes to a file, compressed as the suffix says; equal content gives equal bytes."""
     streams: dict[str, Callable[[IO[bytes]], Any]] = {
         ".gz": lambda raw: gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6),
         ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),

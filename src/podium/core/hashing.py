@@ -1,4 +1,4 @@
-"""Hashes of the whole content of values; a repr would abbreviate long arrays and round their numbers."""
+"""Hash the complete content of values; a repr would abbreviate long arrays and round their numbers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 def content_hash(value: Any) -> str:
     """Return a hash that is equal for equal content, in every process.
 
-    It covers all elements of arrays, all entries of containers, and the class and attributes of objects, including a
-    custom repr. A function hashes differently in every process, because its code may have changed.
+    It covers all elements of arrays, all entries of containers, and the class, attributes and custom repr of objects.
+    A function has a different hash in every process, because its code may have changed.
 
     >>> content_hash([1, {"a": np.zeros(2)}]) == content_hash((1, {"a": np.zeros(2)}))
     True
@@ -39,15 +39,15 @@ def _hashed(value: Any) -> bytes:
         return _digest("set", sorted(map(_hashed, value)))
     if isinstance(value, list | tuple):
         return _digest("sequence", map(_hashed, value))
-    kind = type(value)
-    if hasattr(kind, "__array__"):
+    cls = type(value)
+    if hasattr(cls, "__array__"):
         return _hashed(np.asarray(value))
-    caches = {name for name in dir(kind) if isinstance(getattr(kind, name, None), cached_property)}
+    caches = {name for name in dir(cls) if isinstance(getattr(cls, name, None), cached_property)}
     state = {name: entry for name, entry in getattr(value, "__dict__", {}).items() if name not in caches}
     if is_dataclass(value):
         state |= {field.name: getattr(value, field.name) for field in fields(value)}
-    says_all = is_dataclass(value) or (state and kind.__repr__ is object.__repr__)  # type: ignore[comparison-overlap]
-    return _digest("object", map(_hashed, (kind, state, None if says_all else repr(value))))
+    is_complete = is_dataclass(value) or (state and cls.__repr__ is object.__repr__)  # type: ignore[comparison-overlap]
+    return _digest("object", map(_hashed, (cls, state, None if is_complete else repr(value))))
 
 
 def _digest(kind: str, parts: Iterable[Any]) -> bytes:

@@ -1,6 +1,6 @@
-"""Declarations of all parameters of all models: name, range, help, and the names in other tools.
+"""Declare all parameters of all models: name, range, help, and the names in other tools.
 
-`core/parameters.py` explains how classes use them. Estimators and the engine's settings share these declarations.
+Estimators and the engine's settings share these declarations. `core/parameters.py` explains how classes use them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ByRound = float | Sequence[float] | Callable[[int], float]  # a number, or one f
 
 
 def _literal(text: str) -> Any:
-    """Parse a number, `0.3,0.2` or `[["bm25", "age"], [2, 3]]`; other text stays text, which is a word or refused."""
+    """Parse a number, `0.3,0.2` or `[["bm25", "age"], [2, 3]]`; return other text as it is, for the check to judge."""
     try:
         value = ast.literal_eval(text.strip())
     except (MemoryError, RecursionError, SyntaxError, ValueError):
@@ -41,11 +41,11 @@ def _literal(text: str) -> Any:
 MEASURE = anything(
     "measure", "ndcg@10", read=str,
     help="the measure to train on, which also selects the best round if there is validation data. A name such as "
-    "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`, whose first measure is trained on.",
+    "`\"ndcg@10\"`, a value such as `NDCG(10)`, or `Graded([...])`, which trains on its first measure.",
     names=Names(
         "metric eval_at metrics metric_types ndcg_eval_at ndcg_at map_eval_at map_at", "eval_metric",
         "eval_metric custom_metric", "metric2t metric2T",
-        ("ndcg at 1 to 5", "ndcg", "that of the loss", "ERR@10"),
+        ("ndcg at 1 to 5", "ndcg", "follows from the loss", "ERR@10"),
         "use measure='ndcg@10', which stops training, and metrics=[…] for others to watch",
     ),
 )  # fmt: skip
@@ -56,12 +56,12 @@ STOPPING_MEASURE = anything(
 )  # fmt: skip
 METRICS: Parameter[Any] = Parameter(
     "metrics", list, (),
-    help="measures to watch in addition to `measure`. `history_` has all of them, for each validation set.",
+    help="measures to watch in addition to `measure`. `history_` records all of them, for each validation set.",
 )  # fmt: skip
 METRICS_AND_LOSS: Parameter[Any] = Parameter(
     "metrics", list, (),
-    help="measures to watch in addition to `measure`: `history_` has all of them, for each validation set. `\"loss\"` "
-    "adds the loss of the objective, also on the training data.",
+    help="measures to watch in addition to `measure`. `history_` records all of them, for each validation set. "
+    "`\"loss\"` adds the loss of the objective, also on the training data.",
 )  # fmt: skip
 
 # Boosting
@@ -81,17 +81,17 @@ ROUNDS_OF_RANKER = integer(
 )  # fmt: skip
 LEARNING_RATE = number(
     "learning_rate", 0.1, above=0, by_round=True, read=_literal,
-    help="the factor of each tree. A list has a factor for each round, and the last one applies to all later rounds; a "
-    "function returns the factor of a round, counted from 0.",
+    help="the factor of each tree's values. A list has a factor for each round; its last entry applies to all later "
+    "rounds. A function of the round, counted from 0, returns the factor.",
     names=Names(
         "learning_rate shrinkage_rate eta", "eta learning_rate", "learning_rate eta", "shrinkage",
-        ("0.1", "0.3", "found from the data", "0.1"),
+        ("0.1", "0.3", "chosen from the data", "0.1"),
     ),
 )  # fmt: skip
 RANKER_RATE = optional(number(
     "learning_rate", above=0, by_round=True, read=_literal, names=LEARNING_RATE.names,
-    help="the factor of each tree; a list has a factor for each round, and a function returns it. None means 0.05, or "
-    "0.1 with more than 100,000 training documents.",
+    help="the factor of each tree's values. A list has a factor for each round; a function of the round returns it. "
+    "None means 0.05, or 0.1 with more than 100,000 training documents.",
 ))  # fmt: skip
 PATIENCE = optional(integer(
     "patience", least=1, help="stop after this many rounds without improvement on the validation data",
@@ -102,14 +102,14 @@ PATIENCE = optional(integer(
 ))  # fmt: skip
 MIN_DELTA = number(
     "min_delta", 0.0, least=0,
-    help="the smallest improvement of the measure on validation data that counts as better",
+    help="the smallest improvement of the measure on validation data that counts",
     names=Names("early_stopping_min_delta", defaults=("0", "", "", "")),
 )  # fmt: skip
 
 N_FOLDS = integer(
     "n_folds", 5, least=2,
     help="number of folds. Without validation data, cross-validation chooses the number of trees, and the model is "
-    "trained on all data. Only as many folds are run as hold out 600 queries.",
+    "then trained on all data. Folds are run until they have held out 600 queries.",
 )  # fmt: skip
 
 # Trees
@@ -168,8 +168,8 @@ L2 = number(
 )  # fmt: skip
 MAX_DELTA_STEP = optional(number(
     "max_delta_step", above=0, most=float("inf"),
-    help="maximum value of a leaf, before the learning rate, as in LightGBM and XGBoost. It matters if the hessian "
-    "vanishes. By default 1000/σ, and no limit for least squares; `math.inf` means no limit.",
+    help="maximum value of a leaf, before the learning rate, as in LightGBM and XGBoost. It matters where hessians are "
+    "close to 0. The default is 1000/σ, or no limit for least squares; `math.inf` means no limit.",
     names=Names(
         "max_delta_step max_tree_output max_leaf_output", "max_delta_step", "", "", ("0, off", "0, off", "", "")
     ),
@@ -203,8 +203,8 @@ CATEGORICAL = anything(
 )  # fmt: skip
 MONOTONE = anything(
     "monotone", None, option=None,
-    help="features with which the score must not fall (+1) or must not rise (−1): by name or number, or a list with an "
-    "entry for each feature.",
+    help="the features that the score must not fall with (+1) or must not rise with (−1): a dictionary by name or "
+    "number, or a list with +1, −1 or 0 for each feature.",
     names=Names(
         "monotone_constraints mc monotone_constraint monotonic_cst", "monotone_constraints", "monotone_constraints",
         "", ("None", "None", "None", ""),
@@ -212,8 +212,8 @@ MONOTONE = anything(
 )  # fmt: skip
 INTERACTION_CONSTRAINTS = anything(
     "interaction_constraints", None, read=_literal,
-    help="groups of features that may interact: the features on any path from the root to a leaf belong to one group. "
-    "By name or number, such as `[[\"bm25\", \"age\"], [2, 3]]`. Features without a group are not used, as in "
+    help="groups of features that may interact: all features on a path from the root to a leaf belong to one group. "
+    "Use names or numbers, for example `[[\"bm25\", \"age\"], [2, 3]]`. Features without a group are not used, as in "
     "LightGBM.",
     names=Names("interaction_constraints", "interaction_constraints", defaults=("None", "None", "", "")),
 )  # fmt: skip
@@ -221,11 +221,13 @@ INTERACTION_CONSTRAINTS = anything(
 # Sampling
 
 DOCUMENT_FRACTION = fraction(
-    "document_fraction", help="the share of documents that each tree is grown on. Gradients come from all.",
+    "document_fraction",
+    help="the share of documents that each tree is grown on. Gradients are computed from all documents.",
     names=Names("bagging_fraction subsample sub_row bagging", "subsample", "subsample", "", ("1", "1", "0.8", "")),
 )  # fmt: skip
 QUERY_FRACTION = fraction(
-    "query_fraction", help="the share of queries that each tree is grown on. Gradients come from all.",
+    "query_fraction",
+    help="the share of queries that each tree is grown on. Gradients are computed from all queries.",
     names=Names(
         "bagging_by_query", defaults=("False", "", "", ""), advice="use query_fraction, a share of the queries"
     ),
@@ -236,8 +238,8 @@ FEATURE_FRACTION = fraction(
 )  # fmt: skip
 FEATURE_FRACTION_PER_NODE = fraction(
     "feature_fraction_per_node",
-    help="the share of these features, sampled for each node, that it may split on; with `interaction_constraints`, "
-    "the share of the allowed features. Symmetric trees sample for each level.",
+    help="the share of the tree's features that a node may split on, sampled for each node. With "
+    "`interaction_constraints`, it is a share of the allowed features. Symmetric trees sample for each level.",
     names=Names(
         "feature_fraction_bynode sub_feature_bynode colsample_bynode", "colsample_bynode", "rsm colsample_bylevel", "",
         ("1", "1", "1", ""),
@@ -245,15 +247,15 @@ FEATURE_FRACTION_PER_NODE = fraction(
 )  # fmt: skip
 HALF_OR_ALL_FEATURES = optional(fraction(
     "feature_fraction",
-    help="the share of features that each tree is grown on. None means half of them, or all if these are better by 2.5 "
+    help="the share of features that each tree is grown on. None means half of them, or all if all are better by 2.5 "
     "standard errors on unseen queries.",
     names=FEATURE_FRACTION.names,
 ))  # fmt: skip
 SPLIT_FRACTION = optional(fraction(
     "split_fraction",
-    help="the share of these documents on which splits are searched: those with large gradients or hessians, and a "
-    "sample of the others (gradient-based sampling). Leaf values come from all. None means half, or less with more "
-    "than 300,000 training documents: 30% of 720,000, 15% of 3 million.",
+    help="the share of a tree's documents on which splits are searched: those with large gradients or hessians, and a "
+    "sample of the others (gradient-based sampling). Leaf values are computed from all of the tree's documents. None "
+    "means half, or less with more than 300,000 training documents: 30% of 720,000, 15% of 3 million.",
     names=Names(
         "top_rate", "sampling_method", defaults=("0.2", "uniform", "", ""),
         advice="use split_fraction, the share of documents on which splits are searched",
@@ -275,7 +277,8 @@ TRUNCATION = optional(integer(
 ))  # fmt: skip
 PAIR_TRUNCATION = optional(integer(
     "pair_truncation", least=1,
-    help="count only pairs with a document above this rank, for the whole measure. None counts all pairs.",
+    help="count only pairs with a document at this rank or above; the measure itself is not cut off. None counts all "
+    "pairs.",
     names=Names(
         "lambdarank_truncation_level", "lambdarank_num_pair_per_sample",
         defaults=("30", "the metric's cutoff, or 32", "", ""),
@@ -293,8 +296,8 @@ NORMALIZE = flag(
 )  # fmt: skip
 OBJECTIVE = anything(
     "objective", None, read=str,
-    help="the training objective, by default `Lambda(measure, …)`: a value of `podium.objectives`, or its text, such "
-    "as `\"lambda(err)\"` or `\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`.",
+    help="the training objective: an object of `podium.objectives`, or its text, such as `\"lambda(err)\"` or "
+    "`\"anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))\"`. The default is `Lambda(measure, …)`.",
     names=Names(
         "objective objective_type app application loss", "objective", "loss_function objective", "ranker",
         ("lambdarank in LGBMRanker", "rank:ndcg in XGBRanker", "YetiRank", ""),
@@ -315,7 +318,7 @@ SUBMODEL = anything(
 SUBMODEL_SCALE = anything(
     "submodel_scale", "fit", read=_literal,
     help="the factor of the submodel's scores: a number above 0, or `\"fit\"` for the factor with the lowest "
-    "cross-entropy of RankNet's pairs on the training queries, because scores on a large scale leave nothing to learn. "
+    "cross-entropy of RankNet's pairs on the training queries. Scores on a large scale would leave nothing to learn. "
     "1.0 is the papers' F_0.",
 )  # fmt: skip
 BALANCED = flag("balanced", False, help="give both classes the same weight")
@@ -341,7 +344,7 @@ BOOSTED_FEATURES = integer(
 REPEATS = flag(
     "repeats", False,
     help="whether a round may choose the same feature as the previous round, as published. Training then ends when a "
-    "feature has been chosen twice in a row, because it would be chosen forever.",
+    "feature is chosen twice in a row, because it would be chosen forever.",
 )  # fmt: skip
 LINEAR_L2 = number(
     "l2", 1e-4, least=0, help="L2 regularization of the weights of standardized features", names=L2.names
@@ -389,23 +392,24 @@ NET = anything(
 )  # fmt: skip
 HIDDEN = anything(
     "hidden", 10, read=_literal,
-    help="number of units of the hidden layer, or of each of several. The papers used 10 or 15.",
+    help="number of units in the hidden layer, or a list with the number in each layer. The papers used 10 or 15.",
 )  # fmt: skip
 ACTIVATION = choice("activation", "tanh", ("tanh", "relu", "sigmoid"), help="activation of the hidden layers")
 INPUTS = choice(
     "inputs", "standard", ("standard", "log", "quantile", "none"),
-    help="how to scale features, see `podium.neural.Inputs`",
+    help="how to scale features; see `podium.neural.Inputs`",
 )  # fmt: skip
 OPTIMIZER = choice("optimizer", "adam", ("adam", "sgd"), help='`"adam"`, or `"sgd"` as in the papers')
 FIRST_RATE = optional(number(
     "learning_rate", above=0, names=LEARNING_RATE.names,
-    help="learning rate of the first epoch. By default .01 for Adam and .001 for SGD.",
+    help="learning rate of the first epoch. The default is 0.01 for Adam and 0.001 for SGD.",
 ))  # fmt: skip
 SMALLEST_RATE = number("smallest_rate", 1e-5, above=0, help="training ends when the learning rate falls below this")
 HALVE_AFTER = integer("halve_after", 5, least=1, help="halve the rate after this many epochs without improvement")
 EPOCHS = integer("epochs", 100, least=1, help="maximum number of passes over all queries")
 BATCH_QUERIES = optional(integer(
-    "batch_queries", 32, least=1, help="queries per step, None for all. Batches are drawn once, by the seed.",
+    "batch_queries", 32, least=1,
+    help="number of queries per step; None for all. Batches are drawn once, from the seed.",
 ))  # fmt: skip
 WEIGHT_DECAY = number("l2", 0.0, least=0, help="weight decay", names=L2.names)
 NET_RANDOM_STATE = integer(
@@ -416,19 +420,20 @@ NET_RANDOM_STATE = integer(
 
 MEMBERS = anything(
     "members", None, option=None,
-    help="objectives, as values or text, and the number of members of each (per fold, without validation data). By "
-    "default one member for each of these: the objectives of `Ranker`, XE-NDCG, query regression, λ, RankNet's pairs.",
+    help="objectives, as objects or text, and the number of members of each (per fold, without validation data). The "
+    "default is one member for each of these: the objectives of `Ranker`, XE-NDCG, query regression, λ, RankNet's "
+    "pairs.",
 )  # fmt: skip
 CYCLES = integer("cycles", 2, least=0, help="number of cycles of the search for weights. 0 for equal weights.")
 SHRINKAGE = optional(number(
     "shrinkage", least=0, most=1,
-    help="how far to move the weights from equal ones to the best ones, 0 to 1. By default n / (n + 1000) for n "
+    help="how far to move the weights from equal ones to the best ones, 0 to 1. The default is n / (n + 1000) for n "
     "validation queries, because weights from few queries are unreliable.",
 ))  # fmt: skip
 TIME_BUDGET = optional(number(
     "time_budget", above=0,
-    help="time limit in seconds. Podium always trains the first objective, then, while there is time, each of the "
-    "others, then those again that improve the measure on unseen queries; other members are dropped.",
+    help="time limit in seconds. Podium always trains the first objective. While there is time, it then trains each of "
+    "the others, then again those that improve the measure on unseen queries. It drops the other members.",
 ))  # fmt: skip
 
 # Running
@@ -447,7 +452,7 @@ NET_N_THREADS = optional(integer(
 ))  # fmt: skip
 VERBOSE = optional(integer(
     "verbose", least=0,
-    help="log a line to standard error every n rounds, 0 for silence. None for a progress bar on terminals.",
+    help="print a line to standard error every n rounds; 0 for silence. None shows a progress bar on terminals.",
     names=Names("verbosity", "verbosity", "verbose verbose_eval logging_level", "", ("1", "1", "True", "")),
 ))  # fmt: skip
 
@@ -462,19 +467,19 @@ LABEL_GAIN = Parameter[Any](
 
 
 def _first_of_each_name(declared: Iterable[object]) -> tuple[Parameter[Any], ...]:
-    """Return the parameters with names in other tools; of several with the same name, the first, which is for trees."""
-    named: dict[str, Parameter[Any]] = {}
-    for one in declared:
-        if isinstance(one, Parameter) and one.names != Names():
-            named.setdefault(one.name, one)
-    return tuple(named.values())
+    """Return the parameters with names in other tools: the first declaration of each name, which is that of trees."""
+    parameters: dict[str, Parameter[Any]] = {}
+    for value in declared:
+        if isinstance(value, Parameter) and value.names != Names():
+            parameters.setdefault(value.name, value)
+    return tuple(parameters.values())
 
 
 WITH_OTHER_NAMES = _first_of_each_name(list(globals().values()))  # in the order of docs/coming-from.md
 
 
 def by_name(tool: str) -> dict[str, Parameter[Any]]:
-    """Return Podium's parameters by a tool's names for them.
+    """Map a tool's names to Podium's parameters.
 
     >>> by_name("lightgbm")["num_leaves"].name
     'n_leaves'
@@ -483,20 +488,20 @@ def by_name(tool: str) -> dict[str, Parameter[Any]]:
 
 
 def advice(name: str, names: Iterable[str]) -> str:
-    """Return a suggestion for a name that does not exist, as the end of a message; empty if no name is similar.
+    """Return a suggestion for an unknown name, to append to an error message; "" if no name is similar.
 
     >>> advice("eta", ["learning_rate", "l2"])
     ': use learning_rate (LightGBM has eta)'
     """
     names = list(names)
     for tool, tool_name in TOOLS.items():
-        meant = by_name(tool).get(name)
-        if meant is None or not (meant.name in names or (meant.names.advice and "measure" in names)):
+        parameter = by_name(tool).get(name)
+        if parameter is None or not (parameter.name in names or (parameter.names.advice and "measure" in names)):
             continue
-        return f": {meant.names.advice or f'use {meant.name}'} ({tool_name} has {name})"
+        return f": {parameter.names.advice or f'use {parameter.name}'} ({tool_name} has {name})"
     return did_you_mean(name, names)
 
 
 def translated_name(name: str) -> str:
-    """Return Podium's name for another tool's name; the name itself if no tool has it."""
-    return next((meant.name for tool in TOOLS if (meant := by_name(tool).get(name)) is not None), name)
+    """Return Podium's name for another tool's name, or the name itself if no tool has it."""
+    return next((parameters[name].name for tool in TOOLS if name in (parameters := by_name(tool))), name)

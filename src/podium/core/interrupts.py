@@ -1,4 +1,4 @@
-"""Deferred signals: a signal takes effect between the steps of training, not within one."""
+"""Defer signals: a signal takes effect between two steps of training, not within one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from types import FrameType
 class Stopped(BaseException):
     """Raised when the command line receives Ctrl-C or SIGTERM.
 
-    Training then writes its checkpoint and raises this again. (A KeyboardInterrupt, as in a notebook, ends training
-    with the trees so far instead.) It is not an `Exception`, and click does not handle it.
+    Training writes its checkpoint and raises it again. (A KeyboardInterrupt, as in a notebook, instead ends training
+    and keeps the trees so far.) It is not an `Exception`, so that neither `except Exception` nor click catches it.
 
     Attributes:
         number: the number of the signal.
@@ -26,7 +26,7 @@ class Stopped(BaseException):
 
 
 class Cancelled(BaseException):
-    """Raised in a job when another one fails or its result is no longer needed; do not catch it."""
+    """Raised in a job when another job fails, or when its result is no longer needed; do not catch it."""
 
 
 class Stop:
@@ -36,7 +36,7 @@ class Stop:
         outer: the `Stop` of the job that these jobs are part of.
 
     Attributes:
-        reason: the exception that they raise; None while they may continue.
+        reason: the exception for the threads to raise; None while they may continue.
 
     """
 
@@ -57,50 +57,50 @@ class Stop:
             raise self.reason
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     stop: Stop | None = None
 
 
-_of_thread = _OfThread()
+_thread_state = _ThreadState()
 
 
 def stop_of_thread() -> Stop | None:
     """Return the `Stop` of the job that runs in this thread, or None."""
-    return _of_thread.stop
+    return _thread_state.stop
 
 
 @contextmanager
 def stopped_by(stop: Stop) -> Iterator[None]:
     """Let a `Stop` end the body of a with statement in this thread."""
-    before, _of_thread.stop = _of_thread.stop, stop
+    before, _thread_state.stop = _thread_state.stop, stop
     try:
         yield
     finally:
-        _of_thread.stop = before
+        _thread_state.stop = before
 
 
 @contextmanager
 def between_steps() -> Iterator[Callable[[], None]]:
-    """Yield a function that raises the exceptions of pending signals; until it is called, signals wait.
+    """Yield a function that runs the handlers of pending signals; until it is called, signals wait.
 
     An exception in the middle of a step would leave the step incomplete, and threads waiting for each other. A second
     signal takes effect at once, for impatient users. Signals without a handler are left alone. Only the main thread
-    receives signals; jobs in other threads are ended by their `Stop`.
+    receives signals; jobs in other threads end by their `Stop`.
     """
     stop = stop_of_thread()
-    waiting: list[int] = []
+    pending: list[int] = []
     handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
 
     def hold(number: int, frame: FrameType | None) -> None:
-        waiting.append(number)
-        if len(waiting) > 1:
+        pending.append(number)
+        if len(pending) > 1:
             handlers[number](number, frame)
 
     def check() -> None:
         if stop is not None:
             stop.check()
-        if waiting:
-            handlers[waiting[0]](waiting[0], None)
+        if pending:
+            handlers[pending[0]](pending[0], None)
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -111,6 +111,6 @@ def between_steps() -> Iterator[Callable[[], None]]:
     try:
         yield check
     finally:
-        for held, usual in handlers.items():
-            signal.signal(held, usual)
+        for signum, handler in handlers.items():
+            signal.signal(signum, handler)
     check()

@@ -1,4 +1,4 @@
-"""Concurrent jobs, one per thread; kernels run without the interpreter lock."""
+"""Run jobs concurrently, one per thread; their kernels run without the interpreter lock."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def run_jobs(
 ) -> Generator[tuple[int, Result], None, None]:
     """Run jobs, as many at a time as there are threads, and yield the number and result of each as it ends.
 
-    A job is drawn when a thread becomes free, so an iterable can wait until then to decide whether there is another
-    one. A job gets one thread, or more if threads would be idle otherwise: free threads are divided evenly among the
-    jobs that have not begun. Results must not depend on the number of threads.
+    A job is taken from the iterable when a thread becomes free, so a generator can decide as late as that whether there
+    is another job. A job gets one thread, or more if threads would otherwise be idle: free threads are divided evenly
+    among the jobs that have not begun. Results must not depend on the number of threads.
 
     If a job fails, the others end at their next step (`between_steps`), and its error is raised. If a signal interrupts
     the caller, jobs raise the same exception at their next step. The results of jobs that handle it are still yielded
     before it is raised here. A caller that may stop early must close the generator (`contextlib.closing`), which ends
-    the jobs. A job that runs jobs itself uses only the threads that it was given.
+    the jobs. A job that runs jobs itself uses only its share of the threads.
 
     Args:
         jobs: functions without arguments.
@@ -52,7 +52,7 @@ def run_jobs(
                 try:
                     if interrupt is None:
                         check_signals()
-                    outcome = run.ended.get(timeout=POLL)
+                    outcome = run.outcomes.get(timeout=POLL)
                 except Empty:
                     continue
                 except (KeyboardInterrupt, Stopped, Cancelled) as signal:
@@ -71,16 +71,16 @@ def run_jobs(
         if interrupt is not None:
             raise interrupt
     if run.errors:
-        raise min(run.errors, key=lambda of_job: of_job[0])[1]
+        raise min(run.errors, key=lambda numbered: numbered[0])[1]
 
 
 class _Run(Generic[Result]):
-    """Threads that draw jobs, and their results.
+    """The threads of `run_jobs`, and what their jobs return.
 
     Attributes:
-        ended: a queue of the number and result of each finished job, and None for each finished thread.
+        outcomes: a queue of the number and result of each finished job, and None for each finished thread.
         n_workers: the number of threads that have not finished.
-        errors: the errors of failed jobs with their numbers; several may fail at the same time.
+        errors: the number and error of each failed job; several may fail at the same time.
 
     """
 
@@ -88,8 +88,8 @@ class _Run(Generic[Result]):
         self.jobs, self.n_waiting, self.n_free, self.stop = jobs, n_jobs, n_threads, stop
         self.n_begun = 0
         self.errors: list[tuple[int, BaseException]] = []
-        self.ended: SimpleQueue[tuple[int, Result] | None] = SimpleQueue()
-        self.drawing = threading.Lock()
+        self.outcomes: SimpleQueue[tuple[int, Result] | None] = SimpleQueue()
+        self.lock = threading.Lock()
         self.n_workers = 0
         try:
             with starting_threads():
@@ -104,28 +104,28 @@ class _Run(Generic[Result]):
         """Stop all threads at their next step, and wait for them."""
         self.stop.request(Cancelled())
         while self.n_workers:
-            self.n_workers -= self.ended.get() is None
+            self.n_workers -= self.outcomes.get() is None
 
     def _work(self) -> None:
         number = -1
         try:
             with stopped_by(self.stop):
-                while (drawn := self._draw()) is not None:
-                    number, job, share = drawn
+                while (assignment := self._next_job()) is not None:
+                    number, job, share = assignment
                     with at_most_threads(share):
-                        self.ended.put((number, job()))
-                    with self.drawing:
+                        self.outcomes.put((number, job()))
+                    with self.lock:
                         self.n_free += share
         except BaseException as error:  # raised again by the thread that waits for the jobs
             if error is not self.stop.reason and not isinstance(error, Cancelled):
                 self.errors.append((number, error))
                 self.stop.request(Cancelled())
         finally:
-            self.ended.put(None)
+            self.outcomes.put(None)
 
-    def _draw(self) -> tuple[int, Callable[[], Result], int] | None:
-        """Return the next job with its number and its share of the threads, or None."""
-        with self.drawing:
+    def _next_job(self) -> tuple[int, Callable[[], Result], int] | None:
+        """Return the number of the next job, the job, and its share of the threads; None if there is no other job."""
+        with self.lock:
             self.stop.check()
             job = next(self.jobs, None)
             if job is None:
@@ -137,9 +137,9 @@ class _Run(Generic[Result]):
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Collect the warnings of all threads and show each once at the end; if the work fails, drop them.
+    """Collect the warnings of all threads and show each once at the end; drop them if the work fails.
 
-    Warning filters apply to the whole process, so a job leaves this to the code that runs it.
+    Warning filters apply to the whole process, so this does nothing in a job: the code that runs the job collects.
     """
     if stop_of_thread() is not None:
         yield

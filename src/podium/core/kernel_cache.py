@@ -1,7 +1,7 @@
-"""The folder of compiled kernels.
+"""Choose the folder of compiled kernels.
 
 Numba checks a cached kernel only against the file that defines it. But machine code also depends on helpers in other
-files, on constants, on Numba and on the processor. So Podium names the folder after a digest of all of them: if any of
+files, on constants, on Numba and on the processor. So Podium names the folder after a digest of all of them. If one of
 them changes, the folder is new and empty, and old machine code never runs.
 
 The folder is below `NUMBA_CACHE_DIR` if that is set, else in the user's cache directory. If it exists but is not
@@ -32,7 +32,7 @@ from podium import __version__
 from podium.errors import PodiumWarning
 
 PACKAGE = Path(__file__).parents[1]
-# Packages above those with kernels. Lower layers never import them, so they cannot change machine code.
+# Packages in layers above all kernels. Lower layers never import them, so they cannot change machine code.
 WITHOUT_KERNELS = frozenset(
     ("estimators", "distributed", "tuning", "reports", "serving", "integrations", "cli", "demo", "testing")
 )
@@ -64,23 +64,23 @@ def cache_folder(plain: bool) -> Path | None:
     """
     name = f"kernels-{_digest(plain)}"
     if parent := numba_settings().CACHE_DIR:
-        wanted = Path(parent) / f"podium-{name}"
+        folder = Path(parent) / f"podium-{name}"
     else:
         from platformdirs import user_cache_path
 
-        wanted = user_cache_path("podium", appauthor=False) / name
-    is_safe = _exists(wanted) and _is_safe(wanted)
-    if is_safe and _is_writable(wanted):
-        return wanted
+        folder = user_cache_path("podium", appauthor=False) / name
+    is_safe = _exists(folder) and _is_safe(folder)
+    if is_safe and _is_writable(folder):
+        return folder
     temporary = _temporary_folder()
     if temporary is None or not _exists(temporary / name):
         warnings.warn(
-            f"Podium has to compile its kernels in every process, because neither {wanted.parent} nor the temporary "
+            f"Podium has to compile its kernels in every process, because neither {folder.parent} nor the temporary "
             "folder is writable: set NUMBA_CACHE_DIR to a writable folder", PodiumWarning, stacklevel=2,
         )  # fmt: skip
         return None
     if is_safe:
-        _link(wanted, temporary / name)
+        _link(folder, temporary / name)
     return temporary / name
 
 
@@ -105,7 +105,7 @@ def _digest(plain: bool) -> str:
 
 
 def _host() -> list[str]:
-    """Return the processor that Numba compiles for by default."""
+    """Return the name and features of the processor that Numba compiles for by default."""
     import llvmlite.binding as llvm
 
     try:
@@ -118,7 +118,7 @@ def _host() -> list[str]:
 def repair(error: Exception, folder: Path | None) -> bool:
     """Remove cached kernels that cannot be read; return whether the error came from Numba's cache.
 
-    Files that a crash left empty, or a full disk, must not stop a run, because kernels can be compiled again.
+    Neither files that a crash left empty nor a full disk may stop a run, because kernels can be compiled again.
     """
     calls = [frame.f_code for frame, _ in walk_tb(error.__traceback__)
              if frame.f_globals.get("__name__") == "numba.core.caching"]  # fmt: skip
@@ -136,7 +136,7 @@ def repair(error: Exception, folder: Path | None) -> bool:
 
 
 def _exists(folder: Path) -> bool:
-    """Create a folder for this user only unless it exists; return whether it exists now."""
+    """Create a folder that only this user can read, unless it exists; return whether it exists now."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
@@ -156,7 +156,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Return whether only this user, root and the owner of Podium's code can write here."""
+    """Return whether only this user, root and the owner of Podium's code can write to a folder; warn if not."""
     if not hasattr(os, "getuid"):
         return True
     trusted = {0, os.getuid(), PACKAGE.stat().st_uid}
@@ -173,7 +173,7 @@ def _is_safe(folder: Path) -> bool:
 
 
 def _remove_old(new: Path) -> None:
-    """Remove old folders of other versions; not those used within a day, because a process may still write to them."""
+    """Remove old folders of other versions, but none used within a day, because a process may still write to it."""
     prefix, last_uses = new.name.partition("kernels-")[0] + "kernels-", []
     for folder in new.parent.glob(prefix + "*"):
         with suppress(FileNotFoundError):  # another process may have removed it

@@ -9,8 +9,8 @@
     gather_codes(…)     for each of 8 codes: byte of each document = Σ bit of plane j << j;
                         then interleave the 8 vectors of 64 bytes: bytes, pairs, fours
 
-One pattern determines the speed: taking elements of a vector in the order of another (`_picked`) becomes a single
-instruction if the vectors are as long as the machine's.
+One pattern determines the speed: selecting elements of a vector by the numbers in another (`_selected`) becomes a
+single instruction if the vectors are as long as the machine's.
 
 `tests/core/test_bitwise.py` compares each operation with its Python body.
 """
@@ -45,7 +45,7 @@ from podium.core.numba_extension import (
 )  # fmt: skip
 
 BYTES = ir.VectorType(I8, WORD)
-ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches, because scoring would wait for memory
+ROWS_AHEAD = 128  # how many rows ahead `transpose_tile` prefetches, because otherwise scoring waits for memory
 
 
 def _machine_lanes(context: Any) -> int:
@@ -98,7 +98,7 @@ def _transpose_bytes(rows: Any, _start: Any, _stride: Any, columns: Any, _place:
 
 
 def _row_start(builder: Any, row: Any, k: int, last_row: Any, row_stride: Any, column: Any) -> Any:
-    """Return the position of column `column` of row `row + k`, at most the last row."""
+    """Return the position of a column in row `row + k`, or in the last row if that is beyond the end."""
     number = builder.add(row, int64(k))
     number = builder.select(builder.icmp_signed("<", number, last_row), number, last_row)
     return builder.add(builder.mul(number, row_stride), column)
@@ -111,7 +111,7 @@ def _transposed(builder: Any, rows: Sequence[Any]) -> Sequence[Any]:
     high = [k + n // 2 for k in low]
     for _ in range(n.bit_length() - 1):
         pairs = zip(rows[: n // 2], rows[n // 2 :], strict=True)
-        rows = [shuffled(builder, one, two, order) for one, two in pairs for order in (low, high)]
+        rows = [shuffled(builder, first, second, order) for first, second in pairs for order in (low, high)]
     return rows
 
 
@@ -170,7 +170,7 @@ def _load_pivots(builder: Any, tables: Any, n_levels: int, lanes: int) -> list[l
 
 
 def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
-    """Return the answers of a search: bit l of a lane is the answer at level l, but bit 0 is inverted."""
+    """Return the answers of a search: bit l of a lane is the answer at level l, with bit 0 inverted."""
     lanes = x.type.count
     bits_of_lanes = lanes.bit_length() - 1
     answers: list[Any] = []
@@ -179,11 +179,11 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
         if level == 0:
             pivot = shuffled(builder, vectors[0], vectors[0], [0] * lanes)
         else:
-            picked = [_picked(builder, vector, number) for vector in vectors]
+            selected = [_selected(builder, vector, number) for vector in vectors]
             for answer in answers[bits_of_lanes:level]:  # the upper bits of the number choose among the vectors
-                pairs = zip(picked[::2], picked[1::2], strict=True)
-                picked = [builder.select(answer, two, one) for one, two in pairs]
-            (pivot,) = picked
+                pairs = zip(selected[::2], selected[1::2], strict=True)
+                selected = [builder.select(answer, second, first) for first, second in pairs]
+            (pivot,) = selected
         answer = builder.fcmp_ordered(">", x, pivot)  # false for NaN
         answers.append(answer)
         if level == 0:
@@ -194,15 +194,15 @@ def _search(builder: Any, x: Any, pivots_of_levels: list[list[Any]]) -> Any:
     return number
 
 
-def _picked(builder: Any, vector: Any, numbers: Any) -> Any:
-    """Return the elements of a vector that the lower bits of numbers select."""
+def _selected(builder: Any, vector: Any, numbers: Any) -> Any:
+    """Return the elements of a vector that the lower bits of the numbers select."""
     n = vector.type.count
     numbers = builder.and_(numbers, filled(I32, n, n - 1))
-    picked = ir.Constant(vector.type, ir.Undefined)
+    selected = ir.Constant(vector.type, ir.Undefined)
     for k in range(n):
         number = builder.extract_element(numbers, I32(k))
-        picked = builder.insert_element(picked, builder.extract_element(vector, number), I32(k))
-    return picked
+        selected = builder.insert_element(selected, builder.extract_element(vector, number), I32(k))
+    return selected
 
 
 def _reversed(builder: Any, value: Any) -> Any:
@@ -287,10 +287,10 @@ def _bytes_of_planes(builder: Any, rows: Any, planes: Any, first: Any, last: Any
 
 
 def _interleaved(builder: Any, vectors: list[Any]) -> Iterable[tuple[int, Any]]:
-    """Yield eight vectors of 64 bytes as 64 groups of eight bytes, two groups at a time, with the first's number.
+    """Yield eight vectors of 64 bytes as 64 groups of eight bytes: the number of a group, and this group and the next.
 
-    Neighbours are interleaved three times, by bytes, pairs and fours, always within 16 bytes, which is fastest on all
-    machines.
+    Neighbours are interleaved three times: bytes, pairs of bytes, fours. All shuffles stay within 16 bytes, which is
+    fastest on all machines.
     """
     columns = [[vector] for vector in vectors]
     for width in (1, 2, 4):
@@ -302,10 +302,10 @@ def _interleaved(builder: Any, vectors: list[Any]) -> Iterable[tuple[int, Any]]:
         columns = [
             [
                 shuffled(builder, builder.bitcast(x, kind), builder.bitcast(y, kind), order)
-                for x, y in zip(one, two, strict=True)
+                for x, y in zip(even, odd, strict=True)
                 for order in (low, high)
             ]
-            for one, two in zip(columns[::2], columns[1::2], strict=True)
+            for even, odd in zip(columns[::2], columns[1::2], strict=True)
         ]
     for k, vector in enumerate(columns[0]):
         groups = builder.bitcast(vector, ir.VectorType(I64, CODES))

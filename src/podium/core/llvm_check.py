@@ -1,4 +1,4 @@
-"""A quick check of the operations written in LLVM, before any kernel relies on them."""
+"""Check the operations written in LLVM before any kernel relies on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _try(numbers: Any, words: Any, ranks: Any, barrier: Any) -> Any:
     lanes = simd.load_lanes(numbers, 1)
     lanes = simd.choose_lanes(lanes > simd.all_lanes(np.float32(3.0)), lanes * lanes, lanes - lanes)
     simd.store_lanes(numbers, 0, lanes)
-    simd.store_words(words, 0, simd.cumulated(simd.load_words(words, 0)))
+    simd.store_words(words, 0, simd.cumulative_sums(simd.load_words(words, 0)))
     intrinsics.borrowed(words)[8] += 1
     bitwise.compare_ranks(ranks, 0, np.int8(5), words, 9, (0,))
     before = intrinsics.add_atomically(barrier, 0, 2)

@@ -8,7 +8,7 @@
     a + b, a < b               fadd, fcmp of two <16 x float>; add of two <8 x i64> for words
     choose_lanes(m, a, b)      select <16 x i1> m, a, b
     sum_lanes(a)               while more than one lane is left: lower half + upper half
-    cumulated(words)           for n in 1, 2, 4: each upper half of 2 n lanes += the last of its lower half
+    cumulative_sums(words)     for n in 1, 2, 4: add to each upper half of 2 n lanes the last lane of its lower half
     upper_halves(a, b)         bitcast to <16 x i32>, shuffle, sitofp
     inlined(), not_inlined()   no instruction: an attribute of the function that contains the call
 
@@ -54,7 +54,7 @@ _tuples: Any = types.BaseTuple
 
 
 def _attribute(name: str) -> Callable[[], Any]:
-    """Return the definition of a call that emits no instruction, but sets an attribute of the calling function."""
+    """Return the definition of an operation that only sets an attribute of the calling function."""
 
     def generate(call: Call) -> None:
         call.builder.function.attributes.add(name)
@@ -145,20 +145,20 @@ add_operator(operator.sub, (_words, _words), _words, ir.IRBuilder.sub)
 
 
 def _define_memory(kind: VectorType, element: Any, align: int, copies: Any, load_at: Any, store_at: Any) -> None:
-    """Define how to fill, load and store vectors of a kind."""
+    """Define the operations that fill, load and store vectors of one kind."""
 
-    def loaded(call: Call) -> Any:
-        return load(call.builder, call.element(0), int64(0), kind.vector, align)
-
-    def stored(call: Call) -> None:
-        store(call.builder, call.arguments[2], call.element(0), int64(0), align)
-
-    def repeat(call: Call) -> Any:
+    def generate_copies(call: Call) -> Any:
         return repeated(call.builder, call.arguments[0], kind.vector.count)
 
-    compile_as(copies)(lambda _number: (kind(element), repeat))
-    compile_as(load_at)(lambda array, _index: (kind(array, types.int64), loaded))
-    compile_as(store_at)(lambda array, _index, _values: (types.void(array, types.int64, kind), stored))
+    def generate_load(call: Call) -> Any:
+        return load(call.builder, call.element(0), int64(0), kind.vector, align)
+
+    def generate_store(call: Call) -> None:
+        store(call.builder, call.arguments[2], call.element(0), int64(0), align)
+
+    compile_as(copies)(lambda _number: (kind(element), generate_copies))
+    compile_as(load_at)(lambda array, _index: (kind(array, types.int64), generate_load))
+    compile_as(store_at)(lambda array, _index, _values: (types.void(array, types.int64, kind), generate_store))
 
 
 _define_memory(_lanes, types.float32, 4, simd.all_lanes, simd.load_lanes, simd.store_lanes)
@@ -195,7 +195,7 @@ def _cumulated(builder: Any, sums: Any) -> Any:
 
 
 def _halves(builder: Any, first: Any, second: Any, place: int) -> Any:
-    """Return the lower (0) or upper (1) 32 bits of two vectors' words, shuffled within 16 bytes, which is fastest."""
+    """Return the lower (0) or upper (1) 32 bits of two vectors' words; shuffles within 16 bytes are fastest."""
     kind, order = ir.VectorType(I32, 2 * WORDS), range(0, 2 * WORDS, 4)
     places = [k + place for start in order for k in (start, start + 2, start + 2 * WORDS, start + 2 * WORDS + 2)]
     both = shuffled(builder, builder.bitcast(first, kind), builder.bitcast(second, kind), places)
@@ -209,7 +209,7 @@ def _define(declared: Callable[..., Any], signature: Any, emit: Callable[..., An
 
 _F32S = f"v{LANES}f32"  # the type of lanes in names of LLVM intrinsics
 _define(simd.absolute, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "fabs", _F32S, lanes))
-_define(simd.roots_of, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "sqrt", _F32S, lanes))
+_define(simd.square_roots, _lanes(_lanes), lambda builder, lanes: call_on_vector(builder, "sqrt", _F32S, lanes))
 _define(simd.choose_lanes, _lanes(_mask, _lanes, _lanes), ir.IRBuilder.select)
 _define(simd.sum_lanes, types.float32(_lanes), lambda builder, lanes: _folded(builder, lanes, builder.fadd))
 _define(simd.highest_lane, types.float32(_lanes), _highest)
@@ -220,10 +220,10 @@ _define(
     simd.any_lanes, types.boolean(_mask),
     lambda builder, mask: builder.icmp_unsigned("!=", _bits(builder, mask), ir.Constant(ir.IntType(LANES), 0)),
 )  # fmt: skip
-_define(simd.cumulated, _words(_words), _cumulated)
+_define(simd.cumulative_sums, _words(_words), _cumulated)
 _define(
     simd.last_word, _words(_words), lambda builder, words: shuffled(builder, words, words, [WORDS - 1] * WORDS)
 )  # fmt: skip
-_define(simd.sum_words_of, types.int64(_words), lambda builder, words: _folded(builder, words, builder.add))
-_define(simd.upper_halves, _lanes(_words, _words), lambda builder, one, two: _halves(builder, one, two, 1))
-_define(simd.lower_halves, _lanes(_words, _words), lambda builder, one, two: _halves(builder, one, two, 0))
+_define(simd.sum_words, types.int64(_words), lambda builder, words: _folded(builder, words, builder.add))
+_define(simd.upper_halves, _lanes(_words, _words), lambda builder, a, b: _halves(builder, a, b, 1))
+_define(simd.lower_halves, _lanes(_words, _words), lambda builder, a, b: _halves(builder, a, b, 0))

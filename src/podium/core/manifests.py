@@ -1,4 +1,4 @@
-"""Folders of data files, with a manifest of every file's size and checksum, and their validation."""
+"""Write and validate folders of data files, whose manifest has the size and checksum of every file."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class FolderFormat:
         return self.signed({**content, "files": files})
 
     def signed(self, content: Mapping[str, Any]) -> str:
-        """Return the text of a manifest, with the format's version and its own checksum."""
+        """Return the text of a manifest, with the version of the format and the checksum of the manifest itself."""
         manifest = {"format": self.version, **content}
-        return json.dumps(manifest | {"sha256": _own_checksum(manifest)}, indent=1, allow_nan=False)
+        return json.dumps(manifest | {"sha256": _manifest_checksum(manifest)}, indent=1, allow_nan=False)
 
     def read(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
-        """Return the manifest of a folder; raise if it is damaged or of another version."""
+        """Return the manifest of a folder; raise if it is damaged or has another version."""
         folder = to_path(folder)
         path = folder / self.manifest
         if not path.is_file():
@@ -64,7 +64,7 @@ class FolderFormat:
             expected = manifest.pop("sha256")
         except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise self.damage(path, f"it cannot be read ({error})") from None
-        if _own_checksum(manifest) != expected:
+        if _manifest_checksum(manifest) != expected:
             raise self.damage(path, "its checksum differs")
         if manifest.get("format") != self.version:
             raise FileFormatError(
@@ -76,25 +76,25 @@ class FolderFormat:
 
     def check_files(self, folder: Path, manifest: Mapping[str, Any], reads_all: bool) -> None:
         """Raise if files are missing or have the wrong size; with `reads_all`, also if a checksum differs."""
-        for name, described in manifest["files"].items():
+        for name, entry in manifest["files"].items():
             path = folder / name
             if name in ("", ".", "..") or Path(name).name != name:
-                raise self.damage(folder / self.manifest, f"{name!r} is not the name of a file in it")
+                raise self.damage(folder / self.manifest, f"{name!r} is not the name of a file in the folder")
             if not path.is_file():
                 raise self.damage(path, "the file does not exist")
-            if path.stat().st_size != described["bytes"]:
-                raise self.damage(path, f"it has {path.stat().st_size} bytes instead of {described['bytes']}")
+            if path.stat().st_size != entry["bytes"]:
+                raise self.damage(path, f"it has {path.stat().st_size} bytes instead of {entry['bytes']}")
         paths = [folder / name for name in manifest["files"]] if reads_all else []
         for path, digest in zip(paths, checksums(paths), strict=True):
             if digest != manifest["files"][path.name]["sha256"]:
                 raise self.damage(path, "its checksum differs")
 
     def damage(self, path: Path, problem: str) -> FileFormatError:
-        """Return the error for a damaged file, with the remedy."""
+        """Return the error to raise for a damaged file, with the remedy."""
         return FileFormatError(path, f"is damaged: {problem}. {self.advice[:1].upper() + self.advice[1:]}")
 
     @contextmanager
-    def naming_damage(self, folder: Path) -> Iterator[None]:
+    def reporting_damage(self, folder: Path) -> Iterator[None]:
         """Turn any error into a FileFormatError that names the folder."""
         try:
             yield
@@ -120,7 +120,7 @@ def checksums(paths: Sequence[Path]) -> list[str]:
     return digests
 
 
-def _own_checksum(manifest: Mapping[str, Any]) -> str:
+def _manifest_checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 

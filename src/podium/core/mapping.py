@@ -1,4 +1,4 @@
-"""Memory-mapped arrays: the system reads pages of a file when they are used, and may drop them again."""
+"""Memory-mapped arrays: the operating system reads pages of a file when they are used, and may drop them again."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from podium.core.array_types import Float32s
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Return the read-only array of a `.npy` file, which kernels accept like any other."""
-    return as_kernels_take(np.load(path, mmap_mode="r", allow_pickle=False))
+    """Return the array of a `.npy` file, mapped read-only, in a form that kernels accept."""
+    return as_kernel_array(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def map_rows(path: Path, n_columns: int) -> Float32s:
-    """Return the read-only array of a file of float32 rows without a header."""
+    """Return the array of a file of float32 rows without a header, mapped read-only."""
     values = np.memmap(path, np.float32, "r")
     return np.asarray(values).reshape(-1, n_columns)
 
 
 def new_array(path: Path, size: int, dtype: Any) -> NDArray[Any]:
-    """Create a `.npy` file and return its array, to be filled; raise an OSError if the disk is too full.
+    """Create a `.npy` file and return its array for the caller to fill; raise an OSError if the disk is too full.
 
-    The space is reserved now, because a process that writes to mapped pages on a full disk is killed.
+    The space is reserved now, because the system kills a process that writes to mapped pages on a full disk.
     """
     if size == 0:  # nothing to map
         np.save(path, np.empty(0, dtype))
@@ -47,6 +47,6 @@ class _Memory:
         self.array = array
 
 
-def as_kernels_take(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the same memory as a flat array marked as writable, so that kernels are compiled for one type only."""
+def as_kernel_array(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the same memory as a flat array marked as writable, so that kernels are compiled for only one type."""
     return array.reshape(-1) if array.flags.writeable else np.asarray(_Memory(array))

@@ -1,7 +1,7 @@
 """Merge results of parts of the data, such as sums and maxima, in any order of the parts.
 
-A part wraps its results in these classes. `merge` merges those of two parts, and `merged` unwraps the outcome. Lists,
-tuples and dictionaries are merged entry by entry. The result of a part without documents is None.
+A part wraps its results in these classes. `merge` merges the results of two parts, and `merged` unwraps the outcome.
+Lists, tuples and dictionaries are merged entry by entry. The result of a part without documents is None.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Total:
-    """A result that is summed: numbers, integer arrays, `ExactSum`, and tuples of them.
+    """A result to sum: numbers, integer arrays, `ExactSum`, and tuples of them.
 
     Merging overwrites the arrays of the first operand, so nothing else may use them.
     """
 
     value: Any
 
-    def with_other(self, other: Total) -> Total:
+    def merged_with(self, other: Total) -> Total:
         """Return the sum of both results."""
-        return Total(_added(self.value, other.value))
+        return Total(_sum(self.value, other.value))
 
 
 @dataclass(frozen=True)
 class Max:
-    """A result of which the maximum is kept: numbers, arrays, and tuples of them; NaN is larger than any number."""
+    """A result to take the maximum of: numbers, arrays, and tuples of them; NaN is larger than any number."""
 
     value: Any
 
-    def with_other(self, other: Max) -> Max:
+    def merged_with(self, other: Max) -> Max:
         """Return the maximum of both."""
-        return Max(_largest(self.value, other.value))
+        return Max(_maximum(self.value, other.value))
 
 
 @dataclass(frozen=True)
 class Union:
-    """The distinct values of arrays, ascending; if there are more than `most`, the lowest ones and the highest."""
+    """The distinct values of arrays, ascending; at most `most` of them: the lowest ones and the highest."""
 
     value: Any
     most: int | None = None
 
-    def with_other(self, other: Union) -> Union:
+    def merged_with(self, other: Union) -> Union:
         """Return the values of both."""
         return Union(lowest(np.union1d(self.value, other.value), self.most), self.most)
 
@@ -60,7 +60,7 @@ class Counts:
     values: Any
     counts: Any
 
-    def with_other(self, other: Counts) -> Counts:
+    def merged_with(self, other: Counts) -> Counts:
         """Return the values of both."""
         both = np.concatenate([self.values, other.values])
         order = np.argsort(both, kind="stable")  # fast for two ascending runs
@@ -81,7 +81,7 @@ class Same:
 
     value: Any
 
-    def with_other(self, other: Same) -> Same:
+    def merged_with(self, other: Same) -> Same:
         """Return the first."""
         return self
 
@@ -92,13 +92,13 @@ class Gathered:
 
     value: list[Any]
 
-    def with_other(self, other: Gathered) -> Gathered:
+    def merged_with(self, other: Gathered) -> Gathered:
         """Return the concatenated lists."""
         return Gathered(self.value + other.value)
 
 
 def lowest(values: Any, most: int | None) -> Any:
-    """Return at most `most` of ascending values: the lowest ones and the highest."""
+    """Return at most `most` of some ascending values: the lowest ones and the highest."""
     return values if most is None or len(values) <= most else np.append(values[: most - 1], values[-1])
 
 
@@ -114,7 +114,7 @@ def merge(one: Any, other: Any) -> Any:
         return {key: merge(one.get(key), other.get(key)) for key in {**one, **other}}
     if isinstance(one, list | tuple):
         return type(one)(merge(a, b) for a, b in zip(one, other, strict=True))
-    return one.with_other(other)
+    return one.merged_with(other)
 
 
 def merge_all(results: Any) -> Any:
@@ -135,24 +135,24 @@ def merged(result: Any) -> Any:
     return None if result is None else result.value
 
 
-def _added(one: Any, other: Any) -> Any:
+def _sum(one: Any, other: Any) -> Any:
     if isinstance(one, tuple):
-        return tuple(_added(a, b) for a, b in zip(one, other, strict=True))
+        return tuple(_sum(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, np.ndarray) and one.flags.writeable:
         return np.add(one, other, out=one)
     return one + other
 
 
-def _largest(one: Any, other: Any) -> Any:
+def _maximum(one: Any, other: Any) -> Any:
     if isinstance(one, tuple):
-        return tuple(_largest(a, b) for a, b in zip(one, other, strict=True))
+        return tuple(_maximum(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, np.ndarray):
         return np.maximum(one, other)
     return one if one >= other or one != one else other
 
 
 def alone(steps: Generator[Any, Any, Result]) -> Result:
-    """Run steps that yield the results of a part and receive the merged ones, for data with a single part."""
+    """Run a generator that yields the results of a part and receives the merged results, on data with a single part."""
     answer = None
     try:
         while True:

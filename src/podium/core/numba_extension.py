@@ -1,7 +1,7 @@
-"""Register Podium's operations with Numba's compiler. No other module does.
+"""Register Podium's operations with Numba's compiler. No other module does this.
 
-An operation is declared without Numba, as a function whose Python body states what it does (`intrinsics`, `simd`,
-`bitwise`). `llvm_lanes` and `llvm_bitwise` define its LLVM code, with the documented low-level API of
+An operation is declared without Numba, as a function whose Python body defines the result (`intrinsics`, `simd`,
+`bitwise`). `llvm_lanes` and `llvm_bitwise` define its LLVM code with the documented low-level API of
 `numba.extending`: `type_callable` for the types of a call, `lower_builtin` for its instructions. The instructions are
 emitted directly into the caller, so that `inlined` and `not_inlined` can mark the caller.
 
@@ -68,13 +68,13 @@ class _VectorModel(extending.models.PrimitiveModel):  # type: ignore[misc]
 def add_operator(sign: Any, operands: tuple[VectorType, ...], result: VectorType, build: Callable[..., Any]) -> None:
     """Define an operator on one or two vectors by the function of llvmlite's builder that emits it."""
 
-    def types_of_one(a: Any) -> Any:
+    def unary_type(a: Any) -> Any:
         return result if (a,) == operands else None
 
-    def types_of_two(a: Any, b: Any) -> Any:
+    def binary_type(a: Any, b: Any) -> Any:
         return result if (a, b) == operands else None
 
-    extending.type_callable(sign)(lambda _typing: types_of_one if len(operands) == 1 else types_of_two)
+    extending.type_callable(sign)(lambda _typing: unary_type if len(operands) == 1 else binary_type)
     extending.lower_builtin(sign, *operands)(lambda _c, builder, _s, arguments: build(builder, *arguments))
 
 
@@ -100,7 +100,7 @@ class Call(NamedTuple):
         return Memory(array.data, self.context.get_data_type(kind.dtype))
 
     def element(self, which: int) -> Memory:
-        """Return the memory from element `arguments[which + 1]` of the array `arguments[which]` on."""
+        """Return the memory of the array `arguments[which]` from the element `arguments[which + 1]` on."""
         return memory_at(self.builder, self.array(which), self.arguments[which + 1])
 
 
@@ -110,7 +110,7 @@ def memory_at(builder: Any, memory: Memory, index: Any) -> Memory:
 
 
 def load(builder: Any, memory: Memory, index: Any, kind: Any = None, align: int | None = None) -> Any:
-    """Load a value at an index, of the elements' type or another type."""
+    """Load a value at an index; its type is that of the elements by default."""
     kind = kind or memory.element
     return builder.load(_pointer_to(builder, kind, memory_at(builder, memory, index)), align=align, typ=kind)
 
@@ -126,7 +126,7 @@ def _pointer_to(builder: Any, kind: Any, memory: Memory) -> Any:
 
 
 def prefetch_line(builder: Any, memory: Memory, locality: int) -> None:
-    """Prefetch the cache line at the pointer for reading; locality, 0 to 3, says how long to keep it."""
+    """Prefetch the cache line at the pointer for reading; `locality`, 0 to 3, says how long to keep it."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(function, [_pointer_to(builder, I8, memory), I32(0), I32(locality), I32(1)])
@@ -155,7 +155,7 @@ def repeated(builder: Any, value: Any, n: int) -> Any:
     return builder.shuffle_vector(first, undefined, filled(I32, n, 0))
 
 
-def shuffled(builder: Any, one: Any, two: Any, order: Iterable[int]) -> Any:
-    """Return elements of two vectors by number; those of the second vector follow those of the first."""
-    places = list(order)
-    return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(I32, len(places)), places))
+def shuffled(builder: Any, first: Any, second: Any, order: Iterable[int]) -> Any:
+    """Return elements of two vectors by index; the indices of the second vector follow those of the first."""
+    indices = list(order)
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(indices)), indices))

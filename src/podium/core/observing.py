@@ -1,4 +1,4 @@
-"""Record what observers of a training run return, in addition to the run's own measures."""
+"""Record the numbers that a caller's observers return during training, in addition to the measures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Observations:
         values: the values of an earlier run that is being resumed.
 
     Attributes:
-        values: a list for each name, an entry for each round so far.
+        values: for each name a list with an entry for each round so far.
 
     """
 
@@ -45,24 +45,24 @@ class Observations:
         for name in dict.fromkeys((*self.values, *returned)):
             column = self.values.setdefault(name, [])
             if len(column) != round_.iteration:
-                column[:] = _of_length(column, round_.iteration)
+                column[:] = _resized(column, round_.iteration)
             column.append(returned.get(name, math.nan))
 
     def columns(self, n_rounds: int) -> dict[str, list[float]]:
         """Return a list for each name, with an entry for each round."""
-        return {name: _of_length(column, n_rounds) for name, column in self.values.items()}
+        return {name: _resized(column, n_rounds) for name, column in self.values.items()}
 
 
-def _of_length(column: list[float], n: int) -> list[float]:
-    """Return a column, truncated or padded with NaN to a length."""
+def _resized(column: list[float], n: int) -> list[float]:
+    """Return a column of n entries, truncated or padded with NaN."""
     return [*column[:n], *[math.nan] * (n - len(column))]
 
 
-def _checked(answer: Mapping[Any, Any], taken: set[str]) -> dict[str, float]:
-    """Return the result of an observer as floats; raise if it is invalid."""
+def _checked(answer: Mapping[Any, Any], used_names: set[str]) -> dict[str, float]:
+    """Return the result of an observer as floats; raise if a value is not a number or a name is in use."""
     for name, value in answer.items():
         if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise DataError(f"an observer must return None or numbers by name, but returned {name!r}: {value!r}")
-        if name in taken:
+        if name in used_names:
             raise DataError(f"an observer returned {name!r}, which is already in the history: choose another name")
     return {name: float(value) for name, value in answer.items()}

@@ -17,11 +17,11 @@ def html_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool], caption: str = ""
 ) -> str:
     """Return a table as HTML for notebooks, with escaped text; numeric columns are aligned to the right."""
-    sides = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
+    styles = [f' style="text-align:{"right" if is_number else "left"}"' for is_number in numeric]
 
-    def cells(tag: str, texts: Sequence[Any], more: str = "") -> str:
+    def cells(tag: str, texts: Sequence[Any], scope: str = "") -> str:
         return "".join(
-            f"<{tag}{more}{side}>{escape(str(text))}</{tag}>" for text, side in zip(texts, sides, strict=True)
+            f"<{tag}{scope}{style}>{escape(str(text))}</{tag}>" for text, style in zip(texts, styles, strict=True)
         )
 
     head = cells("th", columns, ' scope="col"')

@@ -1,11 +1,11 @@
-"""Parameters, each declared once: name, type, range, default, help, and the names in other tools.
+"""Declare each parameter once: name, type, range, default, help, and the names in other tools.
 
-A declaration (`core/hyperparameters.py` has all of them) is a value:
+A declaration is a value (`core/hyperparameters.py` has all of them):
 
     N_LEAVES = integer("n_leaves", 15, least=2, help="maximum number of leaves", names=Names(lightgbm="num_leaves"))
 
-A class lists its parameters, and may change their defaults. Calling a declaration creates the field of a dataclass, so
-that type checkers and editors know the constructor:
+A class lists its parameters, and may change their defaults. A call of a declaration creates the field of a dataclass,
+so that type checkers and editors know the constructor:
 
     class TreeParameters(Parameterized):         # estimators: checked in `fit`, as scikit-learn requires
         n_leaves: int = N_LEAVES()               # McRank changes its default: N_LEAVES(10)
@@ -49,7 +49,7 @@ class Names:
     Attributes:
         lightgbm, xgboost, catboost, ranklib: names, separated by spaces.
         defaults: the documented default of each tool.
-        advice: what to write in Podium if the name alone is not enough.
+        advice: what to write in Podium if the name alone does not say it.
 
     """
 
@@ -67,7 +67,7 @@ class Names:
 
 @dataclasses.dataclass(frozen=True)
 class Parameter(Generic[Value]):
-    """One parameter.
+    """The declaration of a parameter.
 
     Attributes:
         name: Podium's name.
@@ -77,7 +77,7 @@ class Parameter(Generic[Value]):
         least, above, most, below: the range of numbers.
         choices: the allowed words.
         optional: whether None is allowed.
-        by_round: whether a list, or a function of the round, may replace the number (`in_round`).
+        by_round: whether a list or a function of the round may replace the number (`in_round`).
         option: the command-line option, if it differs from the name; None if the command line has no such option.
         read: converts the text of a command-line option, if `kind` does not.
         names: the names in other tools.
@@ -100,7 +100,7 @@ class Parameter(Generic[Value]):
     names: Names = Names()
 
     def __call__(self, default: Value = UNSET) -> Value:
-        """Return the dataclass field of this parameter, with another default if given."""
+        """Return the dataclass field of this parameter, with another default if one is passed."""
         declared = self if default is UNSET else dataclasses.replace(self, default=default)
         # As with `dataclasses.field`, type checkers see the type of the value.
         return cast("Value", dataclasses.field(default=declared.default, metadata={"parameter": declared}))
@@ -133,21 +133,21 @@ class Parameter(Generic[Value]):
         elif self.by_round and _is_list(value):
             if not len(value):
                 raise DataError(f"{name} must have at least a value for the first round, but is empty")
-            for k, one in enumerate(value):
-                self._of_one_round().check(one, f"{name}[{k}]")
+            for k, entry in enumerate(value):
+                self._for_one_round().check(entry, f"{name}[{k}]")
         elif self.kind is float:
             limits = {"above": self.above, "least": self.least, "most": self.most, "below": self.below}
             require_number(name, value, **{key: limit for key, limit in limits.items() if limit is not None})
         elif self.kind is bool and not (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
             raise DataError(f"{name} must be True or False, but is {value!r}")
         elif self.choices and value not in self.choices:
-            near = did_you_mean(value, self.choices) if isinstance(value, str) else ""
-            shown = [repr(word) for word in self.choices]
-            listed = " or ".join(shown) if len(shown) < 3 else "one of " + ", ".join(shown)
-            raise DataError(f"{name} must be {listed}, but is {value!r}{near}")
+            hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
+            words = [repr(word) for word in self.choices]
+            expected = " or ".join(words) if len(words) < 3 else "one of " + ", ".join(words)
+            raise DataError(f"{name} must be {expected}, but is {value!r}{hint}")
 
     def in_round(self, value: Any, iteration: int) -> float:
-        """Return the value in a round, counted from 0; the last one of a list applies to all later rounds.
+        """Return the value in a round, counted from 0; the last entry of a list applies to all later rounds.
 
         >>> rate = number("learning_rate", 0.1, above=0, by_round=True, help="the share of each step that is taken")
         >>> rate.in_round(0.1, 7), rate.in_round([0.3, 0.2], 7), rate.in_round(lambda k: 0.5 / (1 + k), 4)
@@ -155,10 +155,10 @@ class Parameter(Generic[Value]):
         """
         if callable(value):
             value = value(iteration)
-            self._of_one_round().check(value, f"{self.name} in round {iteration}")
+            self._for_one_round().check(value, f"{self.name} in round {iteration}")
         return float(value[min(iteration, len(value) - 1)] if _is_list(value) else value)
 
-    def _of_one_round(self) -> Parameter[Value]:
+    def _for_one_round(self) -> Parameter[Value]:
         return dataclasses.replace(self, by_round=False, optional=False)
 
 
@@ -197,7 +197,7 @@ def anything(name: str, default: Any = None, **declared: Any) -> Parameter[Any]:
 
 
 def optional(declared: Parameter[Value]) -> Parameter[Value | None]:
-    """Return the same parameter, but allow None, which is then the default unless another one is declared."""
+    """Return the same parameter, but allow None, which becomes the default unless another one is declared."""
     default = None if declared.default is UNSET else declared.default
     return cast("Parameter[Value | None]", dataclasses.replace(declared, optional=True, default=default))
 
@@ -229,8 +229,8 @@ def unknown_parameter(owner: str, name: str, names: Iterable[str]) -> ParameterE
 class Parameterized:
     """The base of classes whose fields are parameters: dataclasses that scikit-learn can clone and search.
 
-    The constructor stores values unchanged and only checks names; call `check_parameters` in `fit`. A subclass changes
-    a default in one line, or defines a constructor that takes all other parameters as `**settings`.
+    The constructor stores values unchanged and only checks names; `fit` must call `check_parameters`. A subclass can
+    change a default in one line, or define a constructor that takes all other parameters as `**settings`.
 
     >>> from podium.core.hyperparameters import N_LEAVES
     >>> class Trees(Parameterized):
@@ -250,7 +250,7 @@ class Parameterized:
         _document(cls)
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
-        """Check the names first, because the constructor's error would not suggest the right one."""
+        """Check the names first, because the error of the constructor would not suggest the right name."""
         names = set(inspect.signature(cls.__init__).parameters) - {"self"}
         for name in values:
             if name not in names:
@@ -273,12 +273,12 @@ def settings(cls: Class) -> Class:
 
     Parameters keep their declared defaults here; only estimators may change them.
     """
-    further = vars(cls).get("__post_init__")
+    post_init = vars(cls).get("__post_init__")
 
     def check(self: object) -> None:
         check_parameters(self)
-        if further is not None:
-            further(self)
+        if post_init is not None:
+            post_init(self)
 
     cls.__post_init__ = check  # type: ignore[attr-defined]
     dataclasses.dataclass(frozen=True, kw_only=True)(cls)  # changes the class in place
@@ -287,9 +287,9 @@ def settings(cls: Class) -> Class:
 
 
 def from_parameters(cls: type[Settings], owner: object, **others: Any) -> Settings:
-    """Create settings from the parameters of `owner` by their declared names; `others` are all other fields."""
-    given = parameters(owner)
-    shared = {name: parameter.name for name, parameter in parameters(cls).items() if parameter.name in given}
+    """Create settings from the parameters of `owner` with the same declared names; `others` are all other fields."""
+    available = parameters(owner)
+    shared = {name: parameter.name for name, parameter in parameters(cls).items() if parameter.name in available}
     return cls(**{name: getattr(owner, declared) for name, declared in shared.items()} | others)
 
 
@@ -299,11 +299,11 @@ def _spell_out_settings(cls: type) -> None:
     named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     if "__signature__" in vars(cls.__init__) or len(named) == len(signature.parameters):  # type: ignore[misc]
         return
-    taken = {p.name for p in named}
+    named_already = {p.name for p in named}
     named += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default)
         for name, parameter in parameters(cls).items()
-        if name not in taken
+        if name not in named_already
     ]
     cls.__init__.__signature__ = signature.replace(parameters=named)  # type: ignore[misc]
 
@@ -319,14 +319,14 @@ def _document(cls: type) -> None:
         return
     text = inspect.cleandoc(cls.__doc__)
     head, section, rest = text.partition("Args:\n")
-    cut = re.search(r"\n\n(?=\S)|\Z", rest)
-    end = cut.start() if cut else len(rest)
+    section_end = re.search(r"\n\n(?=\S)", rest)
+    end = section_end.start() if section_end else len(rest)
     documented = re.findall(r"^ {4}(\w+):", rest[:end], re.MULTILINE)
     declared = {name: parameter for name, parameter in parameters(cls).items() if name not in documented}
     args = "\n".join(_wrapped(f"{name}: {parameter.help}") for name, parameter in declared.items())
     if section:
         cls.__doc__ = f"{head}Args:\n{rest[:end].rstrip()}\n{args}{rest[end:]}"
         return
-    cut = re.search(r"\n\n(?=Attributes:|Example|>>>)", text)
-    end = cut.start() if cut else len(text)
+    next_section = re.search(r"\n\n(?=Attributes:|Example|>>>)", text)
+    end = next_section.start() if next_section else len(text)
     cls.__doc__ = f"{text[:end]}\n\nArgs:\n{args}{text[end:]}"

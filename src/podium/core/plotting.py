@@ -16,9 +16,9 @@ _CHARTS = {
         "agreement", "history", "lambda_shares", "line_search", "optimality", "rank_changes", "tuning",
     ),
 }  # fmt: skip
-_HOMES = {chart: module for module, charts in _CHARTS.items() for chart in charts}
+_MODULES = {chart: module for module, charts in _CHARTS.items() for chart in charts}
 
 
 def draw(chart: str, *arguments: Any, **options: Any) -> Any:
-    """Return the named chart of a result (extra `report`)."""
-    return getattr(import_module(f"podium.reports.{_HOMES[chart]}"), f"{chart}_chart")(*arguments, **options)
+    """Draw the named chart of a result and return it (needs the extra `report`)."""
+    return getattr(import_module(f"podium.reports.{_MODULES[chart]}"), f"{chart}_chart")(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on terminals after two seconds, or lines."""
+"""Show the progress of long work: a bar on terminals after two seconds, or lines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Lines:
 
 
 class _Bar:
-    """Counts steps, and shows a bar once the wait has become noticeable."""
+    """Counts steps, and shows a bar once the work takes longer than `PATIENCE`."""
 
     def __init__(self, title: str, total: float | None) -> None:
         self.title, self.total, self.done = title, total, 0.0
@@ -72,7 +72,7 @@ def progress(
 ) -> Iterator[Callable[..., None]]:
     """Yield a function `advance(amount, note="")` that shows progress on standard error.
 
-    Inside a job (`core.jobs`) nothing is shown, because the code that runs the jobs shows their progress.
+    In a job (`core.jobs`) nothing is shown, because the code that runs the jobs shows their progress.
 
     Args:
         title: the title of the bar.
@@ -83,17 +83,17 @@ def progress(
         steps: the number of steps per unit.
 
     """
-    shown: _Lines | _Bar
+    display: _Lines | _Bar
     if stop_of_thread() is not None:
         verbose = 0
     if verbose:
-        shown = _Lines(total, unit, verbose, steps)
+        display = _Lines(total, unit, verbose, steps)
     elif verbose is None and sys.stderr.isatty():
-        shown = _Bar(title, total)
+        display = _Bar(title, total)
     else:
         yield lambda amount, note="": None
         return
     try:
-        yield shown.advance
+        yield display.advance
     finally:
-        shown.close()
+        display.close()

@@ -1,7 +1,7 @@
 """Random numbers determined by a key: a document gets the same number in any row, in any thread, on any machine.
 
 The numbers of a library's generator depend on the order of calls, and may change with its version. Here a number is a
-hash of a key and a purpose (splitmix64), so any thread can compute any number in any order.
+hash (splitmix64) of a key and a purpose, so any thread can compute any number in any order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def seed_of(*purpose: object) -> np.uint64:
 
 @helper
 def mix(word: Any) -> Any:
-    """Mix 64 bits so that every bit of the result depends on every bit of the word, for a word or an array."""
+    """Mix the 64 bits of a word, or of each word of an array: every bit of the result depends on every bit of it."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -33,7 +33,7 @@ def mix(word: Any) -> Any:
 
 @helper
 def random_bits(key: Any, index: Any) -> Any:
-    """Return 64 random bits: entry `index` of the stream of a key."""
+    """Return 64 random bits: entry `index` of the stream that belongs to a key."""
     return mix(key + (index + np.uint64(1)) * GOLDEN)
 
 

@@ -1,13 +1,13 @@
 """SIMD: explicit vectors of 16 single-precision numbers, or of 8 words, where the compiler would not vectorize.
 
-A vectorized sum needs an accumulator for each lane, and adds them up at the end. A compiler that must not reorder
-additions does not create them. Written with lanes, the order of additions, and hence the result, is the same on every
-machine. If the machine's vectors are shorter, LLVM splits them.
+A vectorized sum has an accumulator for each lane, and adds them up at the end. A compiler that must not reorder
+additions does not create these accumulators. Explicit lanes fix the order of additions, so the result is the same on
+every machine. If the machine's vectors are shorter, LLVM splits them.
 
 In a kernel, lanes support `+ - * /` and `< > ==`. They are values: `a = a + b` compiles, but `a += b` does not, because
 it would change an array in place wherever lanes are arrays. Vectors of eight words (int64) support `+` and `-`.
-`podium.core.llvm_lanes` defines the type. The bodies here state what each operation does. They are compiled, with
-arrays for lanes, if LLVM instructions cannot be used (`podium.core.compiling.uses_llvm`).
+`podium.core.llvm_lanes` defines the type. The Python bodies define the results. They are compiled, with arrays for
+lanes, if LLVM instructions cannot be used (`podium.core.compiling.uses_llvm`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def all_lanes(number: Any) -> Any:
 
 def load_lanes(array: Any, index: Any) -> Any:
     """Return array[index : index + LANES], without a bounds check."""
-    return array[index : index + LANES].copy()
+    return array[index : index + LANES].copy()  # a copy, because lanes are values
 
 
 def store_lanes(array: Any, index: Any, values: Any) -> None:
@@ -46,9 +46,9 @@ def store_lanes(array: Any, index: Any, values: Any) -> None:
     array[index : index + LANES] = values
 
 
-def choose_lanes(which: Any, yes: Any, no: Any) -> Any:
-    """Return one of two numbers in each lane."""
-    return np.where(which, yes, no)
+def choose_lanes(mask: Any, yes: Any, no: Any) -> Any:
+    """Return, in each lane, the number of `yes` if the comparison `mask` holds there, else that of `no`."""
+    return np.where(mask, yes, no)
 
 
 def absolute(values: Any) -> Any:
@@ -56,13 +56,13 @@ def absolute(values: Any) -> Any:
     return np.abs(values)
 
 
-def roots_of(values: Any) -> Any:
+def square_roots(values: Any) -> Any:
     """Return the square root of each lane."""
     return np.sqrt(values)
 
 
 def sum_lanes(values: Any) -> Any:
-    """Return the sum of all lanes, adding the upper half to the lower half until one number is left."""
+    """Return the sum of all lanes: add the upper half to the lower half until one number remains."""
     halves = values.copy()
     n = LANES
     while n > 1:
@@ -87,39 +87,39 @@ def store_words(array: Any, index: Any, words: Any) -> None:
     array[index : index + WORDS] = words
 
 
-def cumulated(words: Any) -> Any:
+def cumulative_sums(words: Any) -> Any:
     """Return the cumulative sums of the words."""
     return np.cumsum(words)
 
 
 def last_word(words: Any) -> Any:
-    """Return a vector with the word of the last lane in every lane."""
+    """Return a vector whose lanes all have the word of the last lane."""
     return np.full(WORDS, words[WORDS - 1], np.int64)
 
 
-def sum_words_of(words: Any) -> Any:
-    """Return the sum of all lanes."""
+def sum_words(words: Any) -> Any:
+    """Return the sum of all words."""
     return words.sum()
 
 
 def upper_halves(first: Any, second: Any) -> Any:
-    """Return the upper 32 bits of two vectors' words as signed numbers, alternating two words of each vector."""
-    return _in_turn(first >> 32, second >> 32)
+    """Return the upper 32 bits of two vectors' words as signed numbers: two of the first, two of the second, …"""
+    return _alternating(first >> 32, second >> 32)
 
 
 def lower_halves(first: Any, second: Any) -> Any:
     """Return the lower 32 bits of two vectors' words as signed numbers, in the same order."""
-    return _in_turn(_with_sign(first), _with_sign(second))
+    return _alternating(_signed_lower(first), _signed_lower(second))
 
 
 @helper
-def _with_sign(words: Any) -> Any:
+def _signed_lower(words: Any) -> Any:
     """Return the lower 32 bits as signed numbers."""
     return ((words & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 @helper
-def _in_turn(first: Any, second: Any) -> Any:
+def _alternating(first: Any, second: Any) -> Any:
     numbers = np.empty(2 * WORDS, np.float32)
     for k in range(WORDS):
         place = 2 * k - k % 2
@@ -132,21 +132,21 @@ def highest_lane(values: Any) -> Any:
     return values.max()
 
 
-def count_lanes(which: Any) -> Any:
+def count_lanes(mask: Any) -> Any:
     """Return the number of lanes in which a comparison holds."""
     n = 0
     for k in range(LANES):
-        n += int(which[k])
+        n += int(mask[k])
     return n
 
 
-def any_lanes(which: Any) -> Any:
+def any_lanes(mask: Any) -> Any:
     """Return whether a comparison holds in any lane."""
-    return which.any()
+    return mask.any()
 
 
 OPERATIONS = (
-    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, roots_of, sum_lanes, highest_lane,
-    count_lanes, any_lanes, all_words, load_words, store_words, cumulated, last_word, sum_words_of,
+    all_lanes, load_lanes, store_lanes, choose_lanes, absolute, square_roots, sum_lanes, highest_lane,
+    count_lanes, any_lanes, all_words, load_words, store_words, cumulative_sums, last_word, sum_words,
     upper_halves, lower_halves,
 )  # fmt: skip

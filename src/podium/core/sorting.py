@@ -15,7 +15,8 @@ RUN = 12  # length of the runs that are sorted by insertion before merging
 def sort_with_items(keys: Keys, items: Any, spare_keys: Keys, spare_items: Any, n: Any) -> None:
     """Sort the first n keys in ascending order, and their items with them; ties keep their order.
 
-    Short runs are sorted by insertion, then merged. The spare arrays are scratch of the same types, at least n long.
+    Short runs are sorted by insertion, then merged. The spare arrays are scratch memory of the same types, with room
+    for n entries.
     """
     not_inlined()
     for start in range(0, n, RUN):

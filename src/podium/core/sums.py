@@ -23,9 +23,9 @@ def mean(values: Floats) -> float:
 def mean_of_known(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of the values that are not NaN; with weights Σ w v / Σ w, NaN if no weight is positive."""
     if weights is not None:
-        known = ~np.isnan(values)
-        total_weight = math.fsum(weights[known].tolist())
-        return math.fsum((weights * values)[known].tolist()) / total_weight if total_weight > 0 else math.nan
+        is_known = ~np.isnan(values)
+        total_weight = math.fsum(weights[is_known].tolist())
+        return math.fsum((weights * values)[is_known].tolist()) / total_weight if total_weight > 0 else math.nan
     numbers = values.tolist()
     total = math.fsum(numbers)
     if math.isnan(total):
@@ -37,17 +37,19 @@ def mean_of_known(values: Floats, weights: Floats | None = None) -> float:
 def with_weights(values: Floats, weights: Floats | None) -> Floats:
     """Return m + (v − m) w / mean(w), whose plain mean and standard error are those of the weighted mean m.
 
-    The standard error is the linearised one of a ratio of two sums.
+    The standard error is the linearized one of a ratio of two sums. The result is empty if no weight is positive.
     """
-    if weights is None or not weights.sum() > 0:
-        return values if weights is None else values[:0]
-    middle = mean_of_known(values, weights)
-    return np.asarray(middle + (values - middle) * (weights / mean(weights)))
+    if weights is None:
+        return values
+    if not weights.sum() > 0:
+        return values[:0]
+    weighted_mean = mean_of_known(values, weights)
+    return np.asarray(weighted_mean + (values - weighted_mean) * (weights / mean(weights)))
 
 
 @dataclass(frozen=True)
 class ExactSum:
-    """An exact sum, to which sums of other parts of the data can be added; `float` rounds it once.
+    """An exact sum over a part of the data; `+` adds the sums of two parts, and `float` rounds once.
 
     The result equals `math.fsum` of all values, however they are divided into parts.
 
@@ -68,8 +70,8 @@ class ExactSum:
         mantissas, exponents = np.frexp(np.asarray(values, np.float64))
         whole, total = np.ldexp(mantissas, 53).astype(np.int64), 0
         for exponent in np.unique(exponents).tolist():
-            some = whole[exponents == exponent]
-            upper, lower = int((some >> HALF_BITS).sum()), int((some & ((1 << HALF_BITS) - 1)).sum())
+            group = whole[exponents == exponent]
+            upper, lower = int((group >> HALF_BITS).sum()), int((group & ((1 << HALF_BITS) - 1)).sum())
             total += ((upper << HALF_BITS) + lower) << (exponent - 53 + UNIT_EXPONENT)
         return cls(total)
 
@@ -100,7 +102,7 @@ class GroupSums:
         self.n_groups = n_groups
 
     def whole(self, values: Floats, exponent: int) -> Ints:
-        """Return the sum of each group, of the values times 2^exponent rounded to integers."""
+        """Return the sum of each group: each value times 2^exponent is rounded to an integer."""
         sums = np.zeros(self.n_groups, np.int64)
         whole = np.rint(np.ldexp(values[self.order], exponent)).astype(np.int64)
         sums[self.present] = np.add.reduceat(whole, self.starts)
@@ -108,5 +110,5 @@ class GroupSums:
 
 
 def group_exponent(largest: float, n: int) -> int:
-    """Return the exponent for `GroupSums.whole` for which n values up to `largest` do not overflow; 0 if all are 0."""
+    """Return an exponent for `GroupSums.whole` at which n values up to `largest` do not overflow; 0 if all are 0."""
     return 62 - math.frexp(largest * n)[1] if largest * n > 0 else 0

@@ -4,8 +4,8 @@ Waking a sleeping thread takes about 50 µs, a tenth of the time of a tree on sm
 in compiled code, without the interpreter lock, for the team's **event**, a counter that increases when there is work. A
 thread that starts to work needs the lock, and would fall asleep again if the caller still held it. So kernels that a
 team runs together (`Team.run_kernel`) set the event themselves, after the lock is released. The threads meet before the
-kernel ends. Then the caller's thread leaves, and the others stay in the kernel until the next event, so none of them
-takes the lock while the caller does short work.
+kernel ends. Then the caller's thread returns, and the others stay in the kernel until the next event, so none of them
+takes the lock while the caller runs a few lines of Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.core.threads import n_threads_for, starting_threads, thread_count
 from podium.errors import PodiumError
 
 Result = TypeVar("Result")
-POLLS = 1_000_000  # of the event before a thread goes to sleep: about 0.6 ms
+POLLS = 1_000_000  # how often a thread polls the event before it goes to sleep: about 0.6 ms
 
 
 class _Worker(threading.Thread):
@@ -41,7 +41,7 @@ class _Worker(threading.Thread):
         self._done.acquire()
         self.start()
 
-    def give(self, work: Callable[[int], Any] | None, answers: bool = True) -> None:
+    def assign(self, work: Callable[[int], Any] | None, answers: bool = True) -> None:
         """Assign work that begins at the next event, or None to end; `answers` says whether `wait` will be called."""
         with self._state:
             self._work, self._answers, self._is_ended = work, answers, work is None
@@ -54,7 +54,7 @@ class _Worker(threading.Thread):
         self._done.acquire()
 
     def run(self) -> None:
-        """Do assigned work until the team ends."""
+        """Do the assigned work until the team ends."""
         while True:
             if self._work is None and not self._is_ended:
                 compiled_wait(self.event, POLLS)
@@ -102,7 +102,7 @@ class Team:
     def run(self, work: Callable[[int], Result]) -> list[Result]:
         """Call `work(thread)` for threads 0 … n_threads − 1 at the same time, and return the results."""
         for worker in self._workers:
-            worker.give(work)
+            worker.assign(work)
         if self._workers:
             compiled_set_event(0, self.n_threads, self.event)
         try:
@@ -121,13 +121,13 @@ class Team:
         Return the result of the caller's thread. The kernel must not fail, or the other threads would wait forever.
         """
         for worker in self._workers:
-            worker.give(work, answers=False)
+            worker.assign(work, answers=False)
         return work(0)
 
     def shares(self, n: int, work: Callable[[int, int], Result]) -> list[Result]:
         """Call `work(first, last)` for contiguous shares of 0 … n − 1: one per thread, or just one if n is small."""
-        pieces = n_threads_for(n, self.n_threads)
-        return self.each(pieces, lambda k: work(n * k // pieces, n * (k + 1) // pieces))
+        n_shares = n_threads_for(n, self.n_threads)
+        return self.each(n_shares, lambda k: work(n * k // n_shares, n * (k + 1) // n_shares))
 
     def each(self, n: int, work: Callable[[int], Result]) -> list[Result]:
         """Call `work(k)` for 0 … n − 1, with n at most the number of threads; n = 1 wakes no thread."""
@@ -136,7 +136,7 @@ class Team:
     def close(self) -> None:
         """End the threads."""
         for worker in self._workers:
-            worker.give(None)
+            worker.assign(None)
         if self._workers:
             compiled_set_event(0, self.n_threads, self.event)
         for worker in self._workers:
@@ -162,7 +162,7 @@ def set_event(thread: Any, n_threads: Any, event: Any) -> None:
 
 @helper
 def leave(thread: Any, n_threads: Any, barrier: Any, event: Any) -> None:
-    """Wait until all threads have arrived; then the caller's returns, and the others wait for the next event.
+    """Wait until all threads have arrived; then let the caller's thread return, while the others wait for an event.
 
     Call it at the end of a kernel that a team runs.
     """

@@ -1,4 +1,4 @@
-"""Threads for kernels, which release the interpreter lock."""
+"""Run functions on threads; kernels release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from podium.errors import DataError, PodiumError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MOST_THREADS = 4096  # more is a mistake, and few systems can start them
-WORTH_SHARING = 1 << 16  # rows of a simple pass: fewer take less time than waking a thread
-MULTIPLICATIONS_WORTH_SHARING = 1 << 26  # of a matrix product
+MAX_THREADS = 4096  # more is a mistake, and few systems can start them
+MIN_PARALLEL_WORK = 1 << 16  # rows of a simple pass: fewer take less time than waking a thread
+MIN_PARALLEL_MULTIPLICATIONS = 1 << 26  # of a matrix product
 
 # Torch's random state and the thread counts of torch and BLAS are global, so code that sets them takes turns.
 PROCESS_WIDE = threading.RLock()
 
 
 class _Limit(threading.local):
-    """The maximum number of threads for work that this thread starts; None for no limit."""
+    """How many threads this thread may use at most; None for no limit."""
 
     n_threads: int | None = None
 
@@ -47,21 +47,21 @@ def thread_count(n_threads: int | None = None) -> int:
     if _limit.n_threads == 1:
         return 1
     if n_threads is None and hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        wanted = len(os.sched_getaffinity(0))
+        count = len(os.sched_getaffinity(0))
     elif n_threads is None:
-        wanted = os.cpu_count() or 1
+        count = os.cpu_count() or 1
     else:
         require_whole("n_threads", n_threads, 1, optional=True)
-        if n_threads > MOST_THREADS:
-            raise DataError(f"n_threads must be at most {MOST_THREADS}, but got {n_threads}")
-        wanted = int(n_threads)
-    return wanted if _limit.n_threads is None else min(wanted, _limit.n_threads)
+        if n_threads > MAX_THREADS:
+            raise DataError(f"n_threads must be at most {MAX_THREADS}, but got {n_threads}")
+        count = int(n_threads)
+    return count if _limit.n_threads is None else min(count, _limit.n_threads)
 
 
-def n_threads_for(work: float, n_threads: int | None = None, least: float = WORTH_SHARING) -> int:
+def n_threads_for(work: float, n_threads: int | None = None, least: float = MIN_PARALLEL_WORK) -> int:
     """Return the number of threads for some work: one if it is less than `least`, because waking a thread takes time.
 
-    The unit of work is by default a row of a simple pass.
+    The default of `least` counts work in rows of a simple pass.
     """
     return 1 if work < least else thread_count(n_threads)
 

@@ -1,4 +1,4 @@
-"""Validation of arguments. Every message states what was expected, what the value is, and what to do."""
+"""Validate arguments. Every message states what was expected and what the value is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_WHOLE = 2**31 - 1  # kernels count with int32
 def require_whole(
     name: str, value: object, least: int | None, *, optional: bool = False, most: int = LARGEST_WHOLE
 ) -> None:
-    """Raise if a parameter is not a whole number, too small or too large; `least=None` for no lower limit."""
+    """Raise if a parameter is not a whole number, too small or too large; with `least=None` there is no limit."""
     if value is None and optional:
         return
     try:
@@ -53,14 +53,14 @@ def require_number(
     raise DataError(f"{name} must be {expected}, but is {value}")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the most similar known name as the end of a message, or "" if none is similar."""
-    near = difflib.get_close_matches(word[:100].lower(), list(known), 1, 0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """Return a suggestion of the most similar name, to append to an error message; "" if none is similar."""
+    matches = difflib.get_close_matches(word[:100].lower(), list(names), 1, 0.6)
+    return f" (did you mean {matches[0]!r}?)" if matches else ""
 
 
 def numbers_of(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """Return a list of numbers as floats; raise if they are not numbers."""
+    """Return numbers as a tuple of floats; raise if one is not a number."""
     try:
         return tuple(float(value) for value in values)
     except (TypeError, ValueError, OverflowError):

@@ -134,7 +134,7 @@ class Index:
         """
         path = to_path(folder)
         manifest, arrays = read_folder(path, verify)
-        with FOLDER.naming_damage(path):
+        with FOLDER.reporting_damage(path):
             names = [str(one["analyzer"]) for one in manifest["fields"]]
         analyzers = []
         for name in names:
@@ -142,7 +142,7 @@ class Index:
                 analyzers.append(Analyzer.parse(name))
             except DataError as error:
                 raise FileFormatError(path, f"cannot be opened: {error}") from None
-        with FOLDER.naming_damage(path):
+        with FOLDER.reporting_damage(path):
             content = restored(manifest, arrays, analyzers)
             if verify:
                 check_content(content)

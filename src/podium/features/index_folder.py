@@ -186,7 +186,7 @@ def read_folder(folder: Path, verify: bool) -> tuple[dict[str, Any], dict[str, N
     path = folder.resolve()
 
     def read(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        with FOLDER.naming_damage(path):
+        with FOLDER.reporting_damage(path):
             FOLDER.check_files(path, manifest, verify)
             names = {str(label): str(name) for label, name in manifest["arrays"].items()}
             unknown = set(names.values()) - set(manifest["files"])

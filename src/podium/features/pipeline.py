@@ -318,7 +318,7 @@ class SearchPipeline:
         path = to_path(folder).resolve()
 
         def read(manifest: dict[str, Any]) -> SearchPipeline:
-            with FOLDER.naming_damage(path):
+            with FOLDER.reporting_damage(path):
                 FOLDER.check_files(path, manifest, reads_all=True)
                 parts = {part: path / _plain_name(manifest["parts"][part]) for part in ("index", "features", "model")}
                 candidates, by, digest = (manifest[key] for key in ("candidates", "by", "index_digest"))

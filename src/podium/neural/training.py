@@ -23,7 +23,7 @@ from podium.core.observing import Observer
 from podium.core.parameters import settings
 from podium.core.progress import progress
 from podium.core.team import Team
-from podium.core.threads import MULTIPLICATIONS_WORTH_SHARING, PROCESS_WIDE, n_threads_for
+from podium.core.threads import MIN_PARALLEL_MULTIPLICATIONS, PROCESS_WIDE, n_threads_for
 from podium.data import RankingData
 from podium.data.canonical import queries_by_content, rows_in_order
 from podium.errors import DataError, warn
@@ -180,7 +180,7 @@ class NetTraining:
         """Return the number of threads for matrix products: one if waking another one costs more than it saves."""
         share = min((self.batch_queries or train.n_queries) / max(train.n_queries, 1), 1.0)
         work = share * train.n_documents * sum(tensor.numel() for tensor in net.parameters())
-        return n_threads_for(work, self.n_threads, MULTIPLICATIONS_WORTH_SHARING)
+        return n_threads_for(work, self.n_threads, MIN_PARALLEL_MULTIPLICATIONS)
 
     def _descend(self, run: _NetRun, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> NetTrainingResult:
         mark = ""

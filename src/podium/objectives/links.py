@@ -18,7 +18,7 @@ import numpy as np
 from podium.core.array_types import Floats, Int, Lanes, Number
 from podium.core.compiling import helper
 from podium.core.intrinsics import inlined
-from podium.core.simd import all_lanes, choose_lanes, roots_of
+from podium.core.simd import all_lanes, choose_lanes, square_roots
 from podium.core.validation import require_number
 from podium.objectives.base import register
 
@@ -398,7 +398,7 @@ def link_lanes(
     if link == FIDELITY:
         right, wrong = _right_and_wrong_lanes(ahead, behind, constant)
         half = all_lanes(f32(0.5))
-        gradient = half * (weight / gap) * roots_of(right) * wrong
+        gradient = half * (weight / gap) * square_roots(right) * wrong
         return gradient, half * gradient * (all_lanes(f32(3.0)) * right - one)
     if link == EXPONENTIAL:
         largest, ratio = all_lanes(f32(math.exp(LARGEST_EXPONENT))), behind / ahead

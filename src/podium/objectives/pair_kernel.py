@@ -32,7 +32,7 @@ from podium.core.intrinsics import (
 )
 from podium.core.simd import LANES
 from podium.core.team import leave, set_event
-from podium.core.threads import WORTH_SHARING
+from podium.core.threads import MIN_PARALLEL_WORK
 from podium.measures.families import BY_SWAPS, DISCOUNTED, LAMBDALOSS, ONES, LookupTables
 from podium.measures.family_kernels import fill_columns
 from podium.measures.ranking import sort_ranked
@@ -306,7 +306,7 @@ def lambda_gradients(
         leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.event)
 
 
-MIN_WORK = 4 * WORTH_SHARING  # pairs plus an amount per document; with less, one thread is faster
+MIN_WORK = 4 * MIN_PARALLEL_WORK  # pairs plus an amount per document; with less, one thread is faster
 NO_DELTAS: Floats = np.empty((0, 0))
 Work = list[tuple[PairTask, PairScratch, Meeting]]
 

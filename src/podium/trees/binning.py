@@ -1,4 +1,4 @@
-"""Binning: features as small integers, cut at exact quantiles of their values."""
+"""Turn features into small integers, cut at exact quantiles of their values."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class Bins:
 
     Attributes:
         cuts: for each feature the ascending borders between its bins (empty for a constant feature).
-        categories: the values of each categorical feature that have a bin each, ascending; bin b holds value b − 1.
-        rare: of a categorical feature with more values than bins, the rarest ones, ascending: they share the last bin.
+        categories: for each categorical feature the ascending values that have their own bin; bin b holds value b − 1.
+        rare: for each categorical feature with more values than bins, the rarest values, ascending. They share the last
+            bin.
 
     """
 
@@ -60,7 +61,7 @@ class Bins:
         )
 
     def equal(self, other: Bins) -> bool:
-        """Return whether both put all values into the same bins."""
+        """Return whether both assign all values to the same bins."""
         return all(map(_have_equal_values, self._tables(), other._tables()))
 
     def _tables(self) -> tuple[dict[int, Float32s], ...]:
@@ -77,14 +78,14 @@ class Bins:
         cuts: list[Float32s] = []
         tables: tuple[dict[int, Float32s], ...] = ({}, {})
         for part in parts:
-            for table, more in zip(tables, part._tables()[1:], strict=True):
-                table |= {len(cuts) + k: values for k, values in more.items()}
+            for table, addition in zip(tables, part._tables()[1:], strict=True):
+                table |= {len(cuts) + k: values for k, values in addition.items()}
             cuts += part.cuts
         return Bins(tuple(cuts), *tables)
 
 
-def _have_equal_values(some: dict[int, Float32s], others: dict[int, Float32s]) -> bool:
-    return some.keys() == others.keys() and all(np.array_equal(values, others[k]) for k, values in some.items())
+def _have_equal_values(table: dict[int, Float32s], other: dict[int, Float32s]) -> bool:
+    return table.keys() == other.keys() and all(np.array_equal(values, other[k]) for k, values in table.items())
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class BinnedFeatures:
     Attributes:
         bins: how the features are cut.
         n_rows: the number of documents.
-        columns: `columns[feature * n_rows + row]` is a bin.
+        columns: the bins; `columns[feature * n_rows + row]` is that of a row.
 
     """
 
@@ -120,14 +121,15 @@ class BinnedFeatures:
 
     @cached_property
     def matrix(self) -> BinMatrix:
-        """The bins in the layout of growth; runs on the same documents share it."""
+        """The bins in the layout for growth; runs on the same documents share them."""
         return build_bin_matrix(self.columns, self.n_rows, self.layout)
 
     @cached_property
     def rows_by_entries(self) -> Int32s | None:
-        """Rows by the number of their cells of sparse features; None without such features, or if rows fill the cache.
+        """The rows in the order of the lengths of their lists of sparse cells; None if that order does not help.
 
-        In this order neighbours have equally many cells, so that branches at the end of their lists are predicted.
+        Neighbours then have lists of the same length, so that the processor predicts the end of a list. None without
+        sparse features, or if the dense rows do not fit a near cache.
         """
         matrix, n_groups = self.matrix, max(len(self.layout.groups) - 1, 0)
         if not n_groups or self.n_rows * matrix.width > NEAR:
@@ -136,9 +138,9 @@ class BinnedFeatures:
         return np.argsort((starts[:, 1:] - starts[:, :-1]).sum(axis=0), kind="stable").astype(np.int32)
 
     def with_matrix(self, layout: FeatureLayout, matrix: BinMatrix) -> BinnedFeatures:
-        """Return the same bins with a known layout."""
+        """Return the same bins with a layout that was computed before."""
         binned = BinnedFeatures(self.bins, self.n_rows, self.columns)
-        binned.__dict__.update(layout=layout, matrix=matrix)  # where cached properties are
+        binned.__dict__.update(layout=layout, matrix=matrix)  # where cached properties keep their values
         return binned
 
     def take(self, rows: Ints) -> BinnedFeatures:
@@ -147,7 +149,7 @@ class BinnedFeatures:
         return BinnedFeatures(self.bins, len(rows), columns[:, rows].reshape(-1))
 
     def representatives(self, first: int, last: int) -> Float32s:
-        """Return rows with one value per bin: trees that split at cuts score them as the original values."""
+        """Return rows of values that represent the bins: trees that split at cuts give them the original scores."""
         rows = np.empty((last - first, self.bins.n_features), np.float32)
         for feature, values in enumerate(self._values_of_bins):
             rows[:, feature] = values[self.column(feature)[first:last]]
@@ -155,15 +157,15 @@ class BinnedFeatures:
 
     @cached_property
     def _values_of_bins(self) -> list[Float32s]:
-        """For each feature NaN, then the highest value or the category of each bin."""
+        """For each feature: NaN, then the highest value or the category of each bin."""
         highest = [np.append(cuts, np.float32(np.inf)) for cuts in self.bins.cuts]
         for feature, values in self.bins.categories.items():
             highest[feature] = np.append(values, self.bins.rare.get(feature, values)[:1])
         return [np.append(np.float32(np.nan), values) for values in highest]
 
 
-VALUES_WORTH_SHARING = 1 << 18  # binning fewer takes less time than starting threads
-ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # of the eight bytes of a word
+MIN_PARALLEL_VALUES = 1 << 18  # binning fewer takes less time than starting threads
+ONES, UPPER_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # 1, and the upper bit, of each byte
 
 
 def find_bins(
@@ -171,25 +173,25 @@ def find_bins(
 ) -> Bins:
     """Choose the cuts of each feature from the counts of its distinct values.
 
-    A feature with no more distinct values than bins gets a bin per value. Otherwise bins are filled from below, each
-    with at least an equal share of the remaining documents and all documents of a value in one bin, so that a frequent
-    value gets its own bin. The rarest values of a categorical feature with more values than bins share one. Everything
-    follows from integer counts, so neither row order nor threads matter.
+    A feature with no more distinct values than bins gets a bin per value. Otherwise bins are filled from below. Each
+    gets at least an equal share of the remaining documents, and all documents of a value are in one bin, so a frequent
+    value gets its own bin. If a categorical feature has more values than bins, the rarest values share a bin.
+    Everything follows from integer counts, so neither row order nor threads matter.
 
     Args:
-        features: of the documents, dense or compressed sparse rows.
-        max_bins: the most bins of a feature, without that of missing values; at most 255.
-        categorical: numbers of the categorical features.
-        n_threads: all cores by default.
+        features: the features of the documents, dense or as compressed sparse rows.
+        max_bins: the maximum number of bins of a feature, not counting the bin of missing values; at most 255.
+        categorical: the numbers of the categorical features.
+        n_threads: the number of threads, all cores by default.
 
     """
-    chosen = set(categorical)
-    require_bins(max_bins, chosen, features.shape[1])
+    categorical_features = set(categorical)
+    require_bins(max_bins, categorical_features, features.shape[1])
     categories: dict[int, Float32s] = {}
     rare: dict[int, Float32s] = {}
 
     def cuts_of(columns: KeyColumns, first: int) -> list[Float32s]:
-        for feature in chosen & set(range(first, first + len(columns.starts))):
+        for feature in categorical_features & set(range(first, first + len(columns.starts))):
             add_categories(feature, *columns.take_distinct(feature - first), max_bins, categories, rare)
         return find_cuts(columns, max_bins)
 
@@ -202,14 +204,17 @@ def require_bins(max_bins: int, categorical: Iterable[int], n_features: int) -> 
     if max_bins > MAX_BINS:
         raise DataError(f"max_bins must be between 2 and {MAX_BINS}, but is {max_bins}")
     if not set(categorical) <= set(range(n_features)):
-        raise DataError(f"categorical features are named by number, 0 to {n_features - 1}")
+        raise DataError(f"categorical features must be numbers from 0 to {n_features - 1}")
 
 
 def add_categories(
     feature: int, values: Float32s, counts: Ints, max_bins: int, categories: dict[int, Float32s],
     rare: dict[int, Float32s],
 ) -> None:  # fmt: skip
-    """Add the values of a categorical feature: a bin each, except that the rarest, then the highest, share the last."""
+    """Add the values of a categorical feature to `categories`, or, if there are too many, the rarest to `rare`.
+
+    Of equally rare values the highest go to `rare`.
+    """
     is_rare = np.zeros(len(counts), bool)
     if len(counts) > max_bins:
         is_rare[np.argsort(-counts, kind="stable")[max_bins - 1 :]] = True
@@ -223,10 +228,10 @@ def bin_features(
     """Bin documents.
 
     Args:
-        features: of the documents, dense or compressed sparse rows.
+        features: the features of the documents, dense or as compressed sparse rows.
         bins: how to cut them.
-        n_threads: all cores by default.
-        columns: where to write the bins, such as a mapped file; a new array by default.
+        n_threads: the number of threads, all cores by default.
+        columns: where to write the bins, for example a mapped file; a new array by default.
 
     """
     if features.shape[1] != bins.n_features:
@@ -236,10 +241,10 @@ def bin_features(
         columns = np.empty(n * bins.n_features, np.uint8)  # NumPy asks for large pages if it does not fill the array
     if is_sparse(features):
         parts, table = (features.indptr, features.indices, features.data), _cut_table(bins)
-        absent = _bins_of_zero(table).astype(np.uint8)
+        zero_bins = _bins_of_zero(table).astype(np.uint8)
 
         def work(bounds: tuple[int, int]) -> None:
-            bin_sparse_rows(*parts, *bounds, table, absent, n, columns)
+            bin_sparse_rows(*parts, *bounds, table, zero_bins, n, columns)
     else:
         rows, searches = as_rows(features), _searches(bins)
 
@@ -247,7 +252,7 @@ def bin_features(
             words = np.zeros(WORD // 8, np.uint64)
             bin_rows(rows, *bounds, searches, n, columns, room_for_columns(), words, words.view(np.int8))
 
-    threads = n_threads_for(columns.size, n_threads, VALUES_WORTH_SHARING)
+    threads = n_threads_for(columns.size, n_threads, MIN_PARALLEL_VALUES)
     for _ in map_threads(work, ranges(n, threads), threads):
         pass
     binned = BinnedFeatures(bins, n, columns)
@@ -258,14 +263,14 @@ def bin_features(
 
 
 class BinSearches(NamedTuple):
-    """For each feature the search for values among its cuts or categories."""
+    """For each feature, the search for values among its cuts or categories."""
 
-    pivots: Float32s  # those of a feature begin at `table`, as `podium.core.bitwise.find_ranks` reads them
-    # table, n_levels: of each feature
+    pivots: Float32s  # in the order in which `podium.core.bitwise.find_ranks` reads them
+    # table, n_levels: for each feature, where its pivots begin, and the number of levels
     table: Ints
     n_levels: Ints
     category: Ints  # the row of `categories` of each feature, −1 for none
-    categories: Float32s  # the known ones, ascending, then NaN, which no value equals
+    categories: Float32s  # in each row the categories, ascending, then NaN, which no value equals
 
 
 def _searches(bins: Bins) -> BinSearches:
@@ -284,12 +289,12 @@ def _searches(bins: Bins) -> BinSearches:
 
 
 class CutTable(NamedTuple):
-    """The cuts or known categories of all features, for a search value by value."""
+    """The cuts or categories of all features, to search for one value at a time."""
 
-    # 256 of each feature; behind the cuts follow infinities, which no value exceeds, behind the categories NaN, which
-    # no value equals
+    # 256 for each feature: its cuts, then infinities, which no value exceeds; or its categories, then NaN, which no
+    # value equals
     cuts: Float32s
-    pivots: Float32s  # the last of each 16 cuts
+    pivots: Float32s  # every 16th cut
     is_category: Bools  # of each feature
 
 
@@ -305,7 +310,7 @@ def _cut_table(bins: Bins) -> CutTable:
 
 
 def _bins_of_zero(table: CutTable) -> Ints:
-    """Return the bin of 0 for each feature."""
+    """Return the bin of the value 0 for each feature."""
     cuts = table.cuts.reshape(-1, LANES**2)
     n_below = (cuts < 0).sum(axis=1)
     is_known = ~table.is_category | (cuts[np.arange(len(cuts)), n_below] == 0)
@@ -320,9 +325,10 @@ def bin_rows(
     rows: DenseRows, first: Int, last: Int, searches: BinSearches, n: Int, bins: Bytes, columns: Float32s,
     words: UInt64s, ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
-    """Bin some of n rows, 64 rows at a time, column by column.
+    """Bin the rows `first` … `last` − 1 of n, 64 rows at a time, column by column.
 
-    `columns` is scratch (`room_for_columns`), as are `words` and `ranks`: the same memory, a byte for each row.
+    `columns` (`room_for_columns`), `words` and `ranks` are scratch memory. The last two are the same memory, with a
+    byte for each row.
     """
     n_features = len(searches.table)
     for start in range(first, last, WORD):
@@ -345,10 +351,10 @@ def _bin_column(
     values: Float32s, at: Int, searches: BinSearches, feature: Int, words: UInt64s,
     ranks: NDArray[np.int8],
 ) -> None:  # fmt: skip
-    """Bin 64 values of a feature: 1 + the number of cuts below one, of a category 1 + its index among them.
+    """Bin 64 values of a feature: 1 + the number of cuts below the value, or 1 + the index of the category.
 
-    They are 0 for NaN and unknown categories: NaN has the highest rank, and adding 1 wraps it to 0. `words` and `ranks`
-    are the same memory, so that eight bytes are processed as one word; the compiler would process them one by one.
+    NaN and unknown categories get bin 0: NaN has the highest rank, and adding 1 wraps it to 0. `words` and `ranks` are
+    the same memory, so that eight bytes are processed as one word. The compiler would process them one by one.
     """
     n_levels, category = searches.n_levels[feature], searches.category[feature]
     find_ranks(values, at, searches.pivots, searches.table[feature], n_levels, ranks, N(0), N(127))
@@ -367,11 +373,11 @@ def _bin_column(
 @kernel
 def bin_sparse_rows(
     indptr: Int32s, indices: Int32s, data: Float32s, first: Int, last: Int,
-    table: CutTable, zeros: Bytes, n: Int, bins: Bytes,
+    table: CutTable, zero_bins: Bytes, n: Int, bins: Bytes,
 ) -> None:  # fmt: skip
-    """Bin compressed sparse rows; `zeros` are the bins of absent values."""
-    for feature in range(len(zeros)):
-        bins[feature * n + first : feature * n + last] = zeros[feature]
+    """Bin compressed sparse rows; values that are not stored get the bins `zero_bins`."""
+    for feature in range(len(zero_bins)):
+        bins[feature * n + first : feature * n + last] = zero_bins[feature]
     for row in range(first, last):
         for k in range(indptr[row], indptr[row + 1]):
             feature, value = N(indices[k]), data[k]
@@ -382,10 +388,10 @@ def bin_sparse_rows(
 
 @helper
 def _count_below(value: Any, table: CutTable, feature: Int) -> Int:
-    """Return the place of the first of a feature's cuts that is not below a value.
+    """Return the index of the first cut of a feature that is not below a value.
 
-    Compare every 16th cut, then the 16 before one of them. That reads two cache lines instead of the eight of a binary
-    search, and no step waits for a comparison before it.
+    Compare the value with every 16th cut, then with the 16 cuts of one block. That reads two cache lines, where a
+    binary search reads eight, and comparisons do not wait for each other.
     """
     inlined()
     lanes = all_lanes(value)

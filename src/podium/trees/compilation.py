@@ -1,13 +1,13 @@
 """Compile the kernels of a tree in a separate process, by growing a tree on a few documents.
 
-Each function skips the kernels that others compile, and passes arguments of the types that training uses.
+Each function avoids the kernels that this process compiles, and passes arguments of the types that training uses.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from podium.core.compiling import compile_beside
+from podium.core.compiling import compile_in_background
 from podium.core.merging import alone
 from podium.core.team import Team
 from podium.core.threads import n_threads_for
@@ -21,11 +21,11 @@ from podium.trees.quantization import BoundedGradients, QuantizedGradients, quan
 
 
 def begin_compilation(n_documents: int, n_threads: int, is_sampled: bool) -> None:
-    """Compile the kernels of a tree in another process if this is a first run; `Grower` waits for it."""
+    """Start to compile the kernels of a tree in another process if this is a first run; `Grower` waits for it."""
     function = grow_small_tree
     if is_sampled:
         function = sample_small_tree if n_threads_for(n_documents, n_threads) == 1 else sample_small_tree_in_shares
-    compile_beside(grow, __name__, function.__name__)
+    compile_in_background(grow, __name__, function.__name__)
 
 
 def grow_small_tree() -> None:
@@ -54,7 +54,7 @@ def _sampler() -> GradientSampler:
 
 
 def _grow(gradients: QuantizedGradients) -> None:
-    """Grow a tree on one dense feature; its bins are laid out here, without the kernels of the layout."""
+    """Grow a tree on one dense feature, whose bins are laid out here, without the kernels that lay out bins."""
     bins, columns = Bins((np.zeros(1, np.float32),), {}), np.ones(4, np.uint8)
     layout = lay_out(np.ones((1, CELLS), np.int64), 4, bins.counts)
     rows, no_cells = np.ones((4 + 2) * layout.width, np.uint8), np.empty(0, np.uint32)

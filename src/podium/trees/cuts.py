@@ -1,9 +1,9 @@
-"""Cuts of a feature at the exact quantiles of its values.
+"""Cut features at the exact quantiles of their values.
 
-Values become *keys*: unsigned integers in the same order, those of a feature together. Zeros are only counted, because
-many features are zero for most documents and sparse features do not store zeros; all of them share one key. Missing
-values have no key. NumPy sorts whole numbers of 32 bits with vector instructions, which is faster than any way we found
-to avoid sorting them all.
+Values become *keys*: unsigned integers in the same order, feature by feature. Zeros are only counted, because many
+features are zero for most documents and sparse features do not store zeros; all zeros share one key. Missing values
+have no key. NumPy sorts integers of 32 bits with vector instructions, which is faster than every way we tried to avoid
+a complete sort.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ MAX_COPIED = 1 << 24  # values copied at once, on each thread
 
 
 class KeyColumns:
-    """The keys of some features' values.
+    """The keys of the values of some features.
 
     Attributes:
-        keys: those of feature k begin at `starts[k]`, with room for one more behind them.
-        starts, n_keys: of each feature.
-        n_zeros: how often each feature is 0; zeros have no key before `sort`, and then one for all.
+        keys: the keys of all features.
+        starts, n_keys: where the keys of each feature begin, and their number; there is room for one more key.
+        n_zeros: how often each feature is 0. Zeros have no key before `sort`, and share one key after it.
 
     """
 
@@ -44,7 +44,7 @@ class KeyColumns:
         self.keys, self.starts, self.n_keys, self.n_zeros = keys, starts, n_keys, n_zeros
 
     def take_distinct(self, column: int) -> tuple[Float32s, Ints]:
-        """Return the values of a feature, ascending, and how often each occurs; this removes them."""
+        """Remove the values of a feature; return the distinct ones, ascending, and how often each occurs."""
         start = self.starts[column]
         keys, counts = np.unique(self.keys[start : start + self.n_keys[column]], return_counts=True)
         if self.n_zeros[column]:
@@ -54,7 +54,7 @@ class KeyColumns:
         return values_of(keys), counts.astype(np.int64)
 
     def sort(self) -> None:
-        """Add the key of zeros, and sort the keys of each feature."""
+        """Add the key of the zeros, and sort the keys of each feature."""
         self.keys[self.starts[self.n_zeros > 0] + self.n_keys[self.n_zeros > 0]] = ZERO_KEY
         self.n_keys += self.n_zeros > 0
         for start, n in zip(self.starts.tolist(), self.n_keys.tolist(), strict=True):
@@ -64,7 +64,10 @@ class KeyColumns:
 def map_columns(
     function: Callable[[KeyColumns, int], Iterable[Result]], features: Features, n_threads: int | None
 ) -> Iterator[Result]:
-    """Yield the results of a function of the keys of a few features and the number of the first, on threads."""
+    """Call a function with the keys of a few features and the number of the first one, on threads; yield the results.
+
+    The results are in the order of the features.
+    """
     n, n_features = features.shape
     threads = n_threads_for(n * n_features, n_threads)
     if is_sparse(features):
@@ -80,13 +83,14 @@ def map_columns(
 
 
 def _dense_columns(features: Features, n_threads: int) -> tuple[int, Callable[[int], KeyColumns]]:
-    """Return how many columns are copied at once, and a function from the first one to their keys.
+    """Return how many columns are copied at once, and a function that returns their keys from the first column on.
 
-    It is 16 columns, unless their keys on all threads would take more memory than the bins, or `MAX_COPIED` each.
+    That is 16 columns, or fewer if the keys of 16 would exceed `MAX_COPIED`, or those on all threads the memory of the
+    bins.
     """
     n, width = features.shape
-    most = min(TILE, max(1, MAX_COPIED // max(n, 1), width // (4 * n_threads)))
-    step = -(-width // (n_threads * -(-width // (n_threads * most)))) if width else 1
+    max_step = min(TILE, max(1, MAX_COPIED // max(n, 1), width // (4 * n_threads)))
+    step = -(-width // (n_threads * -(-width // (n_threads * max_step)))) if width else 1
     rows, stride = as_rows(features), n + 1
 
     def columns_from(first: int) -> KeyColumns:
@@ -99,23 +103,23 @@ def _dense_columns(features: Features, n_threads: int) -> tuple[int, Callable[[i
 
 
 def _sparse_columns(features: Any, n_threads: int) -> tuple[int, Callable[[int], KeyColumns]]:
-    """Return the same for sparse features, whose stored values are first grouped by column."""
+    """Return the same as `_dense_columns` for sparse features, whose stored values are first grouped by column."""
     n, width = features.shape
     parts, pieces = (features.indptr, features.indices, features.data.view(np.uint32)), ranges(n, n_threads)
-    counted = np.zeros((3, len(pieces), width), np.int64)  # keys, zeros, and all that is stored
-    for _ in map_threads(lambda k: count_keys(*parts, *pieces[k], *counted[:, k]), range(len(pieces)), n_threads):
+    counts = np.zeros((3, len(pieces), width), np.int64)  # of keys, zeros, and all stored values
+    for _ in map_threads(lambda k: count_keys(*parts, *pieces[k], *counts[:, k]), range(len(pieces)), n_threads):
         pass
-    n_keys, n_zeros, n_stored = counted.sum(axis=1)
+    n_keys, n_zeros, n_stored = counts.sum(axis=1)
     starts = np.cumsum(n_keys + 1) - n_keys - 1
-    places = starts + np.cumsum(counted[0], axis=0) - counted[0]
+    places = starts + np.cumsum(counts[0], axis=0) - counts[0]
     keys = np.empty(n_keys.sum() + width, np.uint32)
     for _ in map_threads(lambda k: place_keys(*parts, *pieces[k], places[k], keys), range(len(pieces)), n_threads):
         pass
     step = max(1, width // (8 * n_threads))
 
     def columns_from(first: int) -> KeyColumns:
-        some = slice(first, first + step)
-        return KeyColumns(keys, starts[some], n_keys[some], n_zeros[some] + n - n_stored[some])
+        part = slice(first, first + step)
+        return KeyColumns(keys, starts[part], n_keys[part], n_zeros[part] + n - n_stored[part])
 
     return step, columns_from
 
@@ -123,6 +127,24 @@ def _sparse_columns(features: Any, n_threads: int) -> tuple[int, Callable[[int],
 def values_of(keys: UInt32s) -> Float32s:
     """Return the values of keys."""
     return np.where(keys & SIGN, keys ^ SIGN, ~keys).view(np.float32)
+
+
+def find_cuts(columns: KeyColumns, max_bins: int) -> list[Float32s]:
+    """Sort the keys; return the cuts of each feature, ascending."""
+    columns.sort()
+    n = len(columns.starts)
+    below, above = (np.zeros((n, max_bins - 1), np.uint32) for _ in range(2))
+    n_cuts = np.zeros(n, np.int64)
+    cut_columns(columns.keys, columns.starts, columns.n_keys, columns.n_zeros, max_bins, below, above, n_cuts)
+    cuts = cuts_between(values_of(below), values_of(above))
+    return [cuts[k, : n_cuts[k]].copy() for k in range(n)]
+
+
+def cuts_between(below: Float32s, above: Float32s) -> Float32s:
+    """Return cuts between values: their middle, or the lower value if float32 has no number between them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
+    return np.where((below <= middle) & (middle < above), middle, below)
 
 
 # --- kernels
@@ -146,7 +168,7 @@ def copy_keys(
 ) -> None:
     """Write the keys of the columns from `first` on, `stride` apart, and count keys and zeros.
 
-    `columns` is scratch (`room_for_columns`).
+    `columns` is scratch memory (`room_for_columns`).
     """
     last_column = first + len(n_keys)
     for start in range(0, rows.n_rows, WORD):
@@ -154,20 +176,20 @@ def copy_keys(
         while column < last_column:
             loaded, n_columns = load_columns(rows, start, rows.n_rows - 1, column, columns)
             while column < min(loaded + n_columns, last_column):
-                which = column - first
-                place = which * stride + n_keys[which]
+                index = column - first
+                place = index * stride + n_keys[index]
                 n_new, n_zero = _add_keys(columns, (column - loaded) * COLUMN_STRIDE, n, keys, place)
-                n_keys[which] += n_new
-                n_zeros[which] += n_zero
+                n_keys[index] += n_new
+                n_zeros[index] += n_zero
                 column += 1
 
 
 @helper
 def _add_keys(values: Float32s, at: Int, n: Int, keys: UInt32s, place: Int) -> tuple[Int, Int]:
-    """Write the keys of n values; return how many have one, and how many are 0.
+    """Write the keys of n values; return how many have a key, and how many are 0.
 
-    Usually all have one, which is one vectorized pass. Otherwise each is written, and the next one overwrites it if it
-    has no key: a branch would be mispredicted.
+    Usually all values have a key, and one vectorized pass writes them. Otherwise every key is written again, and the
+    next value overwrites one that is not valid, because a branch would be mispredicted.
     """
     n_new, n_zero = np.uint32(0), np.uint32(0)
     for k in range(n):
@@ -200,33 +222,12 @@ def count_keys(
 def place_keys(
     indptr: Int32s, indices: Int32s, bits: UInt32s, first: Int, last: Int, places: Ints, keys: UInt32s
 ) -> None:
-    """Write the keys of some sparse rows, grouped by column from the column's place on."""
+    """Write the keys of some sparse rows, grouped by column; those of a column begin at its entry in `places`."""
     for k in range(indptr[first], indptr[last]):
         if is_key(bits[k]):
             column = U(indices[k])
             keys[U(places[column])] = key_of(bits[k])
             places[column] += 1
-
-
-def find_cuts(columns: KeyColumns, max_bins: int) -> list[Float32s]:
-    """Return the cuts of each feature, ascending; this sorts the keys."""
-    columns.sort()
-    n = len(columns.starts)
-    below, above = (np.zeros((n, max_bins - 1), np.uint32) for _ in range(2))
-    n_cuts = np.zeros(n, np.int64)
-    cut_columns(columns.keys, columns.starts, columns.n_keys, columns.n_zeros, max_bins, below, above, n_cuts)
-    cuts = cuts_between(values_of(below), values_of(above))
-    return [cuts[k, : n_cuts[k]].copy() for k in range(n)]
-
-
-def cuts_between(below: Float32s, above: Float32s) -> Float32s:
-    """Return cuts between values: their middle, or the lower one if float32 has no number between."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = ((below.astype(np.float64) + above.astype(np.float64)) / 2).astype(np.float32)
-    return np.where((below <= middle) & (middle < above), middle, below)
-
-
-# --- kernels
 
 
 @kernel
@@ -245,9 +246,10 @@ def cut_columns(
 
 @helper
 def _cut(keys: UInt32s, more_zeros: Int, max_bins: Int, below: UInt32s, above: UInt32s) -> Int:
-    """Fill bins from below, each with an equal share or more of the rest, or with one value; return the number of cuts.
+    """Cut one column into bins, filled from below; return the number of cuts.
 
-    `more_zeros` is the number of zeros beyond the one that has a key.
+    A bin gets at least an equal share of the remaining values, or one distinct value if there are enough bins for all.
+    `more_zeros` is the number of zeros without the one that has a key.
     """
     not_inlined()
     n, is_few = N(len(keys)), _has_at_most(keys, max_bins)
@@ -282,7 +284,7 @@ def _has_at_most(keys: UInt32s, n: Int) -> bool:
 
 @helper
 def first_above(keys: UInt32s, first: Int, last: Int, key: Int) -> Int:
-    """Return the place of the first of sorted keys that is above a key."""
+    """Return the index of the first of the sorted keys that is above a key."""
     while first < last:
         middle = (first + last) // 2
         if N(keys[U(middle)]) <= key:

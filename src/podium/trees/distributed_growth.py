@@ -1,13 +1,12 @@
-"""Distributed growth: the tree of `grower.grow` when each part of the documents is on another machine.
+"""Grow the tree of `grower.grow` when each part of the documents is on another machine.
 
 The coordinator (`DistributedGrower`) chooses splits from sums over all parts. Each part (`PartLeaves`) holds the
 documents of its leaves, splits them and counts histograms.
 
 Best-first growth splits one leaf after the other, so a request per split would take as many round trips as a tree has
-leaves. Instead several leaves are split at a time: the next one, and those that would follow if its children had no
-gain. A leaf that turns out not to be among the best remains a leaf. The splits and their order follow from the same
-numbers as in `grower.grow`, so the tree is identical to the bit. All leaves of a level of a symmetric tree are split at
-the same time.
+leaves. Instead a request splits several leaves: the next one, and those that would follow if its children had no gain.
+A leaf that turns out not to be among the best remains a leaf. The splits and their order follow from the same numbers
+as in `grower.grow`, so the tree is identical to the bit. In a symmetric tree, a request splits all leaves of a level.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from podium.trees.growth_types import (
     CHUNK,
     COUNTED,
     LEAF,
-    FeatureShare,
     FeatureTable,
     GrowingTree,
     GrowthLimits,
@@ -41,7 +39,7 @@ from podium.trees.growth_types import (
     PackedGradients,
     Records,
 )
-from podium.trees.histograms import fill_histograms
+from podium.trees.histograms import all_features, fill_histograms
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import Partition, compiled_scatter, partition
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, total_of
@@ -49,8 +47,8 @@ from podium.trees.splitting import choose_for_new_leaves, choose_split, scan_fea
 from podium.trees.symmetric_growth import choose_level, complete_leaves
 
 NONE = np.empty(0, np.int64)
-ROOM = 4  # leaves that may be split on trial, as a multiple of the leaves of a tree
-LEAST_SHARE = 0.6  # of the gain of the next split; leaves with less are not split along with it
+ROOM = 4  # how many leaves may be split on trial, as a multiple of the leaves of a tree
+MIN_GAIN_SHARE = 0.6  # leaves with a smaller share of the gain of the next split are not split together with it
 
 
 class Expansion(NamedTuple):
@@ -60,7 +58,7 @@ class Expansion(NamedTuple):
     leaf: int
     left: int
     right: int
-    feature: int  # the feature to split by
+    feature: int  # the feature to split on
     goes_left: Bytes  # 1 for each bin that goes left
     is_counted: bool  # whether the children need histograms
 
@@ -68,14 +66,14 @@ class Expansion(NamedTuple):
 class GrowthRequest(NamedTuple):
     """A request to all parts."""
 
-    # leaves to split; the answer is the number of documents and the histogram of each left child
+    # leaves to split; the answer has the number of documents of each left child, and its histogram
     expansions: Sequence[Expansion]
-    counts: Sequence[tuple[int, int]]  # leaves and features; the answer is the number of documents in each bin
+    counts: Sequence[tuple[int, int]]  # leaves and features; the answer has the number of documents in each bin
     released: Sequence[int]  # leaves whose histograms are no longer needed
 
 
 class _Ranges(NamedTuple):
-    """The ranges of the documents of a leaf: those of the sample, and the others."""
+    """Where the documents of a leaf are: the range of those in the sample, and the range of the others."""
 
     start: int
     end: int
@@ -86,19 +84,19 @@ class _Ranges(NamedTuple):
 class PartLeaves:
     """The leaves of a growing tree in one part of the data.
 
-    The coordinator numbers the leaves. The documents of a leaf lie in two ranges: those of the sample that splits are
+    The coordinator numbers the leaves. The documents of a leaf are in two ranges: those of the sample that splits are
     searched on, and the others. A split reorders both ranges in place, so the leaf can still be split another way.
     """
 
     def __init__(self, binned: BinnedFeatures, team: Team) -> None:
-        self.bins, self.team, layout = binned.matrix, team, binned.layout
-        n, ends = binned.n_rows, layout.ends[-1]
+        self.binned, self.bins, self.team, layout = binned, binned.matrix, team, binned.layout
+        n = binned.n_rows
         self.n_cells = layout.total_cells
-        self.everything = FeatureShare(N(0), ends[0], N(0), ends[1], N(0), ends[2], N(0), N(0))
+        self.all_features = all_features(layout.ends[-1])
         self.table = FeatureTable(
             NONE, NONE, NONE, NONE, NONE, NONE, layout.block_cells, layout.block_strides, None, NONE
         )
-        self.rows, self.buffer = np.empty((2, n), np.int32), np.empty(n, np.int32)  # of the sample, and the others
+        self.rows, self.buffer = np.empty((2, n), np.int32), np.empty(n, np.int32)  # rows of the sample, and others
         self.tiles = np.empty((team.n_threads, self.bins.width * CHUNK), np.uint8)
         self.tile_words = np.empty((team.n_threads, CHUNK), np.int64)
         self.words: Ints = NONE
@@ -110,32 +108,31 @@ class PartLeaves:
         self.words = words
         self.rows[0, : len(sampled)], self.rows[1, : len(others)] = sampled, others
         self.ranges = {0: _Ranges(0, len(sampled), 0, len(others))}
-        total = sum(self.team.shares(len(sampled), lambda a, b: int(sum_words(words, sampled[a:b]))))
+        total = sum(self.team.shares(len(sampled), lambda a, b: int(compiled_total_of(words, sampled[a:b]))))
         self.histograms = {0: self._count(self.ranges[0])}
         return Total((len(sampled) + len(others), total, self.histograms[0].copy()))
 
-    def answer(self, question: GrowthRequest) -> Total:
+    def answer(self, request: GrowthRequest) -> Total:
         """Return the documents and histograms of left children, and the requested counts by bin."""
-        for leaf in question.released:
+        for leaf in request.released:
             self.histograms.pop(leaf, None)
-        n_left = np.zeros(len(question.expansions), np.int64)
-        counted = [expansion.is_counted for expansion in question.expansions]
+        n_left = np.zeros(len(request.expansions), np.int64)
+        counted = [expansion.is_counted for expansion in request.expansions]
         cells, place = np.empty((sum(counted), self.n_cells), np.int64), 0
-        for k, expansion in enumerate(question.expansions):
+        for k, expansion in enumerate(request.expansions):
             n_left[k] = self._split(expansion)
             if expansion.is_counted:
                 cells[place] = self._histogram_of_left(expansion)
                 place += 1
-        counts = np.zeros((len(question.counts), CELLS), np.int64)
-        for k, (leaf, feature) in enumerate(question.counts):
+        counts = np.zeros((len(request.counts), CELLS), np.int64)
+        for k, (leaf, feature) in enumerate(request.counts):
             for rows, start, end in self._rows_of(self.ranges[leaf]):
-                column = self.bins.columns[feature * self.bins.n_rows : (feature + 1) * self.bins.n_rows]
-                counts[k] += np.bincount(column[rows[start:end]], minlength=CELLS)
+                counts[k] += np.bincount(self.binned.column(feature)[rows[start:end]], minlength=CELLS)
         return Total((n_left, cells, counts))
 
     def sums(self, leaves: Sequence[int], gradients: BoundedGradients, scales: tuple[float, float]) -> Total:
-        """Return Σ of gradients and hessians over the documents of each leaf, in fixed point (`GrownTree.sums`)."""
-        sampled, others = (sum_ranges(*of, gradients, scales, self.team) for of in self._rows_of_leaves(leaves))
+        """Return the sums of `GrownTree.sums_in_units` over the documents of each leaf in this part."""
+        sampled, others = (sum_ranges(*ranges, gradients, scales, self.team) for ranges in self._rows_of_leaves(leaves))
         return Total(sampled + others)
 
     def add_values(self, leaves: Sequence[int], values: Floats, scores: Floats) -> None:
@@ -164,8 +161,7 @@ class PartLeaves:
 
     def _order(self, rows: Int32s, start: int, end: int, feature: int, goes_left: Bytes) -> int:
         """Move the documents that go left to the front of a range, on threads; return their number."""
-        bins, buffer = self.bins, self.buffer
-        column = bins.columns[feature * bins.n_rows : (feature + 1) * bins.n_rows]
+        column, buffer = self.binned.column(feature), self.buffer
 
         def work(a: int, b: int) -> tuple[int, int, int]:
             first, last = start + a, start + b
@@ -179,24 +175,27 @@ class PartLeaves:
         return n_left
 
     def _histogram_of_left(self, expansion: Expansion) -> Ints:
-        """Count the child with fewer documents here, and subtract it from the leaf to get the other."""
-        sizes = [self.ranges[child].end - self.ranges[child].start for child in (expansion.left, expansion.right)]
+        """Count the child with fewer documents in this part, and subtract it from the leaf to get the other child.
+
+        Return the histogram of the left child.
+        """
         children = (expansion.left, expansion.right)
+        sizes = [self.ranges[child].end - self.ranges[child].start for child in children]
         small, large = children if sizes[0] <= sizes[1] else children[::-1]
         self.histograms[small] = self._count(self.ranges[small])
         self.histograms[large] = self.histograms[expansion.leaf] - self.histograms[small]
         return self.histograms[expansion.left]
 
     def _count(self, ranges: _Ranges) -> Ints:
-        """Count the histogram of a range of documents, on threads."""
+        """Count the histogram of the sampled documents of a leaf, on threads."""
         rows, first = self.rows[0], ranges.start
-        free = list(range(self.team.n_threads))
+        free_tiles = list(range(self.team.n_threads))
 
         def work(a: int, b: int) -> Ints:
-            thread, cells = free.pop(), np.empty(self.n_cells, np.int64)
+            tile, cells = free_tiles.pop(), np.empty(self.n_cells, np.int64)
             count_rows(
-                self.bins, self.words, rows[first + a : first + b], self.table, self.everything, self.tiles[thread],
-                self.tile_words[thread], cells,
+                self.bins, self.words, rows[first + a : first + b], self.table, self.all_features, self.tiles[tile],
+                self.tile_words[tile], cells,
             )  # fmt: skip
             return cells
 
@@ -212,13 +211,13 @@ WholeSums = Callable[[list[int], BoundedGradients, tuple[float, float]], Ints]
 
 
 class DistributedGrower(Grower):
-    """Grow trees from sums over all parts.
+    """Grows trees from sums over all parts.
 
     Args:
         binned: the bins and the layout of all parts, without documents.
         parameters: how to grow.
-        n_documents: of all parts.
-        whole_sums: sums gradients and hessians of some leaves over all parts (`PartLeaves.sums`).
+        n_documents: the number of documents of all parts.
+        whole_sums: returns the sums of gradients and hessians of some leaves over all parts (`PartLeaves.sums`).
 
     """
 
@@ -230,7 +229,8 @@ class DistributedGrower(Grower):
         self.n_leaves = min(parameters.n_leaves, max(2, n_documents))
         n_pairs = ROOM * self.n_leaves
         self.pool, self.pool_nodes = np.zeros(2 * n_pairs + 1, LEAF), np.zeros(2 * n_pairs + 1, LEAF)
-        self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)  # pages are allocated when used
+        # The system allocates pages on first use.
+        self.histograms = np.empty((n_pairs + 1, self.layout.total_cells), np.int64)
 
     def grow_from(
         self, root: Root, gradients: QuantizedGradients, features: Ints | None, ask: Ask, seed: np.uint64 = NO_SEED
@@ -238,22 +238,22 @@ class DistributedGrower(Grower):
         """Grow a tree; `ask` sends a request to all parts and adds up their answers.
 
         Args:
-            root: see `PartLeaves.plant`, of all parts.
-            gradients: without words.
-            features: the features that may be split on; all by default.
-            ask: see `PartLeaves.answer`.
-            seed: of the features that each node may split on.
+            root: the sum of `PartLeaves.plant` over all parts.
+            gradients: the scales and bounds of the gradients of all parts, without words.
+            features: the features that may be split on; all if None.
+            ask: returns the sum of `PartLeaves.answer` over all parts.
+            seed: the seed to sample the features that each node may split on.
 
         """
         table = self._table_of_tree(features, seed)
         growth = (_SymmetricGrowth if self.parameters.symmetric else _Growth)(self, root, gradients, table)
-        while (question := growth.next_question()) is not None:
-            growth.take(question, *ask(question))
+        while (request := growth.next_request()) is not None:
+            growth.advance(request, *ask(request))
         leaves, nodes, numbers = growth.result()
         arrays = self._tree_arrays(len(leaves), gradients)
         describe_tree(leaves, nodes, len(leaves), table.is_categorical, arrays)
         no_rows, whole_sums = np.empty(0, np.int32), self.whole_sums
-        tree, starts, ends, goes_left = self._described(len(leaves), arrays)
+        tree, starts, ends, goes_left = self._tree_of(len(leaves), arrays)
         grown = DistributedTree(tree, no_rows, starts, ends, goes_left, leaf_numbers=numbers, whole_sums=whole_sums)
         return self._with_bounds(grown, gradients, leaves)
 
@@ -272,10 +272,10 @@ class DistributedTree(GrownTree):
 
 
 class _Growth:
-    """One growing tree. Leaves are numbered in order of creation; 0 is the root.
+    """A growing tree. Leaves are numbered in order of creation; 0 is the root.
 
-    The pair k of children has the numbers 2k + 1 and 2k + 2. The left one gets a new histogram, number k + 1,
-    the right one takes over that of the leaf.
+    The pair k of children has the numbers 2k + 1 and 2k + 2. The left child gets the new histogram k + 1, and the right
+    child takes over the histogram of the leaf.
     """
 
     def __init__(
@@ -287,27 +287,27 @@ class _Growth:
         self.packed = PackedGradients(no_words, gradients.largest_weight, gradients.counts_documents)
         pool, no_rows = grower.pool, np.empty(0, np.int32)
         self.tree = GrowingTree(pool, grower.pool_nodes, no_rows, grower.histograms, grower.splits)
-        # in the order of local growth: the leaves of the tree, and its pairs of children
+        # The leaves of the tree, and its pairs of children, in the order of `grower.grow`.
         self.leaves, self.order = [0], list[int]()
         self.n_pairs, self.pair_of = 0, dict[int, int]()  # by leaf: its pair of children
-        self.uncounted: dict[int, int] = {}  # leaves whose split left too few documents: their feature
+        self.uncounted: dict[int, int] = {}  # by leaf whose split left too few documents: the feature to count
         self.counted: dict[int, dict[int, Ints]] = {}  # by leaf and feature: the documents in each bin
         self.released: list[int] = []
         n_documents, total, grower.histograms[0] = root
         plant_root(pool, n_documents, total)
         self._choose(NewLeaves(0, 0, 1))
 
-    def next_question(self) -> GrowthRequest | None:
-        """Return the leaves to split at the same time, and the bins to count; None if the tree is complete."""
-        counts, wanted = list(self.uncounted.items()), self._replay()
-        if not wanted and not counts:
+    def next_request(self) -> GrowthRequest | None:
+        """Return a request for the leaves to split next, and the bins to count; None if the tree is complete."""
+        counts, leaves_to_split = list(self.uncounted.items()), self._replay()
+        if not leaves_to_split and not counts:
             return None
-        return self._request(wanted, counts)
+        return self._request(leaves_to_split, counts)
 
-    def _request(self, wanted: Sequence[int], counts: Sequence[tuple[int, int]]) -> GrowthRequest:
-        """Return a request to split some leaves, and to count the documents of some."""
+    def _request(self, leaves_to_split: Sequence[int], counts: Sequence[tuple[int, int]]) -> GrowthRequest:
+        """Return a request to split some leaves, and to count the documents of some leaves by a feature."""
         pool, expansions = self.tree.leaves, []
-        for leaf in wanted:
+        for leaf in leaves_to_split:
             pair, record = self.n_pairs, pool[leaf]
             self.n_pairs += 1
             is_counted = int(record["depth"]) + 1 != self.limits.max_depth
@@ -320,13 +320,13 @@ class _Growth:
         return GrowthRequest(expansions, counts, released)
 
     def _replay(self) -> list[int]:
-        """Grow the tree as far as splits are known, best leaf first; return the leaves to split now.
+        """Grow the tree as far as gains are known, best leaf first; return the leaves to split next.
 
-        They are the next one, and those that would follow if unknown gains were 0.
+        They are the next leaf, and those that would follow if unknown gains were 0.
         """
         gains, room = self.tree.leaves["gain"], len(self.tree.leaves) // 2 - self.n_pairs
         self.leaves, self.order = frontier, order = [0], list[int]()
-        wanted: list[int] = []
+        leaves_to_split: list[int] = []
         n_leaves, least = 1, 0.0
         while n_leaves < self.limits.n_leaves and frontier:
             place = int(np.argmax(gains[frontier]))
@@ -339,22 +339,22 @@ class _Growth:
                 frontier[place] = 2 * pair + 1
                 frontier.append(2 * pair + 2)
             else:
-                least = least or LEAST_SHARE * float(gains[leaf])
-                if gains[leaf] < least or len(wanted) >= max(room - 2 * self.limits.n_leaves, 1):
+                least = least or MIN_GAIN_SHARE * float(gains[leaf])
+                if gains[leaf] < least or len(leaves_to_split) >= max(room - 2 * self.limits.n_leaves, 1):
                     break
                 if leaf not in self.uncounted:
-                    wanted.append(leaf)
+                    leaves_to_split.append(leaf)
                 del frontier[place]
             n_leaves += 1
-        return wanted
+        return leaves_to_split
 
-    def take(self, question: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
+    def advance(self, request: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
         """Continue with the summed answers of all parts."""
         pool, place = self.tree.leaves, 0
-        for (leaf, feature), of_bins in zip(question.counts, counts, strict=True):
+        for (leaf, feature), bin_counts in zip(request.counts, counts, strict=True):
             del self.uncounted[leaf]
-            self._choose_counted(leaf, feature, of_bins)
-        for expansion, left in zip(question.expansions, n_left.tolist(), strict=True):
+            self._choose_counted(leaf, feature, bin_counts)
+        for expansion, left in zip(request.expansions, n_left.tolist(), strict=True):
             record = pool[expansion.leaf]
             n, is_checked = int(record["end"] - record["start"]), bool(record["is_checked"])
             if not is_checked and min(left, n - left) < self.limits.min_documents:
@@ -380,7 +380,7 @@ class _Growth:
                 pool[child]["feature"], pool[child]["gain"] = -1, 0.0
 
     def _choose(self, new: NewLeaves) -> None:
-        """Choose the splits of new leaves; histograms of leaves without one are no longer needed."""
+        """Choose the splits of new leaves; release the histograms of leaves without a split."""
         grower = self.grower
         choose_splits(grower.members[0], grower.bins, self.packed, self.table, self.limits, new, self.tree,
                       grower.scratch)  # fmt: skip
@@ -391,20 +391,19 @@ class _Growth:
 
         If the best split is now on another feature and may leave too few documents, that feature is counted next.
         """
-        known = self.counted.setdefault(leaf, {})
-        known[feature] = counts
+        counts_of_features = self.counted.setdefault(leaf, {})
+        counts_of_features[feature] = counts
         grower, record = self.grower, self.tree.leaves[leaf]
-        features = np.array(list(known), np.int64)
-        of_bins = np.array(list(known.values()), np.int64)
         choose_with_counts(
-            grower.members[0], grower.bins, self.packed, self.table, self.limits, leaf, features, of_bins, self.tree,
-            grower.scratch,
+            grower.members[0], grower.bins, self.packed, self.table, self.limits, leaf,
+            np.array(list(counts_of_features), np.int64), np.array(list(counts_of_features.values()), np.int64),
+            self.tree, grower.scratch,
         )  # fmt: skip
         if record["gain"] > 0.0 and not record["is_checked"]:
             self.uncounted[leaf] = int(record["feature"])
 
     def result(self) -> tuple[Records, Records, list[int]]:
-        """Return the leaves and nodes in the order of local growth, and the numbers of the leaves."""
+        """Return the leaves and nodes in the order of `grower.grow`, and the numbers of the leaves."""
         leaves, nodes = self.tree.leaves[self.leaves].copy(), np.zeros(len(self.order), LEAF)
         node_of_pair = {pair: k for k, pair in enumerate(self.order)}
         for k, pair in enumerate(self.order):
@@ -417,53 +416,53 @@ class _Growth:
 
 
 class _SymmetricGrowth(_Growth):
-    """A growing symmetric tree. A request splits the leaves of a level, or counts their documents by one feature."""
+    """A growing symmetric tree. A request splits the leaves of a level, or counts their documents by a feature."""
 
     def __init__(
         self, grower: DistributedGrower, root: Root, gradients: QuantizedGradients, table: FeatureTable
     ) -> None:
         super().__init__(grower, root, gradients, table)
-        self.path = list[int]()  # the features of the levels
-        self.counts_of: dict[int, Ints] = {}  # by feature: the documents of each leaf of this level in each bin
+        self.path = list[int]()  # the feature of each level so far
+        self.counts_of: dict[int, Ints] = {}  # by feature: the documents of each leaf of the level in each bin
 
-    def next_question(self) -> GrowthRequest | None:
+    def next_request(self) -> GrowthRequest | None:
         """Return a request for the next level; None if the tree is complete."""
         if len(self.path) == self.limits.max_depth:
             return None
-        pool, grower, none = self.tree.leaves, self.grower, np.zeros((len(self.leaves), CELLS), np.int64)
+        pool, grower, unused = self.tree.leaves, self.grower, np.zeros((len(self.leaves), CELLS), np.int64)
         level = self.tree._replace(leaves=pool[self.leaves])
-        feature, is_sure = choose_level(
+        feature, is_certain = choose_level(
             grower.members[0], self.packed, self.table, self.limits, level, np.array(self.path, np.int64),
-            np.array(list(self.counts_of), np.int64), np.array([*self.counts_of.values(), none]), grower.scratch,
+            np.array(list(self.counts_of), np.int64), np.array([*self.counts_of.values(), unused]), grower.scratch,
         )  # fmt: skip
         if feature < 0:
             return None
-        if not is_sure:
+        if not is_certain:
             return self._request([], [(leaf, feature) for leaf in self.leaves])
         pool[self.leaves] = level.leaves
         self.path.append(feature)
         return self._request([leaf for leaf in self.leaves if pool[leaf]["feature"] >= 0], [])
 
-    def take(self, question: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
+    def advance(self, request: GrowthRequest, n_left: Ints, cells: Ints, counts: Ints) -> None:
         """Continue with the summed answers of all parts."""
-        if question.counts:
-            self.counts_of[question.counts[0][1]] = counts
+        if request.counts:
+            self.counts_of[request.counts[0][1]] = counts
             return
-        super().take(question, n_left, cells, counts)
-        children = {leaf: (left, right) for leaf, left, right, *_ in question.expansions}
-        stay = [children[leaf][0] if leaf in children else leaf for leaf in self.leaves]
-        self.leaves = stay + [right for _, right in children.values()]
+        super().advance(request, n_left, cells, counts)
+        children = {leaf: (left, right) for leaf, left, right, *_ in request.expansions}
+        in_place = [children[leaf][0] if leaf in children else leaf for leaf in self.leaves]
+        self.leaves = in_place + [right for _, right in children.values()]
         self.order, self.counts_of = list(range(self.n_pairs)), {}
 
     def _choose(self, new: NewLeaves) -> None:
-        """Complete the histograms of new leaves; the split of a level is chosen when all its leaves are known."""
+        """Complete the histograms of new leaves; `next_request` chooses the split when all leaves of a level exist."""
         complete_leaves(self.grower.members[0], self.table, new, self.tree)
 
 
 # --- kernels
 
 
-sum_words = kernel(total_of)
+compiled_total_of = kernel(total_of)
 order_rows = kernel(partition)
 count_rows = kernel(fill_histograms)
 describe_tree = kernel(describe)
@@ -479,7 +478,10 @@ def plant_root(pool: Records, n_documents: Int, total: Int) -> None:
 def split_record(
     left: Int, right: Int, n_left: Int, limits: GrowthLimits, direction: Int, pool: Records, nodes: Records
 ) -> None:
-    """Turn a copy of a leaf into its left child, and another record into its right child; the node is right − 1."""
+    """Turn the record `left`, a copy of the leaf, into the left child, and `right` into the right child.
+
+    The leaf itself becomes the node `right` − 1.
+    """
     middle = pool[left].start + n_left
     add_node(left, right, Partition(middle, middle, pool[left].end, False, True), limits, direction, pool, nodes)
 
@@ -489,7 +491,7 @@ def choose_splits(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
-    """Complete the histograms of new leaves, of which the first is counted, and choose their splits."""
+    """Complete the histograms of new leaves, of which `new.small` is counted, and choose their splits."""
     assigned, scratch = share_of_features(member, features), scratches[0]
     score_features(member, features, assigned, limits, new, tree, scratch)
     choose_for_new_leaves(member, bins, gradients, features, limits, new, tree, scratch)
@@ -500,7 +502,7 @@ def choose_with_counts(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     number: Int, counted: Ints, counts: Ints, tree: GrowingTree, scratches: Records,
 ) -> None:  # fmt: skip
-    """Choose the split of a leaf again, with the documents in each bin of some features."""
+    """Choose the split of a leaf again, with the number of documents in each bin of some features."""
     assigned, scratch = share_of_features(member, features), scratches[0]
     leaf, splits = tree.leaves[number], tree.splits[0]
     cells = tree.histograms[leaf.histogram]

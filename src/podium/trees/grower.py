@@ -1,7 +1,8 @@
-"""Best-first growth of one tree from integer histograms.
+"""Grow a tree from integer histograms, best leaf first.
 
-A split takes five stages: histograms of the new leaves (`histograms`), scores of all features and the choice of the
-best split (`splitting`), the documents of the leaf that is split next (`partitioning`), and the node (`add_node`).
+A split takes five stages: count histograms of the new leaves (`histograms`), score all features and choose the best
+split of each leaf (`splitting`), partition the documents of the leaf with the highest gain (`partitioning`), and add
+the node (`add_node`).
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from podium.core.array_types import Bools, Bytes, Float32s, Floats, Int, Int32s, Ints
-from podium.core.compiling import compile_beside, compile_for, helper, kernel
+from podium.core.compiling import compile_for, compile_in_background, helper, kernel
 from podium.core.intrinsics import borrowed, not_inlined, wait_at_barrier
 from podium.core.team import Team, leave, set_event
 from podium.errors import DataError
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.binning import BinnedFeatures
 from podium.trees.grown_tree import (
-    MOST_BYTES,
+    MAX_BYTE_LEAVES,
     SUMS_AT_ONCE,
     GrownTree,
     Tree,
@@ -58,7 +59,7 @@ from podium.trees.growth_types import (
     Records,
     TreeBuffers,
 )
-from podium.trees.histograms import build_histograms, share
+from podium.trees.histograms import build_histograms, share_start
 from podium.trees.parameters import GrowthParameters
 from podium.trees.partitioning import WORDS_PER_THREAD, Partition, partition_leaf, sum_of_threads
 from podium.trees.quantization import QuantizedGradients, total_of
@@ -73,17 +74,17 @@ class Grower:
     """Grows trees on one set of binned documents, with a team of threads.
 
     Args:
-        binned: the documents.
+        binned: the bins of the documents.
         parameters: how to grow.
-        team: threads; one by default.
+        team: the threads; one by default.
 
     """
 
     def __init__(self, binned: BinnedFeatures, parameters: GrowthParameters, team: Team | None = None) -> None:
         self.binned, self.parameters, self.team = binned, parameters, team or Team(1)
         self.wait_for_compilation: Callable[[], Any] = lambda: None
-        if parameters.is_common and binned.n_rows:  # without rows, they are on other machines
-            self.wait_for_compilation = compile_beside(grow, "podium.trees.compilation", "grow_small_tree")
+        if parameters.is_common and binned.n_rows:  # without rows, the documents are on other machines
+            self.wait_for_compilation = compile_in_background(grow, "podium.trees.compilation", "grow_small_tree")
         self._grow: Callable[..., Any] | None = None  # compiled for the array types of this grower
         bins, n, n_threads = binned.bins, binned.n_rows, self.team.n_threads
         self.is_categorical = np.zeros(bins.n_features, bool)
@@ -94,7 +95,7 @@ class Grower:
         self.bins, self.layout = binned.matrix, binned.layout
         self.n_bins, self.n_leaves = bins.counts, min(parameters.n_leaves, max(2, n))
         n_cells = self.layout.total_cells
-        self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # pages are allocated when leaves use them
+        self.histograms = np.empty((self.n_leaves, n_cells), np.int64)  # the system allocates pages on first use
         self.documents, self.buffer = np.empty(n, np.int32), np.empty(n, np.int32)
         self.leaf_of_row = np.empty(n, np.uint8)
         self.sums = np.empty((n_threads, SUMS_AT_ONCE, self.n_leaves, 2), np.int64)
@@ -111,7 +112,7 @@ class Grower:
         self.counts = [np.empty((self.n_leaves, CELLS), np.int64)] if parameters.symmetric else []
         self.cuts = np.concatenate([*bins.cuts, np.zeros(1, np.float32)]), np.cumsum([0, *map(len, bins.cuts)])
         varies = (self.n_bins > 1) | np.isin(np.arange(bins.n_features), binned.features_with_missing)
-        self.candidates = np.flatnonzero(varies)  # constant features cannot be split on
+        self.candidates = np.flatnonzero(varies)  # a constant feature has no split
         self.table = self._table(self.candidates)
 
     def grow(
@@ -125,17 +126,17 @@ class Grower:
     ) -> GrownTree:
         """Grow a tree.
 
-        The leaf with the highest gain is split next; among equal gains, the oldest leaf. A symmetric tree grows level
-        by level (`symmetric_growth`). Rows outside the sample of the gradients are partitioned with the others.
+        The leaf with the highest gain is split next; of equal gains, that of the oldest leaf. A symmetric tree grows
+        level by level (`symmetric_growth`). Rows outside the sample of the gradients are partitioned with the others.
 
         Args:
-            gradients: of all rows.
+            gradients: the gradients of all rows.
             rows: the rows to grow on, ascending; all by default.
             features: the features that may be split on, ascending; all by default.
-            scores: of all rows, contiguous; growth adds the leaf values of the rule to them. Empty by default. They
-                stay unchanged if rows are left out, or the tree has one leaf or more than 256.
-            rule: computes leaf values.
-            seed: of the features that each node may split on.
+            scores: the scores of all rows, contiguous, to which growth adds leaf values; empty to add nothing. They
+                stay unchanged if rows are left out, or if the tree has one leaf or more than 256.
+            rule: the formula of leaf values.
+            seed: the seed to sample the features that each node may split on.
 
         Returns:
             The tree. Its rows are an array of this grower, which the next tree overwrites.
@@ -160,19 +161,21 @@ class Grower:
             self._grow = compile_for(self._kernel(), self.members[0], *arguments)
         compiled, members = self._grow, self.members
         n_leaves = int(self.team.run_kernel(lambda thread: compiled(members[thread], *arguments)))
-        leaf_of_row = known = added = None
-        if len(documents) == self.binned.n_rows and n_leaves <= MOST_BYTES:
+        leaf_of_row = known_sums = added_values = None
+        if len(documents) == self.binned.n_rows and n_leaves <= MAX_BYTE_LEAVES:
             leaf_of_row = self.leaf_of_row
             if len(scores) and n_leaves > 1:
-                added = values[:n_leaves]
+                added_values = values[:n_leaves]
             else:
-                known = source, from_units(self.totals.sum(axis=0)[:, :n_leaves], scales)
-        described, starts, ends, goes_left = self._described(n_leaves, arrays, added)
-        grown = GrownTree(described, documents, starts, ends, goes_left, leaf_of_row, None, known, added)
+                known_sums = source, from_units(self.totals.sum(axis=0)[:, :n_leaves], scales)
+        finished, starts, ends, goes_left = self._tree_of(n_leaves, arrays, added_values)
+        grown = GrownTree(
+            finished, documents, starts, ends, goes_left, leaf_of_row, None, known_sums, added_values
+        )  # fmt: skip
         return self._with_bounds(grown, gradients, self.leaves[:n_leaves])
 
     def _kernel(self) -> Callable[..., Any]:
-        """Return the kernel that grows trees of this shape."""
+        """Return the kernel that grows the kind of tree that the parameters ask for."""
         if not self.parameters.symmetric:
             return grow
         from podium.trees.symmetric_growth import grow_symmetric  # it imports this module
@@ -180,7 +183,7 @@ class Grower:
         return grow_symmetric
 
     def _tree_arrays(self, n_leaves: int, gradients: QuantizedGradients) -> TreeBuffers:
-        """Return new arrays for a tree of `n_leaves` leaves, which keeps them."""
+        """Return new arrays for a tree of at most `n_leaves` leaves; the tree will consist of them."""
         n_nodes, gain_unit = n_leaves - 1, gradients.gradient_unit**2 / gradients.weight_unit
         return TreeBuffers(
             *self.cuts, gain_unit, np.empty((4, n_nodes), np.int32), np.empty(n_nodes, np.float32),
@@ -189,7 +192,7 @@ class Grower:
         )  # fmt: skip
 
     def _table(self, candidates: Ints) -> FeatureTable:
-        """Return the features that may be split on, and the layout of all features."""
+        """Return the table of features, of which `candidates` may be split on."""
         layout = self.layout
         scanned = candidates[np.argsort(layout.first_cell[candidates])]
         return FeatureTable(
@@ -199,7 +202,7 @@ class Grower:
         )  # fmt: skip
 
     def _table_of_tree(self, features: Ints | None, seed: np.uint64) -> FeatureTable:
-        """Return the table for a tree on some features, all if None."""
+        """Return the table for one tree; `features` may be split on, or all if it is None."""
         table = self.table if features is None else self._table(np.intersect1d(features, self.candidates))
         return table if self.per_node is None else table._replace(per_node=self.per_node._replace(seed=seed))
 
@@ -217,10 +220,10 @@ class Grower:
             parts = [part[takes_part[part]] for part in (gradients.sampled, gradients.unsampled)]
         return np.concatenate(parts, out=self.documents[: sum(map(len, parts))]), len(parts[0])
 
-    def _described(
+    def _tree_of(
         self, n_leaves: int, arrays: TreeBuffers, values: Floats | None = None
     ) -> tuple[Tree, Ints, Ints, Bools]:
-        """Return the tree with its leaves in order of creation; where their rows begin and end; which bins go left."""
+        """Return the tree, where the rows of each leaf begin and end, and the bins that go left at each node."""
         numbers, counts, n = arrays.numbers, arrays.counts, n_leaves - 1
         threshold, missing_left, gain, goes_left = arrays.threshold, arrays.missing_left, arrays.gain, arrays.goes_left
         if n_leaves < counts.shape[1]:
@@ -249,7 +252,7 @@ class Grower:
     def _categories(
         self, features: Int32s, goes_left: Bools, threshold: Float32s, category: Int32s
     ) -> tuple[Float32s, ...]:
-        """Return the sets of values that categorical nodes send left, and number these nodes by set."""
+        """Return the values that go left at each categorical node; set `category` to the index of the node's entry."""
         bins, categories = self.binned.bins, list[Float32s]()
         if not bins.categories:
             return ()
@@ -257,15 +260,15 @@ class Grower:
             if feature in bins.categories:
                 threshold[k], category[k] = 0.0, len(categories)
                 values = bins.categories[feature]
-                chosen = values[goes_left[k, 1 : len(values) + 1]]
+                left_values = values[goes_left[k, 1 : len(values) + 1]]
                 if feature in bins.rare and goes_left[k, len(values) + 1]:
-                    chosen = np.sort(np.concatenate([chosen, bins.rare[feature]]))
-                categories.append(chosen)
+                    left_values = np.sort(np.concatenate([left_values, bins.rare[feature]]))
+                categories.append(left_values)
         return tuple(categories)
 
 
 def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) -> Ints:
-    """Return +1, −1 or 0 for each feature."""
+    """Return the direction of each feature: +1, −1 or 0."""
     n_features = len(is_categorical)
     directions = np.zeros(n_features, np.int64)
     if parameters.monotone is not None:
@@ -278,19 +281,23 @@ def _monotone_directions(parameters: GrowthParameters, is_categorical: Bools) ->
 
 
 def _features_per_node(parameters: GrowthParameters, n_features: int) -> NodeFeatures | None:
-    """Return which features nodes may split on, None for all; without constraints, all are in one group."""
+    """Return which features nodes may split on, or None if they may split on all.
+
+    Without interaction constraints, all features are in one group.
+    """
     constraints, fraction = parameters.interaction_constraints, parameters.feature_fraction_per_node
     if constraints is None and fraction == 1:
         return None
     groups = [range(n_features)] if constraints is None else [sorted(set(group)) for group in constraints]
-    of_feature: list[list[int]] = [[] for _ in range(n_features)]
+    groups_of_feature: list[list[int]] = [[] for _ in range(n_features)]
     for number, group in enumerate(groups):
         for feature in group:
             if not 0 <= feature < n_features:
                 raise DataError(f"interaction_constraints: there is no feature {feature}; there are {n_features}")
-            of_feature[feature].append(number)
-    first, flat = np.cumsum([0, *map(len, of_feature)]), [number for numbers in of_feature for number in numbers]
-    return NodeFeatures(first, np.array(flat, np.int64), len(groups), float(fraction), NO_SEED)
+            groups_of_feature[feature].append(number)
+    first_group = np.cumsum([0, *map(len, groups_of_feature)])
+    flat = np.array([number for numbers in groups_of_feature for number in numbers], np.int64)
+    return NodeFeatures(first_group, flat, len(groups), float(fraction), NO_SEED)
 
 
 # --- kernels
@@ -298,7 +305,7 @@ def _features_per_node(parameters: GrowthParameters, n_features: int) -> NodeFea
 
 @helper
 def describe(leaves: Records, nodes: Records, n_leaves: Int, is_categorical: Bools | None, arrays: TreeBuffers) -> None:
-    """Write nodes and leaves to arrays."""
+    """Write nodes and leaves to the arrays of a tree."""
     not_inlined()
     numbers, counts, cuts, first_cut = arrays.numbers, arrays.counts, arrays.cuts, arrays.first_cut
     for k in range(n_leaves - 1):
@@ -332,12 +339,13 @@ def grow(
 
     Args:
         member: which thread this is.
-        bins, gradients, features: of all rows and features.
+        bins, gradients: the bins and gradients of all rows.
+        features: the table of all features.
         limits: how far to grow.
         n_sampled: the size of the sample, which comes first among the documents of the tree.
         tree: input: the documents; output: all leaves and nodes.
-        buffer: scratch of the size of the documents, for partitioning.
-        tiles, scratches: scratch of each thread; a tile holds the bins that are counted at a time.
+        buffer: scratch memory of the size of the documents, for partitioning.
+        tiles, scratches: scratch memory of each thread; a tile holds the bins that are counted at a time.
         arrays: output: the tree.
         sums: output: the leaf of each row, and the sums and values of leaves, if the tree is grown on all rows and has
             at most 256 leaves.
@@ -385,15 +393,15 @@ def finish_tree(
     member: Member, bins: BinMatrix, features: FeatureTable, tree: GrowingTree, n_leaves: Int, scratch: Record,
     arrays: TreeBuffers, sums: LeafSums,
 ) -> None:  # fmt: skip
-    """Describe a grown tree, sum over its leaves, add their values to scores, and leave the team."""
+    """Write a grown tree to arrays, sum over its leaves, add their values to scores, and leave the team."""
     arrays = borrowed(arrays)
     if member.thread == 0:
         describe(tree.leaves, tree.nodes, n_leaves, features.is_categorical, arrays)
     wait_at_barrier(member.barrier, member.n_threads)
-    if len(tree.documents) == bins.n_rows and n_leaves <= MOST_BYTES:
+    if len(tree.documents) == bins.n_rows and n_leaves <= MAX_BYTE_LEAVES:
         one = N(1)
-        first = share(bins.n_rows, one, member.thread, member.n_threads)
-        last = share(bins.n_rows, one, member.thread + 1, member.n_threads)
+        first = share_start(bins.n_rows, one, member.thread, member.n_threads)
+        last = share_start(bins.n_rows, one, member.thread + 1, member.n_threads)
         sum_grown_leaves(
             bins, first, last, n_leaves, arrays, features.is_categorical, sums, member.thread, scratch.regions
         )
@@ -405,7 +413,7 @@ def finish_tree(
 
 @helper
 def share_of_features(member: Member, features: FeatureTable) -> FeatureShare:
-    """Return the features of one thread. It scans those that it counts: their cells are in its cache."""
+    """Return the features of one thread. It scans the features that it counts, because their cells are in its cache."""
     begin, end = member.shares[member.thread], member.shares[member.thread + 1]
     first, last = N(0), N(0)
     for feature in features.scanned:
@@ -419,7 +427,7 @@ def plant(member: Member, words: Ints, n_sampled: Int, tree: GrowingTree) -> Non
     """Make the first leaf the root, with all documents; each thread sums its share of the sample."""
     not_inlined()
     thread, n_threads, one = member.thread, member.n_threads, N(1)
-    a, b = share(n_sampled, one, thread, n_threads), share(n_sampled, one, thread + 1, n_threads)
+    a, b = share_start(n_sampled, one, thread, n_threads), share_start(n_sampled, one, thread + 1, n_threads)
     member.totals[thread * WORDS_PER_THREAD] = total_of(words, tree.documents[a:b])
     wait_at_barrier(member.barrier, n_threads)
     if thread == 0:
@@ -430,14 +438,14 @@ def plant(member: Member, words: Ints, n_sampled: Int, tree: GrowingTree) -> Non
 
 @helper
 def make_root(root: Record, n_sampled: Int, n_documents: Int, total: Int) -> None:
-    """Make a record the root, a leaf with all documents; `total` is the sum of the words of the sample."""
+    """Make a record the root: a leaf with all documents, where `total` is the sum of the words of the sample."""
     root.start, root.sample_end, root.end, root.depth, root.total = N(0), n_sampled, n_documents, N(0), total
     root.parent, root.is_left, root.histogram, root.low, root.high = N(-1), N(0), N(0), -math.inf, math.inf
 
 
 @helper
 def leaf_with_highest_gain(leaves: Records, n_leaves: Int) -> Int:
-    """Return the leaf to split next: the first of those with the highest gain."""
+    """Return the leaf to split next: the one with the highest gain; of equal gains, the first."""
     best = N(0)
     for k in range(1, n_leaves):
         if leaves[k].gain > leaves[best].gain:
@@ -449,10 +457,10 @@ def leaf_with_highest_gain(leaves: Records, n_leaves: Int) -> Int:
 def add_node(
     split: Int, new: Int, parts: Partition, limits: GrowthLimits, direction: Int, leaves: Records, nodes: Records
 ) -> None:
-    """Turn a leaf into a node; its left child takes its place, its right child a new one."""
+    """Turn the leaf `split` into the node `new` − 1. Its record becomes the left child, the record `new` the right."""
     not_inlined()
     left, right, node = leaves[split], leaves[new], nodes[new - 1]
-    # Field by field, because copying a whole record takes long to compile.
+    # Copy field by field, because a copy of a whole record takes long to compile.
     node.start, node.end, node.parent, node.is_left = left.start, left.end, left.parent, left.is_left
     node.feature, node.bin, node.missing_left, node.gain = left.feature, left.bin, left.missing_left, left.gain
     for b in range(CELLS):

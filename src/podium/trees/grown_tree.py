@@ -1,4 +1,4 @@
-"""Trees as flat arrays, the documents of their leaves, sums over them, bounds of leaf values, and values of rows."""
+"""Trees as flat arrays, the documents of their leaves, sums over leaves, bounds of leaf values, and scores of rows."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from podium.trees.binning import BinnedFeatures
 from podium.trees.growth_types import CATEGORY, CELLS, FEATURE, LEFT, MISSING, RIGHT, LeafSums, TreeBuffers, U
 from podium.trees.quantization import TINY, BoundedGradients, shrunk
 
-MOST_BYTES = 256  # leaves that a byte can number
-ROWS_AT_ONCE = 2048  # rows whose regions stay in the nearest cache
+MAX_BYTE_LEAVES = 256  # how many leaves a byte can number
+ROWS_AT_ONCE = 2048  # rows at a time, so that their regions stay in the nearest cache
 SUMS_AT_ONCE = 4  # sums of each leaf, which rows use in turn
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes and leaves; node 0 is the root, and a child below 0 is the leaf ~child. A stump of one leaf has no node.
+    """Nodes and leaves. Node 0 is the root, and a negative child is the leaf ~child. A tree of one leaf has no node.
 
     Attributes:
         feature: the feature that each node tests.
         threshold: x ≤ threshold goes left.
         missing_left: whether missing values go left.
-        category: for a categorical node the number of its entry in `categories`, else −1. Values in that entry go
-            left; all others, including missing and unknown ones, go right.
+        category: for a categorical node the index of its entry in `categories`, else −1. Values in that entry go left;
+            all others, including missing and unknown ones, go right.
         left, right: the children.
         gain: by how much each split raised the score (`splitting`).
         count: the number of training documents that reached each node.
         leaf_value, leaf_count: the value of each leaf, and its number of training documents.
-        categories: sets of values that go left.
+        categories: for each categorical node, the values that go left.
 
     """
 
@@ -61,17 +61,17 @@ class Tree:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree whose leaves have no values yet, and the rows of each leaf.
+    """A tree and the rows of its leaves, before the leaves get their values.
 
     Attributes:
-        tree: with zeros for leaf values.
+        tree: the tree; its leaf values are 0, or `added_values`.
         rows: the rows that it was grown on, grouped by leaf.
         starts, ends: the rows of leaf k are `rows[starts[k] : ends[k]]`.
-        goes_left: for each node and bin whether it goes left.
+        goes_left: for each node and bin, whether the bin goes left.
         leaf_of_row: the leaf of each row, if the tree was grown on all rows and has at most 256 leaves.
-        bounds: the lowest and highest value of each leaf under monotone constraints; None without any.
-        known_sums: gradients that growth summed over leaves, and their sums; None if it did not.
-        added_values: leaf values that growth added to the scores of rows; None if it did not.
+        bounds: the lowest and highest value of each leaf under monotone constraints; None without constraints.
+        known_sums: the gradients that growth summed over leaves, and their sums; None if it did not.
+        added_values: the leaf values that growth added to the scores of rows; None if it did not.
 
     """
 
@@ -91,14 +91,14 @@ class GrownTree:
         return [self.rows[a:b] for a, b in zip(self.starts, self.ends, strict=True)]
 
     def sums(self, gradients: BoundedGradients, team: Team) -> tuple[Floats, Floats]:
-        """Sum gradients and hessians over the rows of each leaf in int64 fixed point: exact in any order."""
+        """Return the sums of gradients and hessians over the rows of each leaf, from int64 sums in fixed point."""
         if self.known_sums is not None and self.known_sums[0] is gradients:
             return self.known_sums[1]
         scales = scales_of_sums(gradients)
         return from_units(self.sums_in_units(gradients, scales, team), scales)
 
     def sums_in_units(self, gradients: BoundedGradients, scales: tuple[float, float], team: Team) -> Ints:
-        """Return the sums as integers, in units of 1/scale."""
+        """Return the sums of each leaf as integers, in units of 1/scale, which are exact in any order."""
         n_leaves, leaf_of_row = len(self.starts), self.leaf_of_row
         if leaf_of_row is not None:
 
@@ -115,7 +115,7 @@ class GrownTree:
         return sum_ranges(self.rows, self.starts, self.ends, gradients, scales, team)
 
     def add_to_rows(self, values: Floats, scores: Floats, team: Team) -> None:
-        """Add each leaf's value to the scores of its rows; scores of rows that it was not grown on stay."""
+        """Add each leaf's value to the scores of its rows; other rows keep their scores."""
         leaf_of_row = self.leaf_of_row
         if leaf_of_row is not None:
             team.shares(len(scores), lambda a, b: add_by_leaf(leaf_of_row, a, b, values, scores))
@@ -123,9 +123,9 @@ class GrownTree:
             add_to_ranges(self.rows, self.starts, self.ends, values, scores, team)
 
     def add_by_bins(self, values: Floats, binned: BinnedFeatures, scores: Floats, team: Team) -> None:
-        """Add the value of its leaf to the score of each binned document."""
+        """Add to the score of each binned document the value of its leaf."""
         t, columns, n = self.tree, binned.columns, binned.n_rows
-        if len(values) > MOST_BYTES:
+        if len(values) > MAX_BYTE_LEAVES:
             scores += values[self.leaf_of_rows(binned, team)]
             return
         team.shares(
@@ -143,7 +143,7 @@ class GrownTree:
         return leaf
 
     def within_bounds(self, values: Floats, unit: float = 1.0) -> Floats:
-        """Clip leaf values, in some unit, to the bounds that monotone constraints set."""
+        """Clip leaf values, which are multiplied by `unit`, to the bounds that monotone constraints set."""
         return values if self.bounds is None else np.clip(values, unit * self.bounds[0], unit * self.bounds[1])
 
     def with_values(self, values: Floats) -> Tree:
@@ -172,12 +172,12 @@ def add_to_ranges(rows: Int32s, starts: Ints, ends: Ints, values: Floats, scores
 
 
 def _for_leaves(starts: Ints, ends: Ints, team: Team, work: Callable[[int, int], None]) -> None:
-    """Call `work(first, last)` for ranges of leaves with about equally many rows, on threads."""
-    n_rows_up_to = np.cumsum(ends - starts)
-    if not len(starts) or n_threads_for(int(n_rows_up_to[-1]), team.n_threads) == 1:
+    """Call `work(first, last)` on threads, for ranges of leaves with about the same number of rows."""
+    cumulative_sizes = np.cumsum(ends - starts)
+    if not len(starts) or n_threads_for(int(cumulative_sizes[-1]), team.n_threads) == 1:
         work(0, len(starts))
         return
-    bounds = np.searchsorted(n_rows_up_to, n_rows_up_to[-1] * np.arange(1, team.n_threads) / team.n_threads)
+    bounds = np.searchsorted(cumulative_sizes, cumulative_sizes[-1] * np.arange(1, team.n_threads) / team.n_threads)
     edges = [0, *bounds.tolist(), len(starts)]
     team.run(lambda k: work(edges[k], edges[k + 1]))
 
@@ -185,7 +185,7 @@ def _for_leaves(starts: Ints, ends: Ints, team: Team, work: Callable[[int, int],
 def scales_of_sums(gradients: BoundedGradients) -> tuple[float, float]:
     """Return the scales of gradients and hessians for sums over leaves in int64 fixed point.
 
-    The scale 2^61 / Σ|values| leaves every partial sum below 2^62, rounding included, for up to 2^60 documents.
+    A scale of at most 2^61 / Σ|values| keeps every partial sum below 2^62, with rounding, for up to 2^60 documents.
     """
     g, h = gradients.sum_bounds
     return _scale_of_sum(g), _scale_of_sum(h)
@@ -233,10 +233,10 @@ def sum_by_leaf(
     leaf_of_row: Bytes, first: Int, last: Int, gradients: Floats, hessians: Floats, gradient_scale: float,
     hessian_scale: float, n_leaves: Int, sums: Ints, total: Ints,
 ) -> None:  # fmt: skip
-    """Sum the same as `sum_leaves`, for all leaves and some rows, in the order of the rows: reads are sequential.
+    """Compute the sums of `sum_leaves` for some rows, in the order of the rows, so that reads are sequential.
 
-    Neighbouring rows are often in one leaf, and a sum that was just written is slow to read, so each leaf has several,
-    `sums[place, leaf]`. They are added up into `total[:, leaf]`.
+    Neighbouring rows are often in one leaf, and a sum that was just written is slow to read. So each leaf has several
+    sums, `sums[place, leaf]`, which rows use in turn. They are added up in `total[:, leaf]`.
     """
     not_inlined()
     for leaf in range(U(n_leaves)):
@@ -261,7 +261,7 @@ def sum_grown_leaves(
     bins: BinMatrix, first: Int, last: Int, n_leaves: Int, tree: TreeBuffers, is_categorical: Bools | None,
     sums: LeafSums, thread: Int, region: Bytes,
 ) -> None:  # fmt: skip
-    """Find the leaf of some rows of a grown tree, and sum over them; `region` is scratch."""
+    """Find the leaf of each of some rows, and sum the rows of each leaf; `region` is scratch memory."""
     not_inlined()
     leaf_of_row, numbers = borrowed(sums.leaf_of_row), tree.numbers
     category = None if is_categorical is None else numbers[CATEGORY]
@@ -282,11 +282,14 @@ def sum_grown_leaves(
 def add_grown_leaves(
     first: Int, last: Int, n_leaves: Int, sums: LeafSums, thread: Int, n_threads: Int, values: Floats
 ) -> None:
-    """Compute leaf values from the sums of all threads, and add them to some rows' scores; `values` is scratch."""
+    """Compute leaf values from the sums of all threads, and add them to the scores of some rows.
+
+    `values` is scratch memory.
+    """
     not_inlined()
     rule, totals, scores, leaf_of_row = sums.rule, sums.totals, borrowed(sums.scores), borrowed(sums.leaf_of_row)
     g, h = sums.gradient_scale, sums.hessian_scale
-    g, h = g if g > 0.0 else 1.0, h if h > 0.0 else 1.0  # as `from_units`
+    g, h = g if g > 0.0 else 1.0, h if h > 0.0 else 1.0  # as in `from_units`
     for leaf in range(n_leaves):
         gradient, hessian = np.int64(0), np.int64(0)
         for part in range(n_threads):
@@ -303,7 +306,7 @@ def add_grown_leaves(
 
 @kernel
 def add_by_leaf(leaf_of_row: Bytes, first: Int, last: Int, values: Floats, scores: Floats) -> None:
-    """Add the value of its leaf to the score of each of some rows."""
+    """Add to the score of each of some rows the value of its leaf."""
     for row in range(U(first), U(last)):
         scores[row] += values[leaf_of_row[row]]
 
@@ -313,7 +316,7 @@ def add_values_by_columns(
     columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, category: Int32s, goes_left: Bools,
     left: Int32s, right: Int32s, values: Floats, scores: Floats,
 ) -> None:  # fmt: skip
-    """Add a tree's values to the scores of some rows, node by node and column by column."""
+    """Add a tree's values to the scores of some rows, one node, and so one column, at a time."""
     n_nodes = len(feature)
     region = np.empty(n_nodes + 1, np.uint8)
     regions_of_nodes(n_nodes, left, right, region)
@@ -335,9 +338,10 @@ def add_values_by_columns(
 
 @helper
 def regions_of_nodes(n_nodes: Int, left: Int32s, right: Int32s, region: Bytes) -> None:
-    """Number the region that each node splits: the left side keeps its number, the right side gets the node's plus 1.
+    """Find the number of the region that each node splits.
 
-    In trees whose leaves are numbered in order of creation, the regions are the leaves.
+    The left side of a split keeps the number of the region; the right side gets the number of the node plus 1. In a
+    tree whose leaves are numbered in order of creation, regions have the numbers of the leaves.
     """
     region[0] = 0
     for node in range(n_nodes):
@@ -355,8 +359,8 @@ def find_regions(
     """Write the region of each of n rows from `start` on to regions[first:].
 
     Each node tests all rows, even those of other regions: 32 at a time without a branch, which is faster than walking
-    down the tree with each row. The bins that go left at a node without categories are consecutive, so two
-    comparisons find them. `category` is None if no node has categories; then their loop is not compiled.
+    down the tree with each row. The bins that go left at a node without categories are consecutive, so two comparisons
+    test a bin. `category` is None if no node has categories; the loop for categories is then not compiled.
     """
     for k in range(U(n)):
         regions[U(first) + k] = 0
@@ -366,9 +370,9 @@ def find_regions(
         if category is not None:
             if category[node] >= 0:
                 for k in range(U(n)):
-                    now = regions[U(first) + k]
-                    leaves = (now == here) & (not table[columns[U(at) + k]])
-                    regions[U(first) + k] = right_region if leaves else now
+                    region_of_row = regions[U(first) + k]
+                    goes_right = (region_of_row == here) & (not table[columns[U(at) + k]])
+                    regions[U(first) + k] = right_region if goes_right else region_of_row
                 continue
         lowest = 0 if table[MISSING] else 1
         n_left = 0
@@ -376,9 +380,9 @@ def find_regions(
             n_left += table[k]
         low, high = np.uint8(lowest), np.uint8(lowest + n_left - 1)
         for k in range(U(n)):
-            bin_, now = columns[U(at) + k], regions[U(first) + k]
-            leaves = (now == here) & ((bin_ < low) | (bin_ > high))
-            regions[U(first) + k] = right_region if leaves else now
+            bin_, region_of_row = columns[U(at) + k], regions[U(first) + k]
+            goes_right = (region_of_row == here) & ((bin_ < low) | (bin_ > high))
+            regions[U(first) + k] = right_region if goes_right else region_of_row
 
 
 @kernel
@@ -386,7 +390,7 @@ def find_leaves(
     columns: Bytes, n_rows: Int, first: Int, last: Int, feature: Int32s, goes_left: Bools, left: Int32s, right: Int32s,
     leaves: Ints,
 ) -> None:  # fmt: skip
-    """Find the leaf of some rows, by the bins that go left at each node."""
+    """Find the leaf of each of some rows, by the bins that go left at each node."""
     for row in range(first, last):
         node = 0 if len(feature) > 0 else -1
         while node >= 0:
@@ -401,10 +405,11 @@ Bounds = tuple[float, float]
 def newton_bounds(
     grown: GrownTree, gradients: BoundedGradients, monotone: Ints, l1: float, l2: float, team: Team
 ) -> GrownTree:
-    """Return the tree with bounds from the Newton values of its nodes, for splits by least squares.
+    """Return the tree with bounds from the Newton values of its nodes, for least-squares splits.
 
-    Below a split on a monotone feature the values of one side stay below the middle of the two sides' Newton values,
-    those of the other side above it.
+    Growth sets bounds from sums of gradients and weights, but least-squares weights are not hessians. So the bounds
+    are computed again: below a split on a monotone feature, the values of one side stay below the middle of the two
+    sides' Newton values, and those of the other side above it.
     """
     tree, n_nodes = grown.tree, len(grown.tree.feature)
     leaf_sums = np.column_stack(grown.sums(gradients, team))
@@ -418,8 +423,8 @@ def newton_bounds(
         sums = [node_sums[child] if child >= 0 else leaf_sums[~child] for child in children]
         sides = _bounds_of_children(bounds[node], int(monotone[tree.feature[node]]), sums, l1, l2)
         bounds |= dict(zip(children, sides, strict=True))
-    of_leaves = [bounds.get(~leaf, (-math.inf, math.inf)) for leaf in range(len(grown.starts))]
-    lowest, highest = (np.array(values) for values in zip(*of_leaves, strict=True))
+    leaf_bounds = [bounds.get(~leaf, (-math.inf, math.inf)) for leaf in range(len(grown.starts))]
+    lowest, highest = (np.array(values) for values in zip(*leaf_bounds, strict=True))
     return replace(grown, bounds=(lowest, highest))
 
 

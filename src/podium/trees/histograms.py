@@ -1,7 +1,7 @@
-"""Histograms: the packed gradients of a leaf's documents, summed by feature and bin.
+"""Count histograms: sum the packed gradients of a leaf's documents by feature and bin.
 
-Histograms of dense features are counted for 16 at a time: 16 × 256 cells of 8 bytes stay in the cache nearest the core
-while the documents stream past. `bench/PERFORMANCE.md` lists the gain of each technique.
+Dense features are counted 16 at a time: 16 × 256 cells of 8 bytes stay in the cache nearest the core while documents
+stream past. `bench/PERFORMANCE.md` lists the gain of each technique.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from podium.core.array_types import Bytes, Int, Int32s, Ints
 from podium.core.compiling import helper
 from podium.core.intrinsics import copy_16_bytes, not_inlined, prefetch, wait_at_barrier
-from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words_of
+from podium.core.simd import WORDS, all_words, load_words, store_words, sum_words
 from podium.trees.bin_matrix import BinMatrix
 from podium.trees.growth_types import (
     BLOCK,
@@ -31,21 +31,27 @@ from podium.trees.growth_types import (
 )
 
 AHEAD = 32  # rows between the one that is copied and the one that is prefetched
-ROWS_FOR_CELLS = 0.25  # documents per cell from which threads share a leaf's rows, not its features
+MIN_ROWS_PER_CELL = 0.25  # with at least as many documents in a leaf, threads share its rows, not its features
 
 
 @helper
-def share(n: Int, multiple: Int, thread: Int, n_threads: Int) -> Int:
-    """Return where a thread's share of n begins, a multiple of `multiple`."""
+def share_start(n: Int, multiple: Int, thread: Int, n_threads: Int) -> Int:
+    """Return where a thread's share of n begins; it is a multiple of `multiple`."""
     return min(n, (n + multiple - 1) // multiple * thread // n_threads * multiple)
 
 
 @helper
 def are_rows_shared(member: Member, leaf: Record) -> bool:
-    """Return whether threads count rows of this leaf, not features."""
+    """Return whether threads share the rows of this leaf, rather than its features."""
     n_cells = member.shares[member.n_threads, 2]
-    shared: bool = member.n_threads > 1 and leaf.sample_end - leaf.start >= ROWS_FOR_CELLS * n_cells
-    return shared
+    is_large: bool = member.n_threads > 1 and leaf.sample_end - leaf.start >= MIN_ROWS_PER_CELL * n_cells
+    return is_large
+
+
+@helper
+def all_features(end: Ints) -> FeatureShare:
+    """Return the share of a thread that counts all features; `end` is the last entry of `FeatureLayout.ends`."""
+    return FeatureShare(N(0), end[0], N(0), end[1], N(0), end[2], N(0), N(0))
 
 
 @helper
@@ -55,19 +61,19 @@ def build_histograms(
 ) -> None:  # fmt: skip
     """Count the documents of the smaller of the new leaves; each thread counts the features assigned to it.
 
-    If the leaf is large, each thread counts all features of its share of the documents in a separate histogram, so that
-    each document is read once, not once per thread. The thread that scans a feature adds up the parts (`splitting`).
-    Adding takes as long for a small leaf as for a large one, so with few documents it costs more than it saves.
+    If the leaf is large, each thread instead counts all features of its share of the documents in a separate histogram,
+    so that each document is read once, not once per thread. The thread that scans a feature adds up the parts
+    (`complete_histograms`). Adding up takes as long for a small leaf as for a large one, so with few documents it costs
+    more than it saves.
     """
     leaf = tree.leaves[new.small]
     cells = tree.histograms[leaf.histogram]
     documents = tree.documents[leaf.start : leaf.sample_end]
     if are_rows_shared(member, leaf):
         n, thread, n_threads = len(documents), member.thread, member.n_threads
-        a, b = share(n, N(1), thread, n_threads), share(n, N(1), thread + 1, n_threads)
+        a, b = share_start(n, N(1), thread, n_threads), share_start(n, N(1), thread + 1, n_threads)
         part = cells if thread == 0 else member.partial_histograms[thread - 1]
-        ends = member.shares[n_threads]
-        everything = FeatureShare(N(0), ends[0], N(0), ends[1], N(0), ends[2], N(0), N(0))
+        everything = all_features(member.shares[n_threads])
         fill_histograms(bins, words, documents[a:b], features, everything, tile, tile_words, part)
         wait_at_barrier(member.barrier, n_threads)
     else:
@@ -82,13 +88,13 @@ def fill_histograms(
     """Count histograms over some documents, without the common bins of sparse features.
 
     Args:
-        bins: of all rows.
-        words: packed gradients of all rows.
+        bins: the bins of all rows.
+        words: the packed gradients of all rows.
         documents: the rows to count.
-        features: the cells of features.
+        features: the table of all features.
         assigned: the features to count.
-        tile, tile_words: scratch.
-        cells: the histograms of all features; those of other features stay unchanged.
+        tile, tile_words: scratch memory.
+        cells: the histograms of all features; those of features that are not counted stay unchanged.
 
     """
     not_inlined()
@@ -131,8 +137,8 @@ def _gather(
 ) -> None:  # fmt: skip
     """Copy the words of some documents, and `n_blocks` blocks of their bins, into a tile.
 
-    The tile holds the first 16 bins of all rows, then the next 16. Unless all fits a near cache, rows are prefetched
-    `AHEAD` rows in advance: the documents of a leaf are scattered, so hardware cannot predict them.
+    The tile holds the first block of all rows, then the next block. Unless all rows fit a near cache, they are
+    prefetched `AHEAD` rows in advance, because the documents of a leaf are scattered and hardware cannot predict them.
     """
     rows, width, first, last = bins.rows, bins.width, first_block * BLOCK, len(documents) - 1
     is_far = bins.n_rows * width > NEAR
@@ -153,13 +159,13 @@ def _gather(
 def _counter(n: int, stride: int) -> Callable[..., None]:
     """Return a counting loop with constant bounds, so that the compiler unrolls its inner loop.
 
-    Each needs a unique name, because Numba confuses compiled functions of the same name.
+    Each loop needs a unique name, because Numba confuses compiled functions of the same name.
     """
 
     def count(bins: Bytes, start: Int, n_rows: Int, words: Ints, cells: Ints, cell: Int) -> None:
         """Add rows of n bins each, which begin at `start`, to n histograms.
 
-        A row takes 2 n instructions: load a byte, add a word to memory. The core stores one word per cycle.
+        A row takes 2 n instructions: load a byte, add a word to memory. A core stores one word per cycle.
         """
         for k in range(n_rows):
             word, base = words[k], U(start + k * BLOCK)
@@ -171,7 +177,7 @@ def _counter(n: int, stride: int) -> Callable[..., None]:
 
 
 def _block_counter(stride: int) -> Callable[..., None]:
-    """Return a loop that counts some of 16 features, a multiple of 4, whose cells are `stride` apart."""
+    """Return a function that counts 4, 8, 12 or 16 features, whose cells are `stride` apart."""
     count_16, count_8, count_4 = (_counter(n, stride) for n in (16, 8, 4))
 
     def count_block(tile: Bytes, at: Int, n_rows: Int, words: Ints, n: Int, cells: Ints, cell: Int) -> None:
@@ -207,7 +213,12 @@ def _count_block(
 def complete_histograms(
     member: Member, features: FeatureTable, assigned: FeatureShare, new: NewLeaves, tree: GrowingTree
 ) -> None:
-    """Add up the parts of threads, fill in the bins that were not counted, and subtract from the parent's histogram."""
+    """Complete the histograms of the new leaves, for the features that this thread scans.
+
+    Add up the parts of threads, fill in the common bins, which were not counted, and subtract the counted leaf from the
+    parent's histogram, which becomes that of the other leaf. The subtraction is exact: cells are integers, and every
+    document of the parent is in one of the two leaves.
+    """
     not_inlined()
     small, large = tree.leaves[new.small], tree.leaves[new.large]
     cells, others = tree.histograms[small.histogram], tree.histograms[large.histogram]
@@ -220,11 +231,11 @@ def complete_histograms(
             counted = member.partial_histograms[part]
             for at in range(first, end, WORDS):
                 store_words(cells, at, load_words(cells, at) + load_words(counted, at))
-        if common >= 0:  # the total less all others
+        if common >= 0:  # the total minus all other bins
             sums = all_words(N(0))
             for at in range(first, end, WORDS):
                 sums = sums + load_words(cells, at)
-            cells[U(first + common)] = total - sum_words_of(sums)
+            cells[U(first + common)] = total - sum_words(sums)
         if new.count == 2:
             for at in range(first, end, WORDS):
                 store_words(others, at, load_words(others, at) - load_words(cells, at))

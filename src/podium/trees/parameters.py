@@ -1,4 +1,4 @@
-"""The parameters of growth."""
+"""The parameters of tree growth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.trees.growth_types import GrowthLimits
 if TYPE_CHECKING:
     from podium.trees.quantization import QuantizedGradients
 
-ROUNDING = 1e-3  # hessians are rounded to integers: a leaf may have this share less than its minimum
+ROUNDING = 1e-3  # a leaf may have this share less than the minimum hessian, because hessians are rounded to integers
 
 
 @settings
@@ -22,9 +22,9 @@ class GrowthParameters:
     """The parameters of tree growth.
 
     Args:
-        monotone: for each feature +1 (the score may not fall as the feature grows), −1, or 0.
-        interaction_constraints: groups of features, by number: all features on the way from the root to a leaf are in
-            one of them.
+        monotone: for each feature +1 (the score must not fall as the feature grows), −1 (it must not rise), or 0.
+        interaction_constraints: groups of features, by number. All features on a path from the root to a leaf are in
+            one group.
 
     """
 
@@ -60,14 +60,14 @@ class GrowthParameters:
 
         Args:
             n_leaves: the maximum number of leaves that the data allows.
-            gradients: define the units.
+            gradients: the gradients, which define the units.
 
         """
         depth = -1 if self.max_depth is None else self.max_depth
         if self.symmetric:  # all leaves of a level, or none
             depth = n_leaves.bit_length() - 1 if self.max_depth is None else min(depth, n_leaves.bit_length() - 1)
         gradient_unit, weight_unit, is_newton = gradients.gradient_unit, gradients.weight_unit, self.split == "newton"
-        lightest = min((1.0 - ROUNDING) * self.min_hessian_in_leaf / weight_unit, 2.0**32)  # no leaf is that heavy
+        lightest = min((1.0 - ROUNDING) * self.min_hessian_in_leaf / weight_unit, 2.0**32)  # no leaf weighs as much
         return GrowthLimits(
             n_leaves=n_leaves,
             max_depth=depth,

@@ -1,17 +1,18 @@
-"""The search for the best split of a leaf, from its histograms.
+"""Search for the best split of a leaf, from its histograms.
 
-The score of a split is G_l²/(H_l + l2) + G_r²/(H_r + l2), G and H the sums of gradients and weights on each side, G
-shrunk by l1 (`quantization.shrunk`). Its gain is the difference to the score of the whole leaf. Of equal scores the
-lowest feature wins, then the lowest bin, then missing values on the right, so the choice depends on neither threads nor
-the order of rows.
+The score of a split is G_l²/(H_l + l2) + G_r²/(H_r + l2), where G and H are the sums of gradients and weights on each
+side, and l1 shrinks G (`quantization.shrunk`). Its gain is the difference to the score of the whole leaf. Of equal
+scores the lowest feature wins, then the lowest bin, then missing values on the right, so the choice depends on neither
+threads nor the order of rows.
 
-Most features only get a bound, in single precision; those that may have the best split are scored exactly.
+Most features only get an upper bound of their scores, in single precision. Only those that may have the best split are
+scored exactly.
 
-The minimum of documents in a leaf is exact, but enforced at different times. If weights count documents, it is the
-minimum weight of a side, so every scored split obeys it. Otherwise a scored split only needs a weight of 1 on each side
-(more with a minimum of hessians). `choose_split` then sets `is_checked` if the weights prove that both sides have
-enough documents. If they do not, `partitioning.partition_leaf` counts the documents when the leaf is split, and if
-there are too few, `choose_counted_split` searches again with documents counted by bin.
+The minimum number of documents in a leaf is exact, but enforced at different times. If weights count documents, it is
+the minimum weight of a side, so every scored split obeys it. Otherwise a scored split only needs a weight of 1 on each
+side (more with a minimum of hessians). `choose_split` then sets `is_checked` if the weights prove that both sides have
+enough documents. If they do not, `partitioning.partition_leaf` counts the documents when the leaf is split. If there
+are too few, `choose_counted_split` searches again, with documents counted by bin.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from podium.core.simd import (
     all_lanes,
     all_words,
     choose_lanes,
-    cumulated,
+    cumulative_sums,
     highest_lane,
     last_word,
     load_words,
@@ -62,15 +63,15 @@ from podium.trees.growth_types import (
 from podium.trees.histograms import complete_histograms
 from podium.trees.quantization import gradient_of, shrunk, weight_of
 
-SLACK = 1.0 + 4e-6  # a score in single precision times this is above the exact one
-MAX_L2 = 2.0**60  # beyond this, single precision would overflow
+SLACK = 1.0 + 4e-6  # a score in single precision, times this, is above the exact score
+MAX_L2 = 2.0**60  # above this, single precision would overflow
 EXACT = 2**24  # whole numbers up to this are exact in single precision
-WRAPPED = 2.0**32  # added to a weight from 2^31 on, which reads as a negative number
+WRAPPED = 2.0**32  # is added to a weight of 2^31 or more, which reads as a negative number
 
 
 @helper
 def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
-    """Return the weights of the words of two vectors; `is_heavy`: some may be 2^31 or more."""
+    """Return the weights of the words of two vectors; `is_heavy` says whether a weight may be 2^31 or more."""
     inlined()
     weights = lower_halves(first, second)
     if is_heavy:
@@ -81,7 +82,7 @@ def _weights(first: Any, second: Any, is_heavy: bool) -> Any:
 
 @helper
 def _shrunk_lanes(gradients: Any, l1: float) -> Any:
-    """Bound |gradient|, shrunk by l1, from above: the difference of two rounded numbers may lose all digits."""
+    """Return upper bounds of |gradient| shrunk by l1; the difference of two rounded numbers may lose all digits."""
     inlined()
     zero = all_lanes(np.float32(0.0))
     rest = absolute(gradients) * all_lanes(np.float32(SLACK)) - all_lanes(np.float32(l1 / SLACK))
@@ -93,21 +94,21 @@ def bound_numbers(
     cells: Ints, total: Int, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, l1: float | None,
     splits: Records,
 ) -> None:  # fmt: skip
-    """Bound the scores of each numeric feature without a direction from above; −1 if it has no split.
+    """Write an upper bound of the scores of each numeric feature that is not monotone; −1 if it has no split.
 
-    The scores of `score_splits` in single precision, 16 at a time: one of each range of bins (`bin_matrix`). First
-    the totals of the ranges are cumulated, then the words of all ranges at the same time. All terms are positive and
-    come from integers, so only the rounding of about ten operations is lost (`SLACK`).
+    Compute the scores of `score_splits` in single precision, 16 at a time: one in each range of bins (`bin_matrix`).
+    First the totals of the ranges are cumulated, then the words within all ranges at the same time. All terms are
+    positive and come from integers, so only the rounding of about ten operations is lost (`SLACK`).
 
-    The first cell holds the missing values: with it in the sums they go left, without it right. A split that is scored
-    twice (missing values alone on a side) has the same score both times. A split with an empty side has the score of
-    the leaf, or NaN if l2 is 0, which never compares as higher; with a minimum above 1 it has no score.
+    The first cell holds the missing values: if the sums include it they go left, else right. A split that is scored
+    twice (all missing values against all others) has the same score both times. A split with an empty side has the
+    score of the leaf, or NaN if l2 is 0, which never compares as higher; with a minimum above 1 it has no score.
     """
     not_inlined()
     minimum = limits.min_weight
     lightest = all_lanes(np.float32(minimum if minimum < EXACT else minimum / SLACK))
     added, none = all_lanes(np.float32(limits.l2)), all_lanes(np.float32(-1.0))
-    everything, has_minimum, is_heavy = all_words(total), minimum > 1, 2.0 * weight_of(total) >= WRAPPED
+    totals, has_minimum, is_heavy = all_words(total), minimum > 1, 2.0 * weight_of(total) >= WRAPPED
     for number in range(U(assigned.first), U(assigned.last)):
         feature = U(features.scanned[number])
         first = features.first_cell[feature]
@@ -115,16 +116,16 @@ def bound_numbers(
         low, high = all_words(N(0)), all_words(N(0))  # of the lower and the upper eight ranges
         for at in range(first, end, LANES):
             low, high = low + load_words(cells, at), high + load_words(cells, at + WORDS)
-        sums = cumulated(low)
-        low, high = sums - low, cumulated(high) - high + last_word(sums)  # what is in the ranges before each
+        sums = cumulative_sums(low)
+        low, high = sums - low, cumulative_sums(high) - high + last_word(sums)  # the ranges before each range
         best, added_missing = none, all_words(-missing)
         for _ in range(2 if np.uint32(missing) > 0 else 1):
-            one, two = low + added_missing, high + added_missing
+            low_left, high_left = low + added_missing, high + added_missing
             for at in range(first, end, LANES):
-                one, two = one + load_words(cells, at), two + load_words(cells, at + WORDS)
-                gl, wl = upper_halves(one, two), _weights(one, two, is_heavy)
-                right, right_two = everything - one, everything - two
-                gr, wr = upper_halves(right, right_two), _weights(right, right_two, is_heavy)
+                low_left, high_left = low_left + load_words(cells, at), high_left + load_words(cells, at + WORDS)
+                gl, wl = upper_halves(low_left, high_left), _weights(low_left, high_left, is_heavy)
+                low_right, high_right = totals - low_left, totals - high_left
+                gr, wr = upper_halves(low_right, high_right), _weights(low_right, high_right, is_heavy)
                 hl, hr = wl + added, wr + added
                 if l1 is not None:
                     gl, gr = _shrunk_lanes(gl, l1), _shrunk_lanes(gr, l1)
@@ -138,26 +139,27 @@ def bound_numbers(
 
 
 class SplitRules(NamedTuple):
-    """The parameters by which the splits of one feature are scored."""
+    """The rules by which the splits of one feature of a leaf are scored."""
 
-    # BOUNDED: find the score only; LOCATED: find the split; COUNTED: also obey `min_documents`, by `SCRATCH.counts`
+    # BOUNDED: find the best score only; LOCATED: find the best split; COUNTED: also obey `min_documents`, with
+    # documents counted in `SCRATCH.counts`
     precision: Int
-    # total, n_documents: of the leaf
+    # total, n_documents: the sum of the words of the leaf, and its number of documents
     total: Int
     n_documents: Int
-    # min_weight, min_documents: of each side; documents are counted if COUNTED
+    # min_weight, min_documents: the minima of each side
     min_weight: Int
     min_documents: Int
     l2: float  # added to the weight of each side
     l1: float | None  # shrinks the gradient of each side
     direction: Int  # +1 or −1 for a monotone feature, else 0
-    # low, high: bounds of the leaf's value
+    # low, high: the bounds of the leaf's value
     low: float
     high: float
 
 
 class BestSplit(NamedTuple):
-    """The fields of a `SPLIT` record but the last."""
+    """The fields of a `SPLIT` record, except the precision."""
 
     score: Any
     bin: Any
@@ -171,9 +173,9 @@ class BestSplit(NamedTuple):
 @helper
 def may_split(leaf: Record, limits: GrowthLimits) -> bool:
     """Return whether a leaf has enough documents for two leaves, and is not too deep."""
-    fewest = max(2 * limits.min_documents, limits.min_documents_to_split)
-    may: bool = leaf.end - leaf.start >= fewest and leaf.depth != limits.max_depth
-    return may
+    min_documents = max(2 * limits.min_documents, limits.min_documents_to_split)
+    is_allowed: bool = leaf.end - leaf.start >= min_documents and leaf.depth != limits.max_depth
+    return is_allowed
 
 
 @helper
@@ -181,14 +183,7 @@ def score_features(
     member: Member, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, new: NewLeaves,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Complete the histograms of the new leaves, and score the best split of each feature; each thread takes a share.
-
-    Only the leaf with fewer documents was counted. The other's histogram is its parent's, which it replaces, minus the
-    counted one. That is exact: cells are integers, and every document of the parent is in one of the two.
-
-    If weights do not count documents, a side must weigh at least 1; `partition_leaf` checks the number of documents
-    when the leaf is split.
-    """
+    """Complete the histograms of the new leaves, and score the best split of each feature assigned to this thread."""
     complete_histograms(member, features, assigned, new, tree)
     for which in range(new.count):
         leaf = tree.leaves[new.small if which == 0 else new.large]
@@ -215,7 +210,7 @@ def score_leaf(
 
 @helper
 def is_category(is_categorical: Bools | None, feature: Int) -> bool:
-    """Return whether a feature is categorical; False at compile time if there are none."""
+    """Return whether a feature is categorical; without categorical features this is False at compile time."""
     if is_categorical is not None:
         return bool(is_categorical[feature])
     return False
@@ -226,7 +221,7 @@ def choose_for_new_leaves(
     member: Member, bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits,
     new: NewLeaves, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Choose the splits of the new leaves from their scores; each thread takes some of the leaves."""
+    """Choose the splits of the new leaves from the scores of their features; each thread takes some of the leaves."""
     for which in range(new.count):
         if which % member.n_threads == member.thread:
             leaf = tree.leaves[new.small if which == 0 else new.large]
@@ -241,25 +236,24 @@ def choose_counted_split(
     bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, leaf: Record,
     tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Choose the split of a leaf again, with documents counted so that both sides have enough."""
+    """Choose the split of a leaf again, with documents counted by bin, so that both sides have enough."""
     not_inlined()
-    everything = FeatureShare(N(0), N(0), N(0), N(0), N(0), N(0), N(0), np.int64(len(features.scanned)))
+    assigned = FeatureShare(N(0), N(0), N(0), N(0), N(0), N(0), N(0), np.int64(len(features.scanned)))
     cells, splits = tree.histograms[leaf.histogram], tree.splits[0]
-    score_leaf(features, everything, limits, leaf, cells, splits, scratch)
+    score_leaf(features, assigned, limits, leaf, cells, splits, scratch)
     choose_split(bins, gradients, features, limits, leaf, splits, True, tree, scratch)
 
 
 @helper
 def choose_split(
     bins: BinMatrix, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, leaf: Record,
-    splits: Records, counted: bool, tree: GrowingTree, scratch: Record,
+    splits: Records, may_count: bool, tree: GrowingTree, scratch: Record,
 ) -> None:  # fmt: skip
-    """Choose the leaf's split from the best ones of its features.
+    """Choose the leaf's split from the best splits of its features.
 
-    A split is located only if the bound of its feature is above all known scores. If weights do not count documents, a
-    split certainly leaves enough of them if each side weighs more than one document too few can, at the largest weight.
-    Otherwise, if `counted` is set, the documents of that feature are counted and its best split is searched again,
-    until the best split is certain.
+    The best split of a feature is located only if the bound of the feature is above all exact scores so far. If that
+    split may leave too few documents on a side, and `may_count` is set, the documents are counted by the bins of the
+    feature, and its best split is searched again. That repeats until the best split is certain.
     """
     not_inlined()
     cells = tree.histograms[leaf.histogram]
@@ -279,7 +273,7 @@ def choose_split(
             scan_feature(N(LOCATED), feature, cells, leaf, features, features.is_categorical, limits, scratch, splits)
             continue  # the exact score may be lower than another feature's
         is_enough = split.precision == COUNTED or has_enough_documents(total, split.left_total, gradients, limits)
-        if is_enough or not counted:
+        if is_enough or not may_count:
             break
         counts = scratch.counts
         for b in range(CELLS):
@@ -294,7 +288,7 @@ def choose_split(
 
 @helper
 def score_of(word: Int, l1: float | None, l2: float) -> Any:
-    """Return G²/(H + l2) of some documents."""
+    """Return the score G²/(H + l2) of some documents; `word` is the sum of their packed words."""
     gradient = gradient_of(word)
     if l1 is not None:
         gradient = shrunk(gradient, l1)
@@ -303,7 +297,7 @@ def score_of(word: Int, l1: float | None, l2: float) -> Any:
 
 @helper
 def value_of(word: Int, l1: float | None, l2: float) -> Any:
-    """Return the value G/(H + l2) of a leaf with some documents."""
+    """Return the value G/(H + l2) of a leaf with some documents; `word` is the sum of their packed words."""
     gradient = gradient_of(word)
     if l1 is not None:
         gradient = shrunk(gradient, l1)
@@ -316,17 +310,18 @@ def has_enough_documents(total: Int, left_total: Int, gradients: PackedGradients
     if gradients.counts_documents or limits.min_documents == 1:
         return True
     lighter = min(np.int64(np.uint32(left_total)), np.int64(np.uint32(total - left_total)))
-    is_sure: bool = lighter > (limits.min_documents - 1) * gradients.largest_weight
-    return is_sure
+    is_certain: bool = lighter > (limits.min_documents - 1) * gradients.largest_weight
+    return is_certain
 
 
 @helper
 def forbid_features(
     leaf: Record, candidates: Ints, per_node: NodeFeatures | None, nodes: Records, splits: Records
 ) -> None:
-    """Exclude the splits of features that a leaf may not use; with None nothing is compiled.
+    """Exclude the splits of features that a leaf may not use; if `per_node` is None, no code is compiled.
 
-    The sides of the nodes above a leaf identify it, so its random numbers do not depend on the order of growth.
+    The path from the root, left or right at each node, identifies a leaf. It seeds the leaf's random numbers, so they
+    do not depend on the order of growth.
     """
     if per_node is not None:
         path, key, parent, is_left = np.empty(leaf.depth, np.int64), per_node.seed, leaf.parent, leaf.is_left
@@ -341,11 +336,11 @@ def forbid_features_after(path: Ints, key: Any, candidates: Ints, per_node: Node
     """Forbid features that share no group with all features of a path, and all but a random sample of the others.
 
     The sample has exactly the requested share, rounded up. Features are drawn one after the other, each with the
-    probability (features still to draw) / (features left), which makes all samples equally likely.
+    probability (features still to draw) / (features not yet seen), which makes all samples equally likely.
     """
     not_inlined()
     first_group, groups = per_node.first_group, per_node.groups
-    n_shared = np.zeros(per_node.n_groups, np.int64)  # features of the path in each group, while it has all of them
+    n_shared = np.zeros(per_node.n_groups, np.int64)  # how many features of the path are in each group, without a gap
     for k in range(len(path)):
         for at in range(first_group[path[k]], first_group[path[k] + 1]):
             if n_shared[groups[at]] == k:
@@ -355,13 +350,13 @@ def forbid_features_after(path: Ints, key: Any, candidates: Ints, per_node: Node
         for at in range(first_group[candidates[k]], first_group[candidates[k] + 1]):
             if n_shared[groups[at]] == len(path):
                 is_allowed[k] = True
-    n_left = is_allowed.sum()
-    n_wanted = math.ceil(per_node.fraction * n_left)
+    n_unseen = is_allowed.sum()
+    n_to_draw = math.ceil(per_node.fraction * n_unseen)
     for k in range(len(candidates)):
         is_drawn = is_allowed[k]
         if is_allowed[k]:
-            is_drawn = to_unit(keyed_bits(np.uint64(candidates[k]), key)) * n_left < n_wanted
-            n_left, n_wanted = n_left - 1, n_wanted - np.int64(is_drawn)
+            is_drawn = to_unit(keyed_bits(np.uint64(candidates[k]), key)) * n_unseen < n_to_draw
+            n_unseen, n_to_draw = n_unseen - 1, n_to_draw - np.int64(is_drawn)
         if not is_drawn:
             splits[candidates[k]].score = -1.0
 
@@ -370,7 +365,7 @@ def forbid_features_after(path: Ints, key: Any, candidates: Ints, per_node: Node
 def _set_goes_left(
     leaf: Record, cells: Ints, features: FeatureTable, is_categorical: Bools | None, l2: float, scratch: Record
 ) -> None:
-    """Record the bins that the leaf's split sends left."""
+    """Write which bins the leaf's split sends left."""
     goes_left, feature = leaf.goes_left, leaf.feature
     for b in range(CELLS):
         goes_left[b] = 0
@@ -384,7 +379,7 @@ def _set_goes_left(
             return
     for b in range(1, leaf.bin + 1):
         goes_left[b] = 1
-    if leaf.missing_left < 0:  # missing values, unseen in training, go to the heavier side
+    if leaf.missing_left < 0:  # no missing value was seen in training: later ones go to the heavier side
         leaf.missing_left = np.int64(2.0 * weight_of(leaf.left_total) >= weight_of(leaf.total))
     goes_left[MISSING] = 1 if leaf.missing_left == 1 else 0
 
@@ -399,8 +394,8 @@ def scan_feature(
 ) -> None:  # fmt: skip
     """Write the best split of one feature to `splits[feature]`; see `SplitRules` for `precision`.
 
-    If `is_categorical` is None, no code for categories is compiled: Numba sees that an argument is None, but not that a
-    field is.
+    If `is_categorical` is None, no code for categories is compiled. It is an argument in addition to the field of
+    `features`, because Numba prunes branches for an argument that is None, but not for a field.
     """
     first = features.first_cell[feature]
     feature_cells = cells[first : first + features.n_cells[feature]]
@@ -419,7 +414,7 @@ def scan_feature(
 
 @helper
 def split_rules(precision: Int, leaf: Record, limits: GrowthLimits, direction: Int) -> SplitRules:
-    """Return the rules for a leaf."""
+    """Return the rules for one feature of a leaf."""
     return SplitRules(
         precision, leaf.total, leaf.end - leaf.start, limits.min_weight, limits.min_documents, limits.l2, limits.l1,
         direction, leaf.low, leaf.high,
@@ -428,7 +423,7 @@ def split_rules(precision: Int, leaf: Record, limits: GrowthLimits, direction: I
 
 @helper
 def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
-    """Return the best split of a numeric feature; if BOUNDED, its score alone."""
+    """Return the best split of a numeric feature, or only its score if the precision is BOUNDED."""
     not_inlined()
     sums, counts_below, counts = scratch.sums, scratch.counts_below, scratch.counts
     scores, missing_scores = scratch.scores, scratch.missing_left_scores
@@ -439,12 +434,12 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
         for b in range(n_bins):
             count += counts[b + 1]
             counts_below[b] = count
-    # All values against the missing ones is a split as well; without missing values the right side would be empty.
+    # With missing values, there is also the split of all values against them; else its right side would be empty.
     any_missing = np.uint32(missing) > 0 or (rules.precision == COUNTED and counts[MISSING] > 0)
     n_splits = n_bins if any_missing else n_bins - 1
     best = score_allowed(sums, counts_below, N(0), n_splits, rules, scores)
     if any_missing:
-        # Only missing values on the left would be the same split as only missing values on the right.
+        # Skip splits with only missing values on the left: only missing values on the right is the same split.
         begin = N(0)
         while begin < n_bins and np.uint32(sums[begin]) == 0:
             missing_scores[begin] = -1.0
@@ -468,7 +463,7 @@ def _scan_numbers(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) 
 
 @helper
 def cumulate_values(cells: Ints, sums: Ints) -> None:
-    """Cumulate the words of a feature's bins, without that of missing values."""
+    """Cumulate the words of a feature's bins, without the bin of missing values."""
     word, place = np.int64(0), U(0)
     for lane in range(U(LANES)):  # one range of bins after the other (`cell_of`)
         for cell in range(U(LANES) if lane == 0 else lane, U(len(cells)), U(LANES)):
@@ -481,8 +476,8 @@ def cumulate_values(cells: Ints, sums: Ints) -> None:
 def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Record) -> BestSplit:
     """Return the best split of a categorical feature: the categories with the highest mean gradients go left.
 
-    For squared error the best of all sets of categories is of this form (Fisher, 1958). Missing and unknown categories
-    go right.
+    For squared error the best of all sets of categories has this form (Fisher, 1958). Missing and unknown categories go
+    right.
     """
     not_inlined()
     sums, counts_below, ranked = scratch.sums, scratch.counts_below, scratch.ranked
@@ -503,7 +498,7 @@ def _scan_categories(cells: Ints, n_bins: Int, rules: SplitRules, scratch: Recor
 
 @helper
 def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Floats) -> Int:
-    """Rank the bins with documents by descending mean gradient, then by number; return how many there are."""
+    """Rank the bins that have documents by descending mean gradient, then by number; return their number."""
     n_present = 0
     for b in range(1, n_bins + 1):
         word = cells[cell_of(b, len(cells))]
@@ -523,7 +518,7 @@ def rank_categories(cells: Ints, n_bins: Int, l2: float, ranked: Ints, means: Fl
 
 @helper
 def score_allowed(sums: Ints, counts_below: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
-    """Score the allowed splits after the bins begin … end − 1, −1 for the others; return the highest score."""
+    """Score the splits after the bins begin … end − 1, −1 if one is not allowed; return the highest score."""
     best = score_splits(sums, begin, end, rules.total, rules.min_weight, rules.l2, rules.l1, scores)
     if rules.precision == COUNTED:
         best = _forbid_small_sides(counts_below, begin, end, rules.n_documents, rules.min_documents, scores)
@@ -538,8 +533,9 @@ def score_splits(
 ) -> Any:
     """Score a split after each bin: G_l²/H_l + G_r²/H_r, −1 if a side weighs less than `minimum`; return the highest.
 
-    `sums` are cumulated over bins. One division per bin: (G_l² H_r + G_r² H_l) / (H_l H_r). The maximum is taken of the
-    bits: as integers, numbers from 0 on have the same order and −1 is below them, and the loop vectorizes.
+    `sums` are cumulated over bins. (G_l² H_r + G_r² H_l) / (H_l H_r) takes only one division per bin. The maximum is
+    taken over the bits as integers, so that the loop vectorizes: numbers from 0 on have the same order as integers, and
+    −1 is below them.
     """
     gradient, weight, lightest = gradient_of(total), weight_of(total), np.float64(minimum)
     for b in range(U(begin), U(end)):
@@ -560,7 +556,7 @@ def score_splits(
 def _forbid_small_sides(
     counts_below: Ints, begin: Int, end: Int, n_documents: Int, min_documents: Int, scores: Floats
 ) -> Any:
-    """Forbid splits with too few documents on a side; return the highest score left."""
+    """Forbid splits with too few documents on a side; return the highest remaining score."""
     best = -1.0
     for b in range(begin, end):
         if counts_below[b] < min_documents or n_documents - counts_below[b] < min_documents:
@@ -571,7 +567,10 @@ def _forbid_small_sides(
 
 @helper
 def _forbid_wrong_direction(sums: Ints, begin: Int, end: Int, rules: SplitRules, scores: Floats) -> Any:
-    """Forbid splits whose leaf values, within their bounds, go against the direction; return the highest score left."""
+    """Forbid splits whose leaf values, within the leaf's bounds, go against the direction of the feature.
+
+    Return the highest remaining score.
+    """
     not_inlined()
     best = -1.0
     for b in range(begin, end):

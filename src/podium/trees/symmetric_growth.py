@@ -1,10 +1,10 @@
-"""Growth of symmetric trees, level by level: one split for all leaves of a level.
+"""Grow symmetric trees level by level, with one split for all leaves of a level.
 
 CatBoost grows such trees (Prokhorenkova et al., NeurIPS 2018). The gain of a level's split is the sum of the gains of
-its leaves (`splitting`). A leaf that the split would leave with too few documents or too little weight on a side, or
-with values against a monotone constraint, stays whole and adds nothing; the next level may split it. Of equal gains the
-lowest feature wins, then the lowest bin, then missing values on the right. Categories go left by descending mean
-gradient over all leaves of the level.
+its leaves (`splitting`). A leaf is not split if a side would have too few documents or too little weight, or if the
+values of the sides would violate a monotone constraint. Such a leaf adds nothing to the gain, and the next level may
+split it. Of equal gains the lowest feature wins, then the lowest bin, then missing values on the right. Categories go
+left by descending mean gradient over all leaves of the level.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def grow_symmetric(
     Args:
         member, bins, gradients, features, limits, n_sampled, tree, buffer, tiles, scratches, arrays, sums: see
             `grower.grow`.
-        counts: scratch for the documents of each leaf in each bin of a feature.
+        counts: scratch memory for the documents of each leaf in each bin of a feature.
 
     """
     set_event(member.thread, member.n_threads, member.event)
@@ -78,9 +78,7 @@ def grow_symmetric(
     assigned = share_of_features(member, features)
     plant(member, gradients.words, n_sampled, tree)
     n_leaves, new, path = N(1), NewLeaves(N(0), N(0), N(1)), np.empty(limits.max_depth, np.int64)
-    if may_split(tree.leaves[0], limits):
-        build_histograms(member, bins, gradients.words, features, assigned, new, tree, tile, scratch.words)
-        complete_histograms(member, features, assigned, new, tree)
+    count_new_leaves(member, bins, gradients.words, features, assigned, limits, new, tree, tile, scratch.words)
     for level in range(limits.max_depth):
         score_level(gradients, features, assigned, limits, tree, n_leaves, counts, scratch)
         wait_at_barrier(member.barrier, member.n_threads)
@@ -88,7 +86,7 @@ def grow_symmetric(
             forbid_features_of_level(path[:level], features.candidates, features.per_node, tree.splits[0])
         wait_at_barrier(member.barrier, member.n_threads)
         feature, counted = best_of_level(features.candidates, limits, tree, n_leaves), N(-1)
-        while feature >= 0 and not is_sure(feature, gradients, features, limits, tree, n_leaves, counts, scratch):
+        while feature >= 0 and not is_certain(feature, gradients, features, limits, tree, n_leaves, counts, scratch):
             count_level(member, bins, feature, tree, n_leaves, counts)
             if member.thread == 0:
                 scan_level(N(COUNTED), feature, gradients, features, limits, tree, n_leaves, counts, scratch)
@@ -97,7 +95,7 @@ def grow_symmetric(
         if feature < 0:
             break
         path[level] = feature
-        if tree.splits[0, feature].precision == COUNTED and feature != counted:  # another was counted after it
+        if tree.splits[0, feature].precision == COUNTED and feature != counted:  # another feature was counted last
             count_level(member, bins, feature, tree, n_leaves, counts)
         if member.thread == 0:
             set_splits(feature, features, limits, tree, n_leaves, counts, scratch)
@@ -111,11 +109,22 @@ def grow_symmetric(
                 new = NewLeaves(k, n_leaves, N(2)) if parts.is_left_small else NewLeaves(n_leaves, k, N(2))
                 n_leaves += 1
                 wait_at_barrier(member.barrier, member.n_threads)
-                if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
-                    build_histograms(member, bins, gradients.words, features, assigned, new, tree, tile, scratch.words)
-                    complete_histograms(member, features, assigned, new, tree)
+                count_new_leaves(
+                    member, bins, gradients.words, features, assigned, limits, new, tree, tile, scratch.words
+                )
     finish_tree(member, bins, features, tree, n_leaves, scratch, arrays, sums)
     return n_leaves
+
+
+@helper
+def count_new_leaves(
+    member: Member, bins: BinMatrix, words: Ints, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits,
+    new: NewLeaves, tree: GrowingTree, tile: Bytes, tile_words: Ints,
+) -> None:  # fmt: skip
+    """Count and complete the histograms of the new leaves, if one of them may be split."""
+    if may_split(tree.leaves[new.small], limits) or may_split(tree.leaves[new.large], limits):
+        build_histograms(member, bins, words, features, assigned, new, tree, tile, tile_words)
+        complete_histograms(member, features, assigned, new, tree)
 
 
 # --- the choice of a level's split
@@ -126,14 +135,14 @@ def score_level(
     gradients: PackedGradients, features: FeatureTable, assigned: FeatureShare, limits: GrowthLimits, tree: GrowingTree,
     n_leaves: Int, counts: Ints, scratch: Record,
 ) -> None:  # fmt: skip
-    """Find the best split of each feature for all leaves of a level; each thread scans its features."""
+    """Find the best split of each feature assigned to this thread, for all leaves of a level."""
     for number in range(assigned.first, assigned.last):
         scan_level(N(LOCATED), features.scanned[number], gradients, features, limits, tree, n_leaves, counts, scratch)
 
 
 @helper
 def forbid_features_of_level(path: Ints, candidates: Ints, per_node: NodeFeatures | None, splits: Records) -> None:
-    """Forbid features after those of the levels above; see `splitting.forbid_features`."""
+    """Forbid features that may not follow those of the levels above; see `splitting.forbid_features`."""
     if per_node is not None:
         key = random_bits(per_node.seed, np.uint64(len(path)))
         forbid_features_after(path, key, candidates, per_node, splits)
@@ -141,7 +150,7 @@ def forbid_features_of_level(path: Ints, candidates: Ints, per_node: NodeFeature
 
 @helper
 def best_of_level(candidates: Ints, limits: GrowthLimits, tree: GrowingTree, n_leaves: Int) -> Int:
-    """Return the feature with the highest gain, −1 if none has enough."""
+    """Return the feature with the highest gain, or −1 if no gain is high enough."""
     score = 0.0
     for k in range(n_leaves):
         if may_split(tree.leaves[k], limits):
@@ -154,11 +163,11 @@ def best_of_level(candidates: Ints, limits: GrowthLimits, tree: GrowingTree, n_l
 
 
 @helper
-def is_sure(
+def is_certain(
     feature: Int, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, tree: GrowingTree,
     n_leaves: Int, counts: Ints, scratch: Record,
 ) -> bool:  # fmt: skip
-    """Return whether it is certain, without counting documents, which leaves a feature's best split does not divide."""
+    """Return whether it is certain, without counting documents, which leaves the best split of a feature divides."""
     not_inlined()
     split = tree.splits[0, feature]
     if split.precision == COUNTED:
@@ -178,7 +187,7 @@ def is_sure(
 
 @helper
 def count_level(member: Member, bins: BinMatrix, feature: Int, tree: GrowingTree, n_leaves: Int, counts: Ints) -> None:
-    """Count the documents of each leaf in each bin of a feature; each thread some leaves."""
+    """Count the documents of each leaf in each bin of a feature; each thread counts some of the leaves."""
     column = bins.columns[feature * bins.n_rows : (feature + 1) * bins.n_rows]
     for k in range(member.thread, n_leaves, member.n_threads):
         counts[k, :] = 0
@@ -192,7 +201,7 @@ def set_splits(
     feature: Int, features: FeatureTable, limits: GrowthLimits, tree: GrowingTree, n_leaves: Int, counts: Ints,
     scratch: Record,
 ) -> None:  # fmt: skip
-    """Give the leaves of a level the best split of a feature, except those that it leaves whole."""
+    """Give the leaves of a level the best split of a feature, except those that it does not divide."""
     not_inlined()
     split, sums, counts_below = tree.splits[0, feature], scratch.sums, scratch.counts_below
     n_places = rank_bins(feature, features, limits, tree, n_leaves, scratch)
@@ -215,7 +224,7 @@ def set_splits(
                 left_weight += weight_of(sums[0])
                 weight += weight_of(leaf.total)
     missing_left = split.missing_left
-    if missing_left < 0:  # missing values, unseen in training, go to the heavier side
+    if missing_left < 0:  # no missing value was seen in training: later ones go to the heavier side
         missing_left = np.int64(2.0 * left_weight >= weight)
     for k in range(n_leaves):
         leaf = tree.leaves[k]
@@ -232,38 +241,38 @@ def choose_level(
     member: Member, gradients: PackedGradients, features: FeatureTable, limits: GrowthLimits, tree: GrowingTree,
     path: Ints, counted: Ints, counts: Ints, scratches: Records,
 ) -> tuple[Int, bool]:  # fmt: skip
-    """Choose the split of a level as `grow_symmetric` does, where documents are on other machines.
+    """Choose the split of a level as `grow_symmetric` does, when documents are on other machines.
 
     Args:
         member, gradients, features, limits, scratches: see `grower.grow`.
         tree: the leaves of the level, which get their splits.
         path: the features of the levels above.
-        counted: features whose documents are counted.
-        counts: for each of these, the documents of each leaf in each bin; one more entry, which is ignored.
+        counted: the features whose documents are counted.
+        counts: for each of these features, the documents of each leaf in each bin; one more entry is ignored.
 
     Returns:
-        The feature, −1 for none, and whether it is sure; if not, its documents must be counted.
+        The feature, −1 for none, and whether its split is certain; if not, its documents must be counted.
 
     """
-    scratch, n_leaves, of_feature = scratches[0], N(len(tree.leaves)), counts[len(counted)]
+    scratch, n_leaves, feature_counts = scratches[0], N(len(tree.leaves)), counts[len(counted)]
     assigned = share_of_features(member, features)
-    score_level(gradients, features, assigned, limits, tree, n_leaves, of_feature, scratch)
+    score_level(gradients, features, assigned, limits, tree, n_leaves, feature_counts, scratch)
     for k in range(len(counted)):
         scan_level(N(COUNTED), counted[k], gradients, features, limits, tree, n_leaves, counts[k], scratch)
     forbid_features_of_level(path, features.candidates, features.per_node, tree.splits[0])
     feature = best_of_level(features.candidates, limits, tree, n_leaves)
-    if feature < 0 or not is_sure(feature, gradients, features, limits, tree, n_leaves, of_feature, scratch):
+    if feature < 0 or not is_certain(feature, gradients, features, limits, tree, n_leaves, feature_counts, scratch):
         return feature, False
     for k in range(len(counted)):
         if counted[k] == feature:
-            of_feature = counts[k]
-    set_splits(feature, features, limits, tree, n_leaves, of_feature, scratch)
+            feature_counts = counts[k]
+    set_splits(feature, features, limits, tree, n_leaves, feature_counts, scratch)
     return feature, True
 
 
 @kernel
 def complete_leaves(member: Member, features: FeatureTable, new: NewLeaves, tree: GrowingTree) -> None:
-    """Complete the histograms of new leaves, of which the first is counted."""
+    """Complete the histograms of new leaves, of which `new.small` is counted."""
     complete_histograms(member, features, share_of_features(member, features), new, tree)
 
 
@@ -277,11 +286,11 @@ def scan_level(
 ) -> None:  # fmt: skip
     """Write the split of a feature with the highest gain over all leaves of a level to `tree.splits[0]`.
 
-    Unless COUNTED, a gain is an upper bound; it is exact if `is_sure` returns true.
+    The gain is exact if the precision is COUNTED or `is_certain` returns true; otherwise it is an upper bound.
     """
     not_inlined()
     gains, missing_left_gains = scratch.scores, scratch.missing_left_scores
-    n_places, any_missing = rank_bins(feature, features, limits, tree, n_leaves, scratch), False
+    n_places, has_missing = rank_bins(feature, features, limits, tree, n_leaves, scratch), False
     for place in range(n_places):
         gains[place], missing_left_gains[place] = 0.0, 0.0
     is_number = not is_category(features.is_categorical, feature)
@@ -295,7 +304,7 @@ def scan_level(
             add_gains(precision, leaf.total, n_places, gradients, limits, scratch, gains)
             n_missing = counts[k, MISSING] if precision == COUNTED else N(0)
             if is_number and (cells[MISSING] != 0 or n_missing > 0):
-                any_missing = True
+                has_missing = True
                 for place in range(n_places):
                     scratch.sums[place] += cells[MISSING]
                     scratch.counts_below[place] += n_missing
@@ -305,8 +314,8 @@ def scan_level(
     split.score, split.precision = 0.0, precision
     for place in range(n_places):
         if gains[place] > split.score:
-            split.score, split.bin, split.missing_left = gains[place], place + 1, np.int64(any_missing) - 1
-        if any_missing and missing_left_gains[place] > split.score:
+            split.score, split.bin, split.missing_left = gains[place], place + 1, np.int64(has_missing) - 1
+        if has_missing and missing_left_gains[place] > split.score:
             split.score, split.bin, split.missing_left = missing_left_gains[place], place + 1, N(1)
     if not is_number:
         split.missing_left = N(0)
@@ -317,7 +326,10 @@ def add_gains(
     precision: Int, total: Int, n_places: Int, gradients: PackedGradients, limits: GrowthLimits, scratch: Record,
     gains: Floats,
 ) -> None:  # fmt: skip
-    """Add a leaf's gain to that of each split: nothing if the split leaves it whole, and no loss if it may do so."""
+    """Add the gain of a leaf to that of each split.
+
+    A split that does not divide the leaf adds nothing. A loss is only added if the split certainly divides the leaf.
+    """
     scores, score = scratch.means, score_of(total, limits.l1, limits.l2)
     for place in range(U(n_places)):
         gain = scores[place] - score
@@ -330,7 +342,7 @@ def add_gains(
 
 @helper
 def cells_of(leaf: Record, feature: Int, features: FeatureTable, tree: GrowingTree) -> Any:
-    """Return the histogram of a leaf for one feature."""
+    """Return the histogram of one feature of a leaf."""
     first = features.first_cell[feature]
     return tree.histograms[leaf.histogram, first : first + features.n_cells[feature]]
 
@@ -359,7 +371,7 @@ def rank_bins(
 def cumulate(
     precision: Int, cells: Ints, counts: Ints, n_places: Int, feature: Int, features: FeatureTable, scratch: Record
 ) -> None:
-    """Cumulate the words of a leaf over the ranked bins of a feature, and its documents if COUNTED."""
+    """Cumulate the words of a leaf over the ranked bins of a feature, and its documents if the precision is COUNTED."""
     ranked, word, count = scratch.ranked, N(0), N(0)
     if is_category(features.is_categorical, feature):
         for place in range(n_places):
