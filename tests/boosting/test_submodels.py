@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 import podium
 from podium import DataError, LambdaMART, LinearRanker, PodiumWarning, RankingData
 from podium.boosting import Checkpoint
-from podium.boosting.base_scores import ENOUGH, SMALLEST, fitted_scale
+from podium.boosting.base_scores import SMALLEST, TOLERANCE, fitted_scale
 from podium.core.team import Team
 from podium.measures import Graded
 from podium.models import Combined, TreesOnBaseScores
@@ -98,7 +98,7 @@ class TestScale:
         data = RankingData(np.zeros((4, 1)), [0, 1, 2, 3], qid=[1] * 4)
         c = scale_of(data, [0.0, 1e-5, 2e-5, 3e-5])
         assert 5 < c * 1e-5 < 30
-        assert cross_entropy(c, data, [0.0, 1e-5, 2e-5, 3e-5]) < ENOUGH * cross_entropy(0, data, np.zeros(4))
+        assert cross_entropy(c, data, [0.0, 1e-5, 2e-5, 3e-5]) < TOLERANCE * cross_entropy(0, data, np.zeros(4))
 
     def test_preferences_without_labels(self):
         rng = np.random.default_rng(0)

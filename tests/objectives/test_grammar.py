@@ -210,7 +210,7 @@ def test_common_spellings(text, expected):
         ("lambda(ndcg))", r"column 13: cannot be read, unmatched '\)'"),
         ("lambda(sigma=2, ndcg)", "cannot be read, positional argument follows keyword argument"),
         ("lambda(slope=2)", "column 1: Lambda has no 'slope': it takes measure, truncation, sigma, normalize"),
-        ("lambda(normalize=true)", r"Lambda has no 'normalize' \(did you mean 'normalize'\?\)"),
+        ("lambda(normalise=true)", r"Lambda has no 'normalise' \(did you mean 'normalize'\?\)"),
         ("lamda(ndcg)", r"there is no 'lamda' \(did you mean 'lambda'\?\)"),
         ("listnett", r"not an objective \(did you mean 'listnet'\?\)"),
         ("pairwise(square_hinge())", r"there is no 'square_hinge' \(did you mean 'squaredhinge'\?\)"),

@@ -323,9 +323,9 @@ class Cumulative(Multiclass):
     """K − 1 scores for K labels, each with P(l > k) = 1 / (1 + e^{−F_k}): McRank (Li, Burges and Wu 2007, §5).
 
     C = −Σ_i d_i Σ_k log q_ik, where q_ik is P(l > k) if l_i > k, else P(l ≤ k). For a tree of the boundary above label
-    k: y = 1[l > k] − p_k, leaf = Σy / Σ p_k (1 − p_k). Documents are ranked by the expected relevance, which is the lowest
-    label plus the sum of P(l > k) times the distance to the next label, or by the expected gain, computed in the same
-    way. `Ordinal` has one score for all boundaries instead.
+    k: y = 1[l > k] − p_k, leaf = Σy / Σ p_k (1 − p_k). Documents are ranked by the expected relevance, which is the
+    lowest label plus the sum of P(l > k) times the distance to the next label, or by the expected gain, computed in the
+    same way. `Ordinal` has one score for all boundaries instead.
 
     Args:
         expects: `"relevance"` or `"gain"`.
