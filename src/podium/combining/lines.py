@@ -161,7 +161,7 @@ def unit_of(largest: float) -> float:
     return math.ldexp(1.0, math.frexp(max(1.0, largest))[1] - 42)
 
 
-def together(parts: Iterable[Turns]) -> Turns:
+def concatenate_turns(parts: Iterable[Turns]) -> Turns:
     """Return the changes at the crossings of several parts of the data."""
     none = Turns(np.empty(0), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
     return Turns(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))

@@ -15,10 +15,10 @@ from podium.combining.lines import (
     SweepResult,
     Turns,
     best_on_line,
+    concatenate_turns,
     exponents_of,
     require_interval,
     stairs_of,
-    together,
     unit_of,
 )
 from podium.core.array_types import Floats, Ints
@@ -156,7 +156,7 @@ class Sweep:
                 alphas[:n_changes].copy(), changes[:n_changes].copy(), peaks[:n_peaks].copy(), bends[:n_peaks].copy()
             )
 
-        turns = together(map_threads(work, _pieces(counts), self.n_threads))
+        turns = concatenate_turns(map_threads(work, _pieces(counts), self.n_threads))
         return turns, int(starts.sum()) + int(np.rint(self.constant / unit).sum())
 
     def _by_brute_force(
@@ -183,7 +183,7 @@ class Sweep:
             peaks = inside if self.expected else inside[:0]
             bends = 2 * units_at(peaks) - units[:-1] - units[1:] if self.expected else units[:0]
             parts.append(Turns(inside[changed], np.diff(units)[changed], peaks, bends))
-        return together(parts), start
+        return concatenate_turns(parts), start
 
 
 class _LineInMemory(Line):
