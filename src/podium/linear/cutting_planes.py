@@ -19,10 +19,8 @@ from podium.objectives.hinges import BoundHinge, bind_hinge, is_hinge
 TOLERANCE = 1e-8  # training stops when the gap is below this share of the cost
 LARGE_GAP = 1e-2  # of the cost: training warns if it ends with a larger gap
 NOISE = 1e-6  # of the cost of equal scores: λ of pairs are in single precision
-AHEAD = (
-    0.1  # the next plane touches after this share of the way from the best weights to the bound's (Franc, Sonnenburg)
-)
-HALVINGS = 20  # of the line search
+AHEAD = 0.1  # the next plane touches the cost after this share of the way to the bound's minimum (Franc, Sonnenburg)
+HALVINGS = 20  # the number of halvings of the line search
 RIDGE = 1e-13  # of the largest diagonal entry: planes that are nearly equal leave a singular matrix
 
 
