@@ -78,7 +78,7 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
             check_signals()
             means = trainer.add_round()
             if observers:
-                state.observations.record(observers, trainer.shown_round(means, needs_arrays))
+                state.observations.record(observers, trainer.round_for_observers(means, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in means.items()))
 
@@ -218,7 +218,7 @@ class Trainer:
             log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _as_text(means))
         return means
 
-    def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
+    def round_for_observers(self, means: dict[str, float], needs_arrays: bool) -> Round:
         """Return the last round for observers; with `needs_arrays`, copies of arrays that the next round overwrites."""
         state, settings = self.state, self.settings
         scores, gradients, hessians = (

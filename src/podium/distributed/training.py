@@ -164,7 +164,7 @@ class ClusterTrainer(Trainer):
     def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
         self.engine.defer("restore", *self._restored())
 
-    def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
+    def round_for_observers(self, means: dict[str, float], needs_arrays: bool) -> Round:
         """Return the round for observers; it fetches arrays from the workers on demand."""
         return ClusterRound(self, means)
 
