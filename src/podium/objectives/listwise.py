@@ -194,8 +194,7 @@ class ListMLE(ListLoss):
     labels: str = "relevance"
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        gradients, hessians, _ = self._plackett_luce(lists, scores)
-        return gradients, hessians
+        return self._plackett_luce(lists, scores)[:2]
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         tails = self._plackett_luce(lists, scores)[2]

@@ -175,7 +175,7 @@ class Logistic(Objective):
     def fixed(self, data: RankingData) -> Self:
         """Return a copy with the weights of the two classes of this data."""
         fixed = super().fixed(data)
-        object.__setattr__(fixed, "sides", _BoundLogistic(self, Points(data, self.labels, self)).class_weights)
+        object.__setattr__(fixed, "class_weights", _BoundLogistic(self, Points(data, self.labels, self)).class_weights)
         return fixed
 
 
@@ -299,15 +299,15 @@ class BoundMulticlass(BoundPoints):
         return p.by_row(p.weights * y), p.by_row(p.weights * size * (1.0 - size) * (n_classes / (n_classes - 1)))
 
     def counted_weights(self) -> Floats:
-        return np.where(self._is_known(), self.points.weights, 0.0)
+        return np.where(self._is_class(), self.points.weights, 0.0)
 
     def costs(self, scores: Floats) -> Floats:
         highest = scores.max(axis=0)
         logarithms = highest + np.log(np.exp(scores - highest).sum(axis=0))
         rows = np.arange(scores.shape[1])
-        return np.asarray(logarithms - scores[np.where(self._is_known(), self.class_of, 0), rows])
+        return np.asarray(logarithms - scores[np.where(self._is_class(), self.class_of, 0), rows])
 
-    def _is_known(self) -> Bools:
+    def _is_class(self) -> Bools:
         """Return whether each label is a class; validation data may have other labels, which the loss ignores."""
         places = np.minimum(self.class_of, len(self.classes) - 1)
         return np.asarray(self.classes[places] == self.points.labels)
