@@ -81,7 +81,7 @@ class BoundObjective(ABC):
         """Return λ and w for each row, in the order of the data; λ > 0 means that a document should rise."""
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """Write λ and w into arrays of the caller: new ones would cost a millisecond per few hundred thousand rows."""
+        """Write λ and w into the caller's arrays; new ones would cost a millisecond per few hundred thousand rows."""
         result = self.gradients(scores, iteration)
         shapes = [np.shape(part) for part in result] if isinstance(result, tuple) else []
         if shapes != [scores.shape] * 2:

@@ -105,7 +105,7 @@ class Gradients(NamedTuple):
 
 @helper
 def _by_rank(n: Int, start: Int, order: Ints, places: Int32s, scores: Floats, by_rank: Floats) -> None:
-    """Write the scores of a query's documents by their rank in the last round."""
+    """Write the scores of a query's documents in the order of their places."""
     for r in range(U(n)):
         by_rank[r] = scores[U(order[U(start) + U(places[r])])]
 
@@ -128,7 +128,7 @@ def _fill_tiles(
     query: RankedQuery, documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
     near: bool, scratch: PairScratch,
 ) -> None:  # fmt: skip
-    """Fill in the fields of each document except its label, without powers and scores if those are not `near`."""
+    """Fill in the fields of each document except its label; powers and scores only if scores are close (`near`)."""
     inlined()
     buffer = scratch.buffer
     if near:

@@ -148,7 +148,7 @@ class _ObjectiveReader:
         plain = _plain(name)
         values = [self.value(argument) for argument in call.args]
         named = {str(argument.arg).lower(): self.value(argument.value) for argument in call.keywords}
-        if len(named) < len(call.keywords):  # Python compares names with their case
+        if len(named) < len(call.keywords):  # Python itself only refuses repeated names in the same case
             raise self.error(f"{name} has the same argument twice", call)
         classes, others = registered_classes(), _measures()
         if plain in classes:
