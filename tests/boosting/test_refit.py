@@ -149,7 +149,7 @@ def test_what_cannot_be_refitted_is_refused():
         LambdaMART(2, 4, monotone={0: 1}).fit(TRAIN).refit(OTHER)
     with pytest.raises(DataError, match="line search"):
         LambdaMART(2, 4, step="line-search").fit(TRAIN).refit(OTHER)
-    with pytest.raises(DataError, match="refit needs the factor of the submodel in training"):
+    with pytest.raises(DataError, match="refit needs the scale of the submodel in training: pass submodel_scale"):
         Boosting(submodel=lambda data: data.feature(0)).refit(LambdaMART(2, 4).fit(TRAIN).model_, OTHER)
     with pytest.raises(DataError, match=r"decay_rate must be from 0 and at most 1, but is 1\.5"):
         LambdaMART(2, 4).fit(TRAIN).refit(OTHER, decay_rate=1.5)

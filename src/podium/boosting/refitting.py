@@ -52,7 +52,7 @@ class _Refit:
         if settings.submodel is not None:
             scores, scale = settings.submodel(data), settings.submodel_scale
             if isinstance(scale, str):
-                raise DataError("refit needs the factor that training gave the submodel: submodel_scale=…")
+                raise DataError("refit needs the scale of the submodel in training: pass submodel_scale=…")
             data, self.base_scores = data.with_base_scores(scores), BaseScores(scores, float(scale), {})
         self.settings, self.trees, self.data, self.decay_rate, self.team = settings, trees, data, decay_rate, team
         objective = _fixed_like(settings.objective, trees.info.get("measures", ())).measuring(data).bind(data)
