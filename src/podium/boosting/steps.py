@@ -187,7 +187,7 @@ Lines = Callable[[Floats, Floats | None], Line]
 class LineSearch(Step):
     """One weight for each tree, the exact optimum for a measure ([W] §4, 5.6): F += α t.
 
-    t are the tree's outputs times the learning rate v, and α maximizes the mean of the measure for s + α t. The search
+    t is the tree's outputs times the learning rate v, and α maximizes the mean of the measure for s + α t. The search
     visits every α at which two documents of a query swap ranks. By default the outputs are the means of λ in the
     leaves. These have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3).
     Then α = 1 means the same as for Newton's values. Objectives without a positive hessian have no such step; their
@@ -199,9 +199,9 @@ class LineSearch(Step):
         ties: how to order documents that are tied for every α, see `podium.combine`.
         on: `"train"`, or `"valid"` for the first validation set, which [W] used on web data to avoid over-fitting.
         values: the step that computes the outputs; `Newton(l2=0.0)` for Newton's values.
-        shrink: with `"tree"`, the learning rate v shrinks the outputs before α is found, and α is not shrunk ([W] 5.6).
-            With `"alpha"`, α is found for the unshrunk outputs and then multiplied by v ([W] §4). The next α is fitted
-            to these scores and shrunk again, so training is slow for small v.
+        shrink: with `"tree"`, t is the outputs times v, and F += α t ([W] 5.6). With `"alpha"`, t is the outputs, and
+            the best α is shrunk: F += v α t ([W] §4). The next α is fitted to the shrunk scores and shrunk again, so
+            training is slow for small v.
         max_delta_step: the largest output of a leaf after the Newton step, as in `Newton`.
 
     Examples:
