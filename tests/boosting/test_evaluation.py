@@ -39,7 +39,7 @@ def test_the_best_round_is_that_of_the_whole_history(selection, means, with_base
         assert best.of(history, base) == expected
 
 
-def test_a_round_that_was_broken_off_is_taken_back():
+def test_an_interrupted_round_is_removed_from_the_history():
     best, history = BestRound(as_selection("ndcg"), ["a"]), {"a": [0.1, 0.3, 0.2, 0.4]}
     assert best.of(history, None) == 3
     del history["a"][3:]

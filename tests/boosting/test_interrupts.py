@@ -28,8 +28,8 @@ def _usual_handler():
 
 
 def ctrl_c(after):
-    def observer(found):
-        if found.iteration == after:
+    def observer(round_):
+        if round_.iteration == after:
             os.kill(os.getpid(), signal.SIGINT)
 
     return [observer]
@@ -52,7 +52,7 @@ def test_signals_wait_for_the_end_of_a_step():
 
 
 @pytest.mark.parametrize("made", [lambda n: LambdaMART(n, **SETTINGS), lambda n: McRank(n, **SETTINGS)])
-def test_ctrl_c_keeps_the_trees_so_far_and_the_run_goes_on(data, made, tmp_path):
+def test_ctrl_c_keeps_the_trees_so_far_and_the_run_can_resume(data, made, tmp_path):
     checkpoint = Checkpoint(tmp_path / "c")
     with pytest.warns(PodiumWarning, match="interrupted: the"):
         short = made(30).fit(data, valid=data, observers=ctrl_c(6), checkpoint=checkpoint)
@@ -63,7 +63,7 @@ def test_ctrl_c_keeps_the_trees_so_far_and_the_run_goes_on(data, made, tmp_path)
     assert (resumed.digest(), resumed.history_) == (whole.digest(), whole.history_)
 
 
-def test_a_round_that_is_broken_off_is_forgotten(data, tmp_path, monkeypatch):
+def test_an_interrupted_round_is_dropped(data, tmp_path, monkeypatch):
     """Even an impatient second signal, in the middle of a round, leaves whole rounds only."""
     from podium.measures import BoundMeasures
 
@@ -144,7 +144,7 @@ def test_time_decides_when_to_write(data, tmp_path, monkeypatch):
     assert len(writes) / clock[0] < 0.02
 
 
-def test_what_a_checkpoint_takes(tmp_path):
+def test_invalid_checkpoints_and_leftover_files(tmp_path):
     for wrong in ({"every": 0}, {"every": 1.5}, {"seconds": -1}, {"seconds": "1"}):
         with pytest.raises(podium.DataError, match=r"every|seconds"):
             Checkpoint(tmp_path / "c", **wrong)

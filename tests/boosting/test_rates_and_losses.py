@@ -102,12 +102,12 @@ def test_rankboost_watches_its_loss():
 
 
 def test_a_regressors_loss_is_half_of_lightgbms():
-    found = {}
+    evaluations = {}
     data = lightgbm.Dataset(TRAIN.features, TRAIN.relevance)
     settings = {"objective": "l2", "verbose": -1, "num_leaves": 4, "min_data_in_leaf": 1}
-    booster = lightgbm.train(settings, data, 3, [data], callbacks=[lightgbm.record_evaluation(found)])
+    booster = lightgbm.train(settings, data, 3, [data], callbacks=[lightgbm.record_evaluation(evaluations)])
     loss = Regression().bind(TRAIN).loss(booster.predict(TRAIN.features))
-    assert found["training"]["l2"][-1] == pytest.approx(2 * loss)
+    assert evaluations["training"]["l2"][-1] == pytest.approx(2 * loss)
 
 
 def test_losses_survive_a_checkpoint(tmp_path):
@@ -206,14 +206,14 @@ def test_a_better_round_is_better_by_more(means, min_delta, is_loss):
     best, sign = 0, -1 if is_loss else 1
     for k, mean in enumerate(means):
         best = k if sign * mean > sign * means[best] + min_delta else best
-    chosen = BestRound(RMSE() if is_loss else as_selection("ndcg"), ["a"], min_delta)
+    best_round = BestRound(RMSE() if is_loss else as_selection("ndcg"), ["a"], min_delta)
     for n in range(1, len(means) + 1):
-        found = chosen.of({"a": means[:n]}, None)
-    assert found == best
-    assert BestRound(chosen.selection, ["a"], min_delta).of({"a": means}, {"a": np.nan}) == best
+        computed = best_round.of({"a": means[:n]}, None)
+    assert computed == best
+    assert BestRound(best_round.selection, ["a"], min_delta).of({"a": means}, {"a": np.nan}) == best
 
 
-def test_training_stops_where_it_gains_too_little():
+def test_training_stops_when_it_gains_too_little():
     patient = LambdaMART(60, 5, 0.01, patience=8).fit(TRAIN, valid=VALID)
     hasty = LambdaMART(60, 5, 0.01, patience=8, min_delta=0.02).fit(TRAIN, valid=VALID)
     curve = patient.history_["valid/ndcg@10"]
@@ -236,7 +236,7 @@ def test_folds_count_queries_by_their_weights():
     """Weights of 0 and 1 leave the number of rounds that the other queries alone would be given."""
     weights = (np.arange(TRAIN.n_queries) % 3 > 0).astype(float)
     run = Boosting(n_trees=20, patience=None, verbose=0, growth=podium.trees.GrowthParameters(min_documents_in_leaf=3))
-    found = rounds_by_folds(run, TRAIN.replace(query_weights=weights), 3)
+    rounds = rounds_by_folds(run, TRAIN.replace(query_weights=weights), 3)
     fold = podium.data.subsets.folds_by_content(TRAIN.replace(query_weights=weights), 3, 0)
     total, count = np.zeros(20), 0.0
     for k in range(3):
@@ -244,4 +244,4 @@ def test_folds_count_queries_by_their_weights():
         curve = run.fit(rest, {"folds": held}).history["folds/ndcg@10"]
         total += held.query_weights.sum() * np.array(curve)
         count += held.query_weights.sum()
-    assert found.history["folds/ndcg@10"] == pytest.approx(total / count)
+    assert rounds.history["folds/ndcg@10"] == pytest.approx(total / count)

@@ -23,7 +23,7 @@ RANKERS = {
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_the_training_data_gives_the_model_back(name):
+def test_refitting_on_the_training_data_returns_the_model(name):
     model = RANKERS[name].fit(TRAIN)
     assert model.refit(TRAIN, decay_rate=0.0).digest() == model.digest()
     assert model.refit(OTHER, decay_rate=1.0).digest() == model.digest()
@@ -37,7 +37,7 @@ def test_the_training_data_gives_the_model_back(name):
 
 @pytest.mark.parametrize("objective", ["lambda(ndcg)", "logistic(above=1)"])
 @pytest.mark.parametrize("decay", [0.0, 0.6])
-def test_leaves_are_those_of_an_obvious_loop(objective, decay):
+def test_leaves_equal_those_of_a_simple_loop(objective, decay):
     model = LambdaMART(**SMALL, objective=objective, l2=0.5, learning_rate=0.2).fit(TRAIN)
     bound = parse(objective).bind(OTHER)
     scores, leaves = np.full(len(OTHER), bound.base_score), model.apply(OTHER)
@@ -69,9 +69,9 @@ def refitted_by_both(settings, n_queries, decay, objective, l2):
     run = Boosting(
         objective=objective, step=Newton(l2=l2), verbose=0, submodel=lambda data: base, submodel_scale=1.0
     )  # fmt: skip
-    found = run.refit(podium.import_model(booster), few, decay).ensemble
-    assert not np.allclose(found.predict(TRAIN), booster.predict(TRAIN.features, raw_score=True), atol=1e-2)
-    return found.predict(TRAIN), new.predict(TRAIN.features, raw_score=True)
+    refitted = run.refit(podium.import_model(booster), few, decay).ensemble
+    assert not np.allclose(refitted.predict(TRAIN), booster.predict(TRAIN.features, raw_score=True), atol=1e-2)
+    return refitted.predict(TRAIN), new.predict(TRAIN.features, raw_score=True)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.9])
@@ -107,7 +107,7 @@ def test_an_average_keeps_the_weights_of_its_outputs():
         model.refit(OTHER)
 
 
-def test_a_submodel_and_classes_stay(tmp_path):
+def test_a_submodel_and_classes_are_kept(tmp_path):
     first = LambdaMART(**SMALL).fit(TRAIN)
     model = LambdaMART(**SMALL, submodel=first).fit(TRAIN)
     refitted = model.refit(OTHER, decay_rate=0.5)
@@ -149,7 +149,7 @@ def test_what_cannot_be_refitted_is_refused():
         LambdaMART(2, 4, monotone={0: 1}).fit(TRAIN).refit(OTHER)
     with pytest.raises(DataError, match="line search"):
         LambdaMART(2, 4, step="line-search").fit(TRAIN).refit(OTHER)
-    with pytest.raises(DataError, match="refit needs the factor of the submodel in training"):
+    with pytest.raises(DataError, match="refit needs the scale of the submodel in training: pass submodel_scale"):
         Boosting(submodel=lambda data: data.feature(0)).refit(LambdaMART(2, 4).fit(TRAIN).model_, OTHER)
     with pytest.raises(DataError, match=r"decay_rate must be from 0 and at most 1, but is 1\.5"):
         LambdaMART(2, 4).fit(TRAIN).refit(OTHER, decay_rate=1.5)

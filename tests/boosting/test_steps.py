@@ -52,7 +52,7 @@ def mean_lambdas(lambdas, leaves):
 
 
 @pytest.mark.parametrize("shrink", ["tree", "alpha"])
-def test_alpha_counts_newton_steps_and_shrinkage_goes_where_it_is_asked_for(parts, shrink):
+def test_alpha_counts_newton_steps_and_shrinkage_follows_the_option(parts, shrink):
     """A reference that follows METHODS.md: t = v · mean λ · Σλt / Σwt², F += α t; or t without v and F += v α t."""
     train, rate = parts[0], 0.3
     run = Followed(train, LineSearch("ndcg@10", shrink=shrink))
@@ -72,7 +72,7 @@ def test_alpha_counts_newton_steps_and_shrinkage_goes_where_it_is_asked_for(part
             assert weight == 1  # F_0 = 0: every α > 0 orders alike
 
 
-def test_outputs_of_newton_are_not_counted_twice(parts):
+def test_outputs_of_newton_are_not_scaled_again(parts):
     run = Followed(parts[0], LineSearch("ndcg@10", values=Newton(l2=0.0)), l2=0.0)
     for k, (lambdas, hessians) in enumerate(run.gradients):
         leaves = run.leaves[k]
@@ -80,7 +80,7 @@ def test_outputs_of_newton_are_not_counted_twice(parts):
         np.testing.assert_allclose(run.trees[k].leaf_value, run.weights[k] * 0.3 * newton, rtol=1e-9)
 
 
-def test_normalized_means_are_counted_in_steps_of_the_objective_itself(parts):
+def test_normalized_means_are_scaled_by_the_newton_step_of_the_objective(parts):
     train = parts[0]
     run = Followed(train, LineSearch("ndcg@10", values=Gradient()), n_trees=2)
     lambdas, hessians = run.gradients[1]
@@ -92,7 +92,7 @@ def test_normalized_means_are_counted_in_steps_of_the_objective_itself(parts):
     np.testing.assert_allclose(run.trees[1].leaf_value, run.weights[1] * 0.3 * unit * means, rtol=1e-9)
 
 
-def test_leaf_by_leaf_counts_in_newton_steps_of_each_leaf(parts):
+def test_leaf_by_leaf_scales_by_the_newton_step_of_each_leaf(parts):
     run = Followed(parts[0], LeafLineSearch("ndcg@10"), n_trees=3)
     for k, (lambdas, hessians) in enumerate(run.gradients):
         leaves = run.leaves[k]
@@ -123,16 +123,16 @@ def test_leaf_by_leaf_finds_what_brute_force_finds():
             marks = np.unique(np.clip(crossings, 0.1, 5.0))
             between = ((marks[1:] + marks[:-1]) / 2)[np.diff(marks) > 1e-9]  # closer ones are one crossing, rounded
             weights = np.concatenate([[0.1, 1.0, 5.0], between])
-            most = max(ndcg(train, others + np.where(here, w * outputs[leaf], 0.0)) for w in weights)
+            highest = max(ndcg(train, others + np.where(here, w * outputs[leaf], 0.0)) for w in weights)
             weighted[leaf] = values[leaf]
             best = ndcg(train, others + np.where(here, values[leaf], 0.0))
             # At a crossing documents are tied, and the expectation over their orders may be better than both sides.
             is_crossing = np.abs(crossings - values[leaf] / outputs[leaf]).min() < 1e-9
-            assert best == pytest.approx(most, abs=1e-9) or (best > most and is_crossing)
+            assert best == pytest.approx(highest, abs=1e-9) or (best > highest and is_crossing)
 
 
 @pytest.mark.parametrize("step", [LineSearch("ndcg@10"), LeafLineSearch("ndcg@10"), LineSearch(values=Newton(l2=0.0))])
-def test_monotone_constraints_hold_whatever_the_weights(parts, step):
+def test_monotone_constraints_hold_for_all_weights(parts, step):
     train = parts[0]
     model = LambdaMART(8, 8, step=step, monotone={0: 1, 1: -1}).fit(train)
     probe = np.repeat(train.features[:40], 50, axis=0)
@@ -142,7 +142,7 @@ def test_monotone_constraints_hold_whatever_the_weights(parts, step):
         assert (sign * np.diff(model.predict(values).reshape(40, 50), axis=1) >= 0).all()
 
 
-def test_objectives_without_a_newton_step_are_searched_as_they_are(parts):
+def test_outputs_are_not_scaled_without_a_newton_step(parts):
     train = parts[0]
     model = LambdaMART(5, objective=Local("ndcg"), step="line-search").fit(train)
     assert model.score(train) > LambdaMART(1, objective=Local("ndcg"), step="line-search").fit(train).score(train)

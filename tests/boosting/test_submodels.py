@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 import podium
 from podium import DataError, LambdaMART, LinearRanker, PodiumWarning, RankingData
 from podium.boosting import Checkpoint
-from podium.boosting.base_scores import ENOUGH, SMALLEST, fitted_scale
+from podium.boosting.base_scores import SMALLEST, TOLERANCE, fitted_scale
 from podium.core.team import Team
 from podium.measures import Graded
 from podium.models import Combined, TreesOnBaseScores
@@ -79,7 +79,7 @@ class TestScale:
         assert scale_of(data, X[:, 0], Regression()) == 1
         assert scale_of(data.replace(labels={"relevance": np.ones(6, np.float32)}), X[:, 0]) == 1
 
-    def test_the_reverse_order_is_kept_as_next_to_nothing(self):
+    def test_a_submodel_in_reverse_order_hardly_counts(self):
         data = RankingData(np.zeros((4, 1)), [0, 1, 2, 3], qid=[1] * 4)
         with pytest.warns(PodiumWarning, match="no better than at random"):
             c = scale_of(data, [3e9, 2e9, 1e9, 0.0])
@@ -94,24 +94,24 @@ class TestScale:
         )
         assert np.argsort(model.predict([[0], [1], [2]])).tolist() == [0, 1, 2]
 
-    def test_all_pairs_in_order_do_not_raise_it_without_end(self):
+    def test_pairs_that_are_all_in_order_do_not_raise_the_scale_forever(self):
         data = RankingData(np.zeros((4, 1)), [0, 1, 2, 3], qid=[1] * 4)
         c = scale_of(data, [0.0, 1e-5, 2e-5, 3e-5])
         assert 5 < c * 1e-5 < 30
-        assert cross_entropy(c, data, [0.0, 1e-5, 2e-5, 3e-5]) < ENOUGH * cross_entropy(0, data, np.zeros(4))
+        assert cross_entropy(c, data, [0.0, 1e-5, 2e-5, 3e-5]) < TOLERANCE * cross_entropy(0, data, np.zeros(4))
 
     def test_preferences_without_labels(self):
         rng = np.random.default_rng(0)
         X = rng.random((40, 3)).astype(np.float32)
         i, j = rng.integers(0, 20, (2, 300))
         i, j = i[i != j], j[i != j]
-        said = (X[i, 0] + 0.3 * rng.standard_normal(len(i)) > X[j, 0]).astype(float)
-        data = RankingData(X, qid=np.repeat([1, 2], 20), preferences=(i, j, said))
-        found = [scale_of(data, by * X[:, 0], Preferences()) for by in (1.0, 1e6)]
-        assert 1 < found[0] < 30
-        assert found[1] == pytest.approx(found[0] / 1e6)
+        preferred = (X[i, 0] + 0.3 * rng.standard_normal(len(i)) > X[j, 0]).astype(float)
+        data = RankingData(X, qid=np.repeat([1, 2], 20), preferences=(i, j, preferred))
+        scales = [scale_of(data, by * X[:, 0], Preferences()) for by in (1.0, 1e6)]
+        assert 1 < scales[0] < 30
+        assert scales[1] == pytest.approx(scales[0] / 1e6)
         model = LambdaMART(5, objective=Preferences(), min_documents_in_leaf=2, submodel={0: 1e6}).fit(data)
-        assert model.submodel_scale_ == pytest.approx(found[1])
+        assert model.submodel_scale_ == pytest.approx(scales[1])
 
     @pytest.mark.parametrize("by", [1e-30, 100, 1000, 1e30])
     def test_training_does_not_depend_on_the_scale(self, parts, linear, by):
@@ -154,7 +154,7 @@ class TestModel:
             assert np.array_equal(loaded.predict(valid.features), model.predict(valid.features))
             assert loaded.digest() == model.digest()
 
-    def test_of_a_submodel_that_is_not_in_the_file(self, parts, linear, tmp_path):
+    def test_a_file_without_its_submodel_needs_base_scores(self, parts, linear, tmp_path):
         train, valid = parts
         model = LambdaMART(4, submodel=lambda data: 50 * linear.predict(data)).fit(train)
         model.save(tmp_path / "m.podium")
@@ -165,7 +165,7 @@ class TestModel:
         assert np.array_equal(loaded.predict(valid.features, base_scores=start), model.predict(valid))
         assert loaded.digest() == model.digest()
 
-    def test_what_is_no_scale(self, parts):
+    def test_invalid_scales(self, parts):
         for scale, said in (("auto", "'fit' or a number"), (0, "must be positive"), (-1.0, "must be positive")):
             with pytest.raises(DataError, match=said):
                 LambdaMART(2, submodel={0: 1.0}, submodel_scale=scale).fit(parts[0])
@@ -243,7 +243,7 @@ class TestNoTrees:
         assert (model.position_bias_ == 0).all()
 
 
-def test_a_better_tree_is_still_taken(parts, linear):
+def test_a_better_tree_is_kept(parts, linear):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = LambdaMART(20, submodel=linear).fit(parts[0], valid=parts[1])
@@ -251,7 +251,7 @@ def test_a_better_tree_is_still_taken(parts, linear):
     assert model.n_trees_ == model.best_iteration_ + 1
 
 
-def test_base_scores_tell_equal_documents_apart_in_any_order_of_the_rows():
+def test_base_scores_distinguish_equal_documents_in_any_order_of_rows():
     rng = np.random.default_rng(3)
     features = rng.integers(0, 2, (300, 2)).astype(np.float32)
     labels, qid = rng.integers(0, 3, 300), np.repeat(np.arange(10), 30)
@@ -265,7 +265,7 @@ def test_base_scores_tell_equal_documents_apart_in_any_order_of_the_rows():
     assert len(digests) == 1
 
 
-def test_a_checkpoint_is_refused_where_documents_have_each_others_base_scores(parts, tmp_path):
+def test_a_checkpoint_is_refused_if_base_scores_are_swapped(parts, tmp_path):
     train, valid = parts
     checkpoint = Checkpoint(tmp_path / "c", every=1)
     scores = train.features[:, 0].astype(float)

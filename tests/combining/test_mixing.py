@@ -73,31 +73,31 @@ def test_the_best_of_all_at_any_scales(seed, pool, first_power, second_power, na
     data, first, second = small(seed, pool)
     first, second = first * 10.0**first_power, second * 10.0**second_power
     sweep = Sweep(data, name)
-    found = best_mixture(sweep, first, second, *bounds)
+    mixture = best_mixture(sweep, first, second, *bounds)
     best, held = exact_best(sweep, first, second, bounds)
-    assert found.value >= held - 1e-9
+    assert mixture.value >= held - 1e-9
     if bounds == (0.0, 1.0):
-        assert found.value >= best - 1e-9
-        assert found.interval[0] == found.interval[1] or found.value <= best + 1e-9
-    assert found.value == sweep.value(found.weights[0] * first + found.weights[1] * second)
-    assert bounds[0] <= found.interval[0] <= found.alpha <= found.interval[1] <= bounds[1]
-    assert (np.diff(found.path.alphas) >= 0).all()
-    assert len(found.path.values) == len(found.path.alphas) - 1
-    total = sum(map(Fraction, found.weights))
-    assert float(Fraction(found.weights[1]) / total) == pytest.approx(found.alpha, rel=1e-12, abs=1e-300)
+        assert mixture.value >= best - 1e-9
+        assert mixture.interval[0] == mixture.interval[1] or mixture.value <= best + 1e-9
+    assert mixture.value == sweep.value(mixture.weights[0] * first + mixture.weights[1] * second)
+    assert bounds[0] <= mixture.interval[0] <= mixture.alpha <= mixture.interval[1] <= bounds[1]
+    assert (np.diff(mixture.path.alphas) >= 0).all()
+    assert len(mixture.path.values) == len(mixture.path.alphas) - 1
+    total = sum(map(Fraction, mixture.weights))
+    assert float(Fraction(mixture.weights[1]) / total) == pytest.approx(mixture.alpha, rel=1e-12, abs=1e-300)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 100_000), st.integers(0, 30), st.lists(st.integers(-12, 12), min_size=3, max_size=3),
        st.sampled_from(BOUNDS))  # fmt: skip
-def test_the_best_of_all_where_one_score_or_query_is_larger_by_far(seed, outlier, powers, bounds):
+def test_the_best_of_all_with_one_far_larger_score_or_query(seed, outlier, powers, bounds):
     data, first, second = small(seed, 3)
     second[seed % len(second)] *= 10.0**outlier
     first *= 10.0 ** np.repeat(np.array(powers, float), data.query_sizes)
     sweep = Sweep(data, "ap")
-    found = best_mixture(sweep, first, second, *bounds)
-    assert found.value >= exact_best(sweep, first, second, bounds)[1] - 1e-9
-    assert found.value == sweep.value(found.weights[0] * first + found.weights[1] * second)
+    mixture = best_mixture(sweep, first, second, *bounds)
+    assert mixture.value >= exact_best(sweep, first, second, bounds)[1] - 1e-9
+    assert mixture.value == sweep.value(mixture.weights[0] * first + mixture.weights[1] * second)
 
 
 @settings(max_examples=50, deadline=None)
@@ -106,11 +106,11 @@ def test_the_best_of_all_where_one_score_or_query_is_larger_by_far(seed, outlier
 def test_powers_of_two_change_nothing(seed, first_power, second_power):
     data, first, second = small(seed, 30)
     sweep = Sweep(data, "ndcg")
-    one = best_mixture(sweep, first, second, 0.0, 1.0)
+    on_one_scale = best_mixture(sweep, first, second, 0.0, 1.0)
     other = best_mixture(sweep, np.ldexp(first, first_power), np.ldexp(second, second_power), 0.0, 1.0)
-    assert np.array_equal(other.path.values, one.path.values)
+    assert np.array_equal(other.path.values, on_one_scale.path.values)
     # Of the sums of scores some may be equal at one scale only; then the expectation over ties rounds differently.
-    assert other.value == pytest.approx(one.value, rel=1e-15)
+    assert other.value == pytest.approx(on_one_scale.value, rel=1e-15)
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +141,9 @@ def test_a_scale_does_not_cost_the_optimum(data, columns, scale):
 
 
 def test_ordinary_weights_are_those_of_alpha(data, columns):
-    found = combine(*columns, data)
-    assert found.weights == (1.0 - found.alpha, found.alpha)
-    assert "weights" not in str(found)
+    mixture = combine(*columns, data)
+    assert mixture.weights == (1.0 - mixture.alpha, mixture.alpha)
+    assert "weights" not in str(mixture)
     far = combine(columns[0] * 1e20, columns[1], data)
     assert far.alpha == 1.0
     assert far.weights[1] == 1.0
@@ -156,24 +156,24 @@ def test_one_document_far_away_does_not_hide_the_others(data, columns):
     plain = combine(a, b, data, "ndcg")
     last = np.flatnonzero(data.relevance == 0)[:3]
     b[last] = -1e30  # as if they were filtered out
-    found = combine(a, b, data, "ndcg")
-    assert found.value >= plain.value - 0.02
-    assert found.value > max(found.values) + 0.01
+    mixture = combine(a, b, data, "ndcg")
+    assert mixture.value >= plain.value - 0.02
+    assert mixture.value > max(mixture.values) + 0.01
     edges = np.array([0.1, 0.3, 0.5, 0.7])
     sweep = Sweep(data, "ndcg")
-    assert np.allclose(found.path.at(edges), [sweep.value((1 - x) * a + x * b) for x in edges])
+    assert np.allclose(mixture.path.at(edges), [sweep.value((1 - x) * a + x * b) for x in edges])
 
 
 def test_the_scorer_gives_the_value(data, columns):
     named = data.replace(features=np.column_stack(columns).astype(np.float32), feature_names=None)
     models = [LinearModel(weights, np.zeros(2)) for weights in (np.array([1.0, 0.0]), np.array([0.0, 1e25]))]
-    found = combine(*models, named)
-    assert isinstance(found.model, Combined)
-    assert found.model.weights == found.weights
+    mixture = combine(*models, named)
+    assert isinstance(mixture.model, Combined)
+    assert mixture.model.weights == mixture.weights
     sweep = Sweep(named, "ndcg@10")
     first, second = (column.astype(np.float32).astype(float) for column in columns)
-    assert found.value == pytest.approx(combine(first, second, named).value, abs=1e-9)
-    assert found.value == sweep.value(scores_of(found.model, named))
+    assert mixture.value == pytest.approx(combine(first, second, named).value, abs=1e-9)
+    assert mixture.value == sweep.value(scores_of(mixture.model, named))
 
 
 def test_a_plot_of_scales_far_apart(data, columns):
@@ -208,10 +208,10 @@ def test_scores_and_slopes_of_any_scale(data, columns):
     sweep = Sweep(data, "ndcg@10")
     plain = sweep.best(*columns, 0.0, 2.0)
     for power in (-1040, -600, 600, 1020):
-        found = sweep.best(*(np.ldexp(column, power) for column in columns), 0.0, 2.0)
+        mixture = sweep.best(*(np.ldexp(column, power) for column in columns), 0.0, 2.0)
         if power > -1000:  # below, numbers lose places
-            assert (found.alpha, found.value, found.interval) == (plain.alpha, plain.value, plain.interval)
-        assert found.value == pytest.approx(plain.value, abs=0.01)
+            assert (mixture.alpha, mixture.value, mixture.interval) == (plain.alpha, plain.value, plain.interval)
+        assert mixture.value == pytest.approx(plain.value, abs=0.01)
     tiny = sweep.best(np.ldexp(columns[0], -60), columns[1], 0.0, 2.0, near=0.0)
     assert tiny.value >= plain.value - 1e-9
     assert 0.0 < tiny.alpha < 1e-15

@@ -23,13 +23,13 @@ TIES = ["expected", "stable", "jitter", 0]
 
 def brute_force(sweep, scores, slopes, low, high):
     """The mean at the midpoint of every interval between crossings, and the midpoints."""
-    data, found = sweep.data, []
+    data, crossings_of_queries = sweep.data, []
     for q in range(data.n_queries):
         s, t = scores[data.rows(q)], slopes[data.rows(q)]
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = (s[:, None] - s[None, :]) / (t[None, :] - t[:, None])
-        found.append(crossings[np.isfinite(crossings) & (crossings > low) & (crossings < high)])
-    edges = np.unique(np.concatenate([[low], *found, [high]]))
+        crossings_of_queries.append(crossings[np.isfinite(crossings) & (crossings > low) & (crossings < high)])
+    edges = np.unique(np.concatenate([[low], *crossings_of_queries, [high]]))
     middles = edges[:-1] + 0.5 * np.diff(edges)
     middles = middles[np.diff(edges) > 1e-12 * np.maximum(1, np.abs(edges[1:]))]
     return middles, np.array([sweep.value(scores + alpha * slopes) for alpha in middles])
@@ -68,18 +68,18 @@ def small(seed):
 def test_the_best_of_all(seed, name, ties, bounds):
     data, scores, slopes = small(seed)
     sweep = Sweep(data, name, ties)
-    found = sweep.best(scores, slopes, *bounds)
+    best = sweep.best(scores, slopes, *bounds)
     middles, values = brute_force(sweep, scores, slopes, *bounds)
     ends = [sweep.value(scores + end * slopes) for end in bounds]
     points = at_crossings(sweep, scores, slopes, *bounds) if ties == "expected" else []
-    if found.interval[0] < found.interval[1] or found.alpha in bounds:
-        assert found.value == pytest.approx(max(values.max(), *ends, *points), abs=1e-9)
+    if best.interval[0] < best.interval[1] or best.alpha in bounds:
+        assert best.value == pytest.approx(max(values.max(), *ends, *points), abs=1e-9)
     else:  # a crossing, which may be one where rounding decides who meets
-        assert found.value > max(values.max(), *ends) + 1e-10
-        assert found.value >= max(points, default=0.0) - 1e-9
-    assert found.value == sweep.value(scores + found.alpha * slopes)
-    assert bounds[0] <= found.alpha <= bounds[1]
-    assert np.allclose(found.path.at(middles), values, atol=1e-9)
+        assert best.value > max(values.max(), *ends) + 1e-10
+        assert best.value >= max(points, default=0.0) - 1e-9
+    assert best.value == sweep.value(scores + best.alpha * slopes)
+    assert bounds[0] <= best.alpha <= bounds[1]
+    assert np.allclose(best.path.at(middles), values, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_a_crossing_may_be_better_than_both_sides(measure, value, factor):
     assert combine(first, second, data, measure, ties="stable").value < value
 
 
-def leaves_on_leaves(seed, n_queries=4, most=14):
+def leaves_on_leaves(seed, n_queries=4, longest=14):
     """Scores and slopes of few values each: groups of documents that are tied for every α."""
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, most, n_queries)
+    sizes = rng.integers(1, longest, n_queries)
     n = int(sizes.sum())
     data = RankingData(rng.normal(size=(n, 2)), rng.integers(0, 4, n), qid=np.repeat(np.arange(n_queries), sizes))
     return data, rng.choice([0.0, 0.25, 1.0], n), rng.choice([-1.0, 0.5, 2.0], n)
@@ -152,12 +152,12 @@ def test_expected_ties_are_compiled(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["err", "ap@10", "rr"])
 def test_neither_rows_nor_threads_change_groups_of_ties(name):
-    data, scores, slopes = leaves_on_leaves(5, n_queries=90, most=40)
+    data, scores, slopes = leaves_on_leaves(5, n_queries=90, longest=40)
     shuffle = np.random.default_rng(0).permutation(len(data))
-    one = Sweep(data, name, n_threads=1).best(scores, slopes, -1, 5)
+    serial = Sweep(data, name, n_threads=1).best(scores, slopes, -1, 5)
     other = Sweep(data.take(shuffle), name, n_threads=3).best(scores[shuffle], slopes[shuffle], -1, 5)
-    assert (one.alpha, one.value, one.interval) == (other.alpha, other.value, other.interval)
-    assert np.array_equal(one.path.values, other.path.values)
+    assert (serial.alpha, serial.value, serial.interval) == (other.alpha, other.value, other.interval)
+    assert np.array_equal(serial.path.values, other.path.values)
 
 
 @pytest.mark.parametrize("name", ["ndcg@5", "ndcg", "err", "ap"])
@@ -167,11 +167,11 @@ def test_longer_lists_with_leaves(name):
     leaves = rng.normal(size=6)[rng.integers(0, 6, len(data))]
     sweep = Sweep(data, name, "stable")
     scores = np.round(rng.normal(size=len(data)), 1)
-    found = sweep.best(scores, leaves, 0.0, 3.0)
+    best = sweep.best(scores, leaves, 0.0, 3.0)
     middles, values = brute_force(sweep, scores, leaves, 0.0, 3.0)
     ends = [sweep.value(scores + end * leaves) for end in (0.0, 3.0)]
-    assert found.value == pytest.approx(max(values.max(), *ends), abs=1e-9)
-    assert np.allclose(found.path.at(middles), values, atol=1e-9)
+    assert best.value == pytest.approx(max(values.max(), *ends), abs=1e-9)
+    assert np.allclose(best.path.at(middles), values, atol=1e-9)
 
 
 def test_neither_rows_nor_threads_change_a_bit():
@@ -180,14 +180,14 @@ def test_neither_rows_nor_threads_change_a_bit():
     scores, slopes = np.round(rng.normal(size=len(data)), 1), rng.normal(size=5)[rng.integers(0, 5, len(data))]
     shuffle = rng.permutation(len(data))
     for ties in ("expected", "jitter"):
-        one = Sweep(data, "ndcg@10", ties, n_threads=1).best(scores, slopes, 0, 5)
+        serial = Sweep(data, "ndcg@10", ties, n_threads=1).best(scores, slopes, 0, 5)
         other = Sweep(data.take(shuffle), "ndcg@10", ties, n_threads=3).best(scores[shuffle], slopes[shuffle], 0, 5)
-        assert (one.alpha, one.value, one.interval) == (other.alpha, other.value, other.interval)
-        assert np.array_equal(one.path.alphas, other.path.alphas)
-        assert np.array_equal(one.path.values, other.path.values)
+        assert (serial.alpha, serial.value, serial.interval) == (other.alpha, other.value, other.interval)
+        assert np.array_equal(serial.path.alphas, other.path.alphas)
+        assert np.array_equal(serial.path.values, other.path.values)
 
 
-def test_of_equal_intervals_the_nearest_to_one():
+def test_the_nearest_of_equal_intervals_wins():
     data = RankingData(np.eye(2), [1, 0], qid=[1, 1])
     sweep = Sweep(data, "ndcg")
     assert sweep.best(np.zeros(2), np.array([1.0, 0.0]), 0.0, 5.0).alpha == 1.0  # all alike: 1
@@ -220,16 +220,16 @@ class TestCombine:
     def test_never_worse_than_either(self, parts):
         train, valid, test = parts
         trees, linear = LambdaMART(20).fit(train), LinearRanker(n_iterations=10).fit(train)
-        found = combine(trees, linear, valid, "ndcg@10")
-        assert found.value >= max(found.values)
-        mixed = (1 - found.alpha) * trees.predict(valid) + found.alpha * linear.predict(valid)
-        assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value)
-        assert np.allclose(found.model.predict(test.features), (1 - found.alpha) * trees.predict(test)
-                           + found.alpha * linear.predict(test))  # fmt: skip
-        assert f"α = {found.alpha:.4g}" in str(found)
-        given = combine(trees.predict(valid), linear.predict(valid), valid)
-        assert given.alpha == found.alpha
-        assert given.model is None
+        best = combine(trees, linear, valid, "ndcg@10")
+        assert best.value >= max(best.values)
+        mixed = (1 - best.alpha) * trees.predict(valid) + best.alpha * linear.predict(valid)
+        assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(best.value)
+        assert np.allclose(best.model.predict(test.features), (1 - best.alpha) * trees.predict(test)
+                           + best.alpha * linear.predict(test))  # fmt: skip
+        assert f"α = {best.alpha:.4g}" in str(best)
+        of_scores = combine(trees.predict(valid), linear.predict(valid), valid)
+        assert of_scores.alpha == best.alpha
+        assert of_scores.model is None
 
     def test_the_file(self, parts, tmp_path):
         train, valid, _ = parts
@@ -242,7 +242,7 @@ class TestCombine:
         assert np.array_equal(loaded.predict(valid.features), model.predict(valid.features))
         assert loaded.importance().shape == (8,)
 
-    def test_rankers_that_do_not_fit(self, parts):
+    def test_incompatible_rankers(self, parts):
         train, valid, _ = parts
         model = LambdaMART(2).fit(train).model_
         other = LambdaMART(2).fit(podium.artificial(10, features=3)).model_
@@ -258,11 +258,11 @@ class TestSeveral:
     def test_never_worse_than_any(self, parts):
         train, valid, test = parts
         rankers = [LambdaMART(8).fit(train), LinearRanker(n_iterations=5).fit(train), LambdaMART(3, 4).fit(train)]
-        found = combine(*rankers, data=valid)
-        assert found.value >= max(found.values)
-        mixed = sum(w * r.predict(valid) for w, r in zip(found.weights, rankers, strict=True))
-        assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(found.value, abs=1e-3)
-        assert found.model.predict(test.features).shape == (len(test),)
+        best = combine(*rankers, data=valid)
+        assert best.value >= max(best.values)
+        mixed = sum(w * r.predict(valid) for w, r in zip(best.weights, rankers, strict=True))
+        assert Sweep(valid, "ndcg@10").value(mixed) == pytest.approx(best.value, abs=1e-3)
+        assert best.model.predict(test.features).shape == (len(test),)
         assert combine(*(r.predict(valid) for r in rankers), valid).model is None
         with pytest.raises(DataError, match="at least two rankers"):
             combine(*rankers[:1], valid)
@@ -312,14 +312,14 @@ class TestSeveral:
 
 
 class TestAdapt:
-    def test_four_ways_side_by_side(self, parts):
+    def test_four_ways_are_compared(self, parts):
         train, valid, test = parts
         background = LinearRanker(n_iterations=5).fit(train)
-        found = podium.adapt(background, train, valid=valid, test=test, n_trees=20)
-        assert set(found.comparison.evaluations) == {"background", "in-domain", "interpolated", "adapted"}
-        assert isinstance(found.adapted.model_, Combined)
-        assert found.interpolated.value >= max(found.interpolated.values)
-        assert "adapted" in str(found)
+        adaptation = podium.adapt(background, train, valid=valid, test=test, n_trees=20)
+        assert set(adaptation.comparison.evaluations) == {"background", "in-domain", "interpolated", "adapted"}
+        assert isinstance(adaptation.adapted.model_, Combined)
+        assert adaptation.interpolated.value >= max(adaptation.interpolated.values)
+        assert "adapted" in str(adaptation)
         few = podium.adapt({1: 1.0}, train, n_trees=3, measure="ndcg@10")  # which few trees leave
         assert few.adapted.n_trees_ <= 3
 
@@ -343,22 +343,22 @@ class TestLineSearch:
     )
     def test_options(self, parts, options):
         train, valid, _ = parts
-        one = LambdaMART(5, step=LineSearch(**options), n_threads=1).fit(train, valid=valid)
+        serial = LambdaMART(5, step=LineSearch(**options), n_threads=1).fit(train, valid=valid)
         shuffle = np.random.default_rng(0).permutation(len(train))
         other = LambdaMART(5, step=LineSearch(**options), n_threads=2).fit(train.take(shuffle), valid=valid)
-        assert one.digest() == other.digest()
+        assert serial.digest() == other.digest()
 
     def test_leaf_by_leaf_is_at_least_as_good_as_one_weight(self, parts):
         train = parts[0]
         sweep = Sweep(train, "ndcg@10")
         first = LambdaMART(3, 8, 1.0, step="line-search").fit(train)
-        found = {}
+        values = {}
         for step in (LineSearch(), LeafLineSearch()):
             more = LambdaMART(1, 8, 1.0, step=step, submodel=first).fit(train)
-            found[type(step).__name__] = sweep.value(more.predict(train))
+            values[type(step).__name__] = sweep.value(more.predict(train))
         start = sweep.value(first.predict(train))
-        assert found["LeafLineSearch"] > start
-        assert found["LeafLineSearch"] >= found["LineSearch"] - 0.01
+        assert values["LeafLineSearch"] > start
+        assert values["LeafLineSearch"] >= values["LineSearch"] - 0.01
 
     def test_a_weight_of_zero_ends_training(self):
         data = RankingData(np.arange(8.0)[:, None], [0, 0, 1, 1] * 2, qid=np.repeat([1, 2], 4))
@@ -453,9 +453,9 @@ def test_powell_improves_where_single_weights_do_not(parts):
     mixed = train.features @ (rng.normal(size=(8, 4)) + 2) + train.relevance[:, None] * rng.random(4)
     columns = list(mixed.T.astype(float))
     settings = {"cycles": 2, "bounds": (-2.0, 2.0)}
-    found = {way: combine(*columns, train, "ndcg", method=way, **settings) for way in ("cycles", "powell")}
-    assert all(blend.value >= max(blend.values) for blend in found.values())
-    assert found["powell"].value > found["cycles"].value + 0.0005
+    results = {way: combine(*columns, train, "ndcg", method=way, **settings) for way in ("cycles", "powell")}
+    assert all(blend.value >= max(blend.values) for blend in results.values())
+    assert results["powell"].value > results["cycles"].value + 0.0005
     with pytest.raises(DataError, match="method must be 'cycles' or 'powell'"):
         combine(*columns, train, method="simplex")
 
@@ -464,10 +464,10 @@ def test_adaptation_interpolates_with_more_domains(parts):
     train, valid = parts[:2]
     measure = "ndcg@10"
     background, other = LambdaMART(3).fit(valid), LinearRanker(n_iterations=3).fit(valid)
-    found = podium.adapt(background, train, valid=valid, others={"linear": other}, n_trees=5, measure=measure)
-    assert list(found.comparison.evaluations) == ["background", "linear", "in-domain", "interpolated", "adapted"]
-    means = {name: one.means[measure] for name, one in found.comparison.evaluations.items()}
+    adaptation = podium.adapt(background, train, valid=valid, others={"linear": other}, n_trees=5, measure=measure)
+    assert list(adaptation.comparison.evaluations) == ["background", "linear", "in-domain", "interpolated", "adapted"]
+    means = {name: one.means[measure] for name, one in adaptation.comparison.evaluations.items()}
     assert means["interpolated"] >= max(means[name] for name in ("background", "linear", "in-domain")) - 1e-9
-    assert len(found.interpolated.weights) == 3
+    assert len(adaptation.interpolated.weights) == 3
     with pytest.raises(DataError, match="must not be named"):
         podium.adapt(background, train, valid=valid, others={"adapted": other}, n_trees=5)

@@ -30,13 +30,13 @@ def test_a_net_survives_its_file(net, inputs, parts, tmp_path):
     train = parts[0].replace(feature_names=[f"f{k}" for k in range(6)])
     model = LambdaRank(net=net, inputs=inputs, epochs=2, n_threads=1).fit(train)
     model.save(tmp_path / "net.podium")
-    found = load(tmp_path / "net.podium")
-    assert found.digest() == model.digest()
-    assert found.feature_names == train.feature_names
-    assert found.info["parameters"]["epochs"] == 2
-    assert np.array_equal(found.predict(train, n_threads=1), model.predict(train))
+    loaded = load(tmp_path / "net.podium")
+    assert loaded.digest() == model.digest()
+    assert loaded.feature_names == train.feature_names
+    assert loaded.info["parameters"]["epochs"] == 2
+    assert np.array_equal(loaded.predict(train, n_threads=1), model.predict(train))
     turned = train.replace(features=train.features[:, ::-1], feature_names=list(train.feature_names[::-1]))
-    assert np.allclose(found.predict(turned, n_threads=1), model.predict(train), atol=1e-5)
+    assert np.allclose(loaded.predict(turned, n_threads=1), model.predict(train), atol=1e-5)
     with zipfile.ZipFile(tmp_path / "net.podium") as archive:
         tensors = load_tensors(archive.read("weights.safetensors"))
         assert json.loads(archive.read("header.json"))["format"] == "podium net"

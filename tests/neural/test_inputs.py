@@ -11,43 +11,43 @@ from podium.neural import Inputs
 X = np.random.default_rng(0).lognormal(size=(500, 4)).astype(np.float32)
 
 
-def test_standard_and_log_are_scikit_learns():
+def test_standard_and_log_equal_those_of_scikit_learn():
     assert np.allclose(Inputs.fitted(X, "standard")(X), StandardScaler().fit_transform(X), atol=1e-5)
     logs = StandardScaler().fit_transform(np.log1p(X.astype(np.float64)))
     assert np.allclose(Inputs.fitted(X, "log")(X), logs, atol=1e-5)
     signed = np.where(np.arange(500)[:, None] % 2, X, -X)
-    mine = Inputs.fitted(signed, "log")(signed)
-    assert np.allclose(mine, StandardScaler().fit_transform(np.sign(signed) * np.log1p(np.abs(signed))), atol=1e-5)
+    scaled = Inputs.fitted(signed, "log")(signed)
+    assert np.allclose(scaled, StandardScaler().fit_transform(np.sign(signed) * np.log1p(np.abs(signed))), atol=1e-5)
 
 
-def test_quantiles_are_scikit_learns_but_for_the_scale():
+def test_quantiles_equal_those_of_scikit_learn_except_for_the_scale():
     ties = X.round(1)
     ranks = QuantileTransformer(n_quantiles=129).fit_transform(ties.astype(np.float64))
-    mine = Inputs.fitted(ties, "quantile")(ties)
+    scaled = Inputs.fitted(ties, "quantile")(ties)
     inner = (ranks > 0.01) & (ranks < 0.99)  # at the ends scikit-learn leaves the middle of ties
-    assert np.allclose(mine[inner], StandardScaler().fit_transform(ranks)[inner], atol=0.05)
-    assert abs(mine.mean(axis=0)).max() < 1e-5
+    assert np.allclose(scaled[inner], StandardScaler().fit_transform(ranks)[inner], atol=0.05)
+    assert abs(scaled.mean(axis=0)).max() < 1e-5
     beyond = Inputs.fitted(X, "quantile")(np.array([[1e9] * 4, [-1e9] * 4], np.float32))
     assert (beyond[0] == Inputs.fitted(X, "quantile")(X).max(axis=0)).all()
     assert (beyond[1] < beyond[0]).all()
 
 
 @pytest.mark.parametrize("kind", ["standard", "log", "quantile"])
-def test_what_is_missing_counts_as_the_mean(kind):
+def test_missing_values_count_as_the_mean(kind):
     holes = X.copy()
     holes[:50, 1], holes[50:60, 2], holes[:, 3] = np.nan, np.inf, 7.0
     inputs = Inputs.fitted(holes, kind)
-    found = inputs(holes)
-    assert np.isfinite(found).all()
-    assert (found[:50, 1] == 0).all()
-    assert (found[50:60, 2] == 0).all()
-    assert (found[:, 3] == 0).all()  # a constant says nothing
+    scaled = inputs(holes)
+    assert np.isfinite(scaled).all()
+    assert (scaled[:50, 1] == 0).all()
+    assert (scaled[50:60, 2] == 0).all()
+    assert (scaled[:, 3] == 0).all()  # a constant says nothing
     tiny = np.array([[1e-13], [3e-13], [2e-13]], np.float32)
     assert np.allclose(Inputs.fitted(tiny, "standard")(tiny)[:, 0], [-1.2247, 1.2247, 0], atol=1e-3)
     far = Inputs.fitted(X / 1e6, "standard")(np.full((1, 4), np.finfo(np.float32).max))
     assert (far == 1e6).all()
     rest = Inputs.fitted(holes[50:], kind)(holes[50:])
-    assert np.allclose(found[50:, 1], rest[:, 1])
+    assert np.allclose(scaled[50:, 1], rest[:, 1])
 
 
 def test_sparse_equals_dense_and_none_changes_nothing():

@@ -130,7 +130,7 @@ def test_batches_never_split_queries(batch, parts):
     assert sum(seen) == len(parts[0])
 
 
-def test_objectives_of_all_kinds_and_those_that_do_not_fit(parts):
+def test_supported_and_unsupported_objectives(parts):
     train = parts[0]
     for objective in ("lambda(err)", "lambda(ap)", ListNet(), Local("ndcg"),
                       Anneal(Lambda("ndcg"), Local("ndcg"), LinearGrowth(0.1, 0.1)), "query_regression"):  # fmt: skip
@@ -145,7 +145,7 @@ def test_objectives_of_all_kinds_and_those_that_do_not_fit(parts):
         LambdaRank(objective="multiclass", **FAST).fit(train)
 
 
-def test_a_batch_is_trained_on_as_part_of_the_whole(parts):
+def test_a_batch_keeps_what_depends_on_all_data(parts):
     """ERR's highest label is that of all queries, not of the batch."""
     train = parts[0]
     low = train.replace(
@@ -168,8 +168,8 @@ def test_preferences_need_no_labels():
     start = 30 * rng.integers(0, 20, 4000)
     i, j = start + rng.integers(0, 30, 4000), start + rng.integers(0, 30, 4000)
     i, j = i[i != j], j[i != j]
-    said = rng.random(len(i)) < 1 / (1 + np.exp(-2 * (truth[i] - truth[j])))
-    data = RankingData(X, qid=np.arange(600) // 30, preferences=(i, j, said.astype(float)))
+    preferred = rng.random(len(i)) < 1 / (1 + np.exp(-2 * (truth[i] - truth[j])))
+    data = RankingData(X, qid=np.arange(600) // 30, preferences=(i, j, preferred.astype(float)))
     model = LambdaRank(objective=Preferences(), epochs=20, batch_queries=4, n_threads=1).fit(data)
     assert model.best_iteration_ == int(np.argmax(model.history_["train/preferences"]))
     assert np.corrcoef(model.predict(X), truth)[0, 1] > 0.95
@@ -181,15 +181,15 @@ def test_weights_of_queries_and_documents_count(parts):
     torch.manual_seed(0)  # with some first weights float32 differs by more than the tolerance
     net = Layers(6)
     heavy = train.replace(query_weights=np.where(np.arange(80) < 40, 1.0, 0.0))
-    one = RankNet(net=net, learning_rate=0.02, **settings).fit(heavy)
-    other = RankNet(net=net, learning_rate=0.01, **settings).fit(train.select(range(40)))
-    assert np.allclose(weights(one), weights(other), atol=1e-4)  # a mean over 80 queries, or over 40
-    kept = np.arange(len(train)) % 3 > 0
-    light = train.replace(document_weights=np.where(kept, 4.0, 0.0))
-    one = RankNet(net=net, learning_rate=0.01, **settings).fit(light)
-    few = RankingData(train.features[kept], train.relevance[kept], qid=train.qid[kept])
-    other = RankNet(net=net, learning_rate=0.04, **settings).fit(few)
-    assert np.allclose(weights(one), weights(other), atol=1e-4)  # a pair counts √(d_i d_j) times
+    weighted = RankNet(net=net, learning_rate=0.02, **settings).fit(heavy)
+    selected = RankNet(net=net, learning_rate=0.01, **settings).fit(train.select(range(40)))
+    assert np.allclose(weights(weighted), weights(selected), atol=1e-4)  # a mean over 80 queries, or over 40
+    has_weight = np.arange(len(train)) % 3 > 0
+    light = train.replace(document_weights=np.where(has_weight, 4.0, 0.0))
+    weighted = RankNet(net=net, learning_rate=0.01, **settings).fit(light)
+    few = RankingData(train.features[has_weight], train.relevance[has_weight], qid=train.qid[has_weight])
+    selected = RankNet(net=net, learning_rate=0.04, **settings).fit(few)
+    assert np.allclose(weights(weighted), weights(selected), atol=1e-4)  # a pair counts √(d_i d_j) times
 
 
 @pytest.mark.parametrize("objective", [
@@ -309,13 +309,13 @@ def test_an_interrupted_run_keeps_the_best_epoch(parts):
 
 def test_custom_modules(parts):
     train = parts[0]
-    mine = nn.Sequential(nn.Linear(6, 3), nn.ReLU(), nn.Linear(3, 1))
-    before = [p.clone() for p in mine.parameters()]
-    model = LambdaRank(net=mine, **FAST).fit(train)
-    assert all(torch.equal(a, b) for a, b in zip(before, mine.parameters(), strict=True))  # a copy is trained
+    module = nn.Sequential(nn.Linear(6, 3), nn.ReLU(), nn.Linear(3, 1))
+    before = [p.clone() for p in module.parameters()]
+    model = LambdaRank(net=module, **FAST).fit(train)
+    assert all(torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True))  # a copy is trained
     assert model.predict(train).shape == (len(train),)
-    made = LambdaRank(net=lambda n: nn.Sequential(nn.Dropout(0.2), nn.Linear(n, 1)), **FAST)
-    assert made.fit(train).digest() == made.fit(train).digest()
+    ranker = LambdaRank(net=lambda n: nn.Sequential(nn.Dropout(0.2), nn.Linear(n, 1)), **FAST)
+    assert ranker.fit(train).digest() == ranker.fit(train).digest()
     with pytest.raises(DataError, match="does not accept 6 features"):
         LambdaRank(net=nn.Linear(5, 1), **FAST).fit(train)
     with pytest.raises(DataError, match=r"one score for each of \d+ documents, but returned \(\d+, 2\)"):
@@ -359,11 +359,11 @@ def test_layers_in_numpy_equal_those_of_torch(hidden, activation):
     documents, push = torch.randn(40, 3), torch.randn(40)
     scores = net(documents)
     scores.backward(push)
-    mine = [torch.zeros_like(p) for p in net.parameters()]
-    by_numpy = NumpyLayers(net, mine)
+    gradients = [torch.zeros_like(p) for p in net.parameters()]
+    by_numpy = NumpyLayers(net, gradients)
     assert np.allclose(by_numpy.scores(documents.numpy()), scores.detach(), atol=1e-5)
     by_numpy.backward(push.numpy())
-    for gradient, tensor in zip(mine, net.parameters(), strict=True):
+    for gradient, tensor in zip(gradients, net.parameters(), strict=True):
         assert np.allclose(gradient, tensor.grad, atol=1e-4)
 
 
@@ -373,14 +373,14 @@ def test_optimizers_equal_those_of_torch(name, theirs, l2):
     nets = [nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)) for _ in range(2)]
     nets[1].load_state_dict(nets[0].state_dict())
     weights = Weights(nets[0])
-    mine, other = OPTIMIZERS[name](weights, l2), theirs(nets[1].parameters(), lr=0.02, weight_decay=l2)
+    optimizer, reference = OPTIMIZERS[name](weights, l2), theirs(nets[1].parameters(), lr=0.02, weight_decay=l2)
     for _ in range(20):
         documents, push = torch.randn(10, 3), torch.randn(10, 1)
         for net in nets:
             net(documents).backward(push)
-        mine.step(0.02)
-        other.step()
-        other.zero_grad()
+        optimizer.step(0.02)
+        reference.step()
+        reference.zero_grad()
     weights.release()
     for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         assert torch.allclose(a, b, atol=1e-6)

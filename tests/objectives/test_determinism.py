@@ -51,13 +51,13 @@ def test_gradients(objective, seed):
     data = everything(seed)
     shuffle = np.random.default_rng(seed).permutation(len(data))
     scores = np.round(np.random.default_rng(seed + 1).normal(size=len(data)), 1)
-    found = []
+    results = []
     for given_data, given_scores, threads in ((data, scores, 1), (data.take(shuffle), scores[shuffle], 3)):
         bound = objective.bind(given_data)
         with Team(threads) as team:
             bound.team = team
-            found.append([bound.gradients(given_scores, m) for m in (0, 1, 5)])
-    for a, b in zip(*found, strict=True):
+            results.append([bound.gradients(given_scores, m) for m in (0, 1, 5)])
+    for a, b in zip(*results, strict=True):
         assert np.array_equal(a[0][shuffle], b[0])
         assert np.array_equal(a[1][shuffle], b[1])
         assert np.isfinite(a[0]).all()
@@ -71,6 +71,6 @@ def test_models(objective, seed):
     shuffle = np.random.default_rng(seed).permutation(len(data))
     step = Newton(l2=0.1) if objective.has_hessian else Gradient()
     settings = {"n_trees": 3, "n_leaves": 4, "min_documents_in_leaf": 3, "objective": objective, "step": step}
-    one = LambdaMART(**settings, n_threads=1).fit(data)
-    other = LambdaMART(**settings, n_threads=2).fit(data.take(shuffle))
-    assert one.digest() == other.digest()
+    serial = LambdaMART(**settings, n_threads=1).fit(data)
+    parallel = LambdaMART(**settings, n_threads=2).fit(data.take(shuffle))
+    assert serial.digest() == parallel.digest()

@@ -99,9 +99,9 @@ empties, ties = st.sampled_from(["zero", "one", "skip"]), st.sampled_from(["stab
 cutoffs = st.one_of(st.none(), st.integers(1, 2**31 - 1))
 shared = {"labels": sources, "empty": empties, "ties": ties}
 any_measure = st.one_of(
-    *(st.builds(made, cutoffs, gain=gains, **shared) for made in (NDCG, DCG, CNDCG)),
-    *(st.builds(made, cutoffs, threshold=positive, **shared) for made in (AP, RR)),
-    *(st.builds(made, st.integers(1, 99), **shared) for made in (Precision, Recall)),
+    *(st.builds(cls, cutoffs, gain=gains, **shared) for cls in (NDCG, DCG, CNDCG)),
+    *(st.builds(cls, cutoffs, threshold=positive, **shared) for cls in (AP, RR)),
+    *(st.builds(cls, st.integers(1, 99), **shared) for cls in (Precision, Recall)),
     st.builds(ERR, cutoffs, max_label=st.one_of(st.none(), st.floats(1, 30)), **shared),
     st.builds(RBP, cutoffs, p=st.floats(0.01, 0.99), **shared),
 )
@@ -128,7 +128,7 @@ any_schedule = st.one_of(
 )  # fmt: skip
 any_simple = st.one_of(
     any_term, any_tiers, st.builds(Preferences, any_link), st.builds(XENDCG, sources, st.integers(0, 2**31)),
-    *(st.builds(made, sources) for made in (ListNet, ListMLE, RankCosine, QueryRegression, Regression, Ordinal)),
+    *(st.builds(cls, sources) for cls in (ListNet, ListMLE, RankCosine, QueryRegression, Regression, Ordinal)),
     st.builds(SoftRank, st.builds(NDCG, cutoffs, gain=gains, **shared), positive, st.integers(0, 2**31 - 1),
               st.integers(1, 99).map(lambda half: 2 * half), st.integers(0, 2**31)),
     st.builds(QuerySoftMax, sources, positive, st.floats(0, 1e300)), st.builds(GBRank, positive, sources),
@@ -210,7 +210,7 @@ def test_common_spellings(text, expected):
         ("lambda(ndcg))", r"column 13: cannot be read, unmatched '\)'"),
         ("lambda(sigma=2, ndcg)", "cannot be read, positional argument follows keyword argument"),
         ("lambda(slope=2)", "column 1: Lambda has no 'slope': it takes measure, truncation, sigma, normalize"),
-        ("lambda(normalize=true)", r"Lambda has no 'normalize' \(did you mean 'normalize'\?\)"),
+        ("lambda(normalise=true)", r"Lambda has no 'normalise' \(did you mean 'normalize'\?\)"),
         ("lamda(ndcg)", r"there is no 'lamda' \(did you mean 'lambda'\?\)"),
         ("listnett", r"not an objective \(did you mean 'listnet'\?\)"),
         ("pairwise(square_hinge())", r"there is no 'square_hinge' \(did you mean 'squaredhinge'\?\)"),
@@ -284,6 +284,6 @@ def test_a_custom_objective_has_no_text():
         describe(Anneal(Lambda(), Local(), lambda m: 0.5))
 
 
-def test_objectives_of_other_tools_have_one_here():
+def test_objectives_of_other_tools_have_an_equivalent():
     for meant in OF_OTHER_TOOLS.values():
         assert parse(meant)

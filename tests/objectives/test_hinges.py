@@ -168,10 +168,10 @@ class TestRankSVM:
         data, valid = (podium.artificial(20, documents=10, features=4, part=p) for p in ("train", "valid"))
         shuffle = np.random.default_rng(0).permutation(len(data))
         for objective in ("pairwise(hinge)", "svm_map"):
-            one = LinearRanker(objective=objective, l2=0.01, n_threads=1).fit(data, valid=valid)
+            serial = LinearRanker(objective=objective, l2=0.01, n_threads=1).fit(data, valid=valid)
             two = LinearRanker(objective=objective, l2=0.01, n_threads=2).fit(data.take(shuffle), valid=valid)
-            assert one.digest() == two.digest()
-            assert one.best_iteration_ == int(np.argmax(one.history_["valid/ndcg@10"]))
+            assert serial.digest() == two.digest()
+            assert serial.best_iteration_ == int(np.argmax(serial.history_["valid/ndcg@10"]))
         by_patience = LinearRanker(objective="pairwise(hinge)", patience=1).fit(data, valid=valid)
         assert len(by_patience.history_["valid/ndcg@10"]) <= by_patience.best_iteration_ + 2
 
@@ -191,7 +191,7 @@ class TestRankSVM:
             SVMMAP("ap")
 
 
-def test_trees_and_nets_take_svm_map():
+def test_trees_and_nets_train_on_svm_map():
     data = podium.artificial(20, documents=10, features=4)
     model = LambdaMART(10, 4, objective="svm_map", step="gradient", min_documents_in_leaf=5).fit(data)
     assert model.score(data) > LambdaMART(1, 2, min_documents_in_leaf=5).fit(data).score(data)

@@ -35,13 +35,13 @@ def test_equals_the_slow_reference(name, cutoff):
     for seed in range(8):
         data, scores = random_data(seed, measure.labels, 1 if name == "cndcg" else 4, weights=seed % 2 == 1)
         objective = Lambda(measure, truncation=cutoff, sigma=1.5, normalize=False)
-        found = objective.bind(data).gradients(scores)
+        computed = objective.bind(data).gradients(scores)
         expected = slow_lambdas(data, scores, measure, 1.5)
-        assert np.allclose(found[0], expected[0], **SINGLE)
-        assert np.allclose(found[1], expected[1], **SINGLE)
+        assert np.allclose(computed[0], expected[0], **SINGLE)
+        assert np.allclose(computed[1], expected[1], **SINGLE)
         for q in range(data.n_queries):
-            mine = found[0][data.rows(q)]
-            assert abs(mine.sum()) <= 1e-6 * np.abs(mine).sum()
+            of_query = computed[0][data.rows(q)]
+            assert abs(of_query.sum()) <= 1e-6 * np.abs(of_query).sum()
 
 
 def test_the_cutoff_of_an_objective_is_its_truncation():
@@ -97,10 +97,10 @@ def test_normalized_lambdas_equal_the_slow_reference(name):
     for seed in range(6):
         data, scores = random_data(seed)  # without query weights: those come after the scaling
         for start in (scores, np.zeros(len(data))):
-            found = Lambda(name, normalize=True, sigma=1.5).bind(data).gradients(start)
+            computed = Lambda(name, normalize=True, sigma=1.5).bind(data).gradients(start)
             expected = slow_lambdas(data, start, parse(name), 1.5, normalize=True)
-            assert np.allclose(found[0], expected[0], **SINGLE)
-            assert np.allclose(found[1], expected[1], **SINGLE)
+            assert np.allclose(computed[0], expected[0], **SINGLE)
+            assert np.allclose(computed[1], expected[1], **SINGLE)
 
 
 def test_a_custom_measure_gives_lambdas():
@@ -109,13 +109,13 @@ def test_a_custom_measure_gives_lambdas():
             return float(labels[0])
 
     data, scores = random_data(2)
-    found = Lambda(Top(), normalize=False).bind(data).gradients(scores)
+    computed = Lambda(Top(), normalize=False).bind(data).gradients(scores)
     expected = slow_lambdas(data, scores, Top())
-    assert np.allclose(found[0], expected[0], **SINGLE)
-    found = Lambda(Top(), normalize=True).bind(data).gradients(scores)
+    assert np.allclose(computed[0], expected[0], **SINGLE)
+    computed = Lambda(Top(), normalize=True).bind(data).gradients(scores)
     expected = slow_lambdas(data, scores, Top(), normalize=True)
-    assert np.allclose(found[0], expected[0], **SINGLE)
-    assert np.allclose(found[1], expected[1], **SINGLE)
+    assert np.allclose(computed[0], expected[0], **SINGLE)
+    assert np.allclose(computed[1], expected[1], **SINGLE)
 
 
 def test_invalid_arguments():
@@ -149,7 +149,7 @@ def test_lists_of_several_tiles_and_scores_far_apart(name, spread, normalize):
     labels[rng.random(n) < 0.05] = np.nan
     data = RankingData(rng.normal(size=(n, 2)), labels, qid=np.zeros(n, int), document_weights=rng.random(n) + 0.5)
     scores = np.round(rng.normal(size=n), 2) * spread
-    found = Lambda(name, normalize=normalize).bind(data).gradients(scores)
+    computed = Lambda(name, normalize=normalize).bind(data).gradients(scores)
     rows = np.array(sorted(data.canonical_order, key=lambda row: -scores[row]))
     y, s, root = labels[rows].astype(float), scores[rows], np.sqrt(data.document_weights[rows].astype(float))
     deltas = np.abs(parse(name).fixed(data).swaps(y))
@@ -165,8 +165,8 @@ def test_lists_of_several_tiles_and_scores_far_apart(name, spread, normalize):
     expected = np.zeros(n), np.zeros(n)
     expected[0][rows] = scale * ((sign * push).sum(1) - (sign * push).sum(0))
     expected[1][rows] = scale * (bend.sum(1) + bend.sum(0))
-    for mine, slow in zip(found, expected, strict=True):
-        assert np.allclose(mine, slow, rtol=1e-4, atol=1e-5 * np.abs(slow).max())
+    for fast, slow in zip(computed, expected, strict=True):
+        assert np.allclose(fast, slow, rtol=1e-4, atol=1e-5 * np.abs(slow).max())
 
 
 def test_ranks_kept_from_round_to_round_change_nothing():
@@ -176,6 +176,6 @@ def test_ranks_kept_from_round_to_round_change_nothing():
     for _ in range(20):
         scores = np.round(rng.normal(size=len(data)), 1)
         fresh = Lambda(normalize=False).bind(data).gradients(scores)
-        kept = bound.gradients(scores)
-        assert np.array_equal(kept[0], fresh[0])
-        assert np.array_equal(kept[1], fresh[1])
+        repeated = bound.gradients(scores)
+        assert np.array_equal(repeated[0], fresh[0])
+        assert np.array_equal(repeated[1], fresh[1])

@@ -62,9 +62,9 @@ class TestApproxNDCG:
         scores = data.feature(0).astype(float)
         bound = ApproxNDCG().bind(data)
         with podium.core.team.Team(1) as bound.team:
-            one = bound.gradients(scores)[0]
+            serial = bound.gradients(scores)[0]
         with podium.core.team.Team(3) as bound.team:
-            assert np.array_equal(bound.gradients(scores)[0], one)
+            assert np.array_equal(bound.gradients(scores)[0], serial)
 
     def test_learns(self):
         data = podium.artificial(40, documents=10, features=4)
@@ -86,11 +86,11 @@ def top_k_cost(labels, s, k):
     """−Σ P_l(g) log P_s(g) over all ordered choices g of k documents."""
     total = 0.0
     for choice in permutations(range(len(labels)), min(k, len(labels))):
-        left, chance, log = list(range(len(labels))), 1.0, 0.0
+        remaining, chance, log = list(range(len(labels))), 1.0, 0.0
         for i in choice:
-            chance *= softmax(labels[left])[left.index(i)]
-            log += math.log(softmax(s[left])[left.index(i)])
-            left.remove(i)
+            chance *= softmax(labels[remaining])[remaining.index(i)]
+            log += math.log(softmax(s[remaining])[remaining.index(i)])
+            remaining.remove(i)
         total -= chance * log
     return total
 
@@ -105,12 +105,12 @@ class TestTopListNet:
         lists = Lists(data, "relevance", objective)
         mean = np.zeros(5)
         for order in permutations(range(5)):  # of the labels in lists
-            left, chance, lambdas = np.ones(5, bool), 1.0, np.zeros(5)
+            remaining, chance, lambdas = np.ones(5, bool), 1.0, np.zeros(5)
             for drawn, i in enumerate(order):
                 if drawn < k:
-                    lambdas += softmax_cross_entropy(lists, *_of_remaining(left, lists, scores[lists.rows]))[0]
-                chance *= math.exp(lists.labels[i]) / np.exp(lists.labels[left]).sum()
-                left[i] = False
+                    lambdas += softmax_cross_entropy(lists, *_of_remaining(remaining, lists, scores[lists.rows]))[0]
+                chance *= math.exp(lists.labels[i]) / np.exp(lists.labels[remaining]).sum()
+                remaining[i] = False
             mean[lists.rows] += chance * lambdas
         assert mean == pytest.approx(slopes_of(lambda s: top_k_cost(labels, s, k), scores), abs=1e-7)
 
@@ -126,8 +126,8 @@ class TestTopListNet:
 
     def test_weights_and_the_first_alone(self):
         data, scores = documents(3)
-        one, same = ListNet().bind(data).gradients(scores), TopListNet(1).bind(data).gradients(scores)
-        assert np.array_equal(one, same)
+        list_net, top_1 = ListNet().bind(data).gradients(scores), TopListNet(1).bind(data).gradients(scores)
+        assert np.array_equal(list_net, top_1)
         lambdas, hessians = TopListNet(3).bind(data).gradients(scores, 4)
         assert abs(lambdas.sum()) < 1e-9
         assert (hessians >= 0).all()

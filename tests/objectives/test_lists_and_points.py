@@ -167,7 +167,7 @@ def test_list_mle_learns_as_well_as_list_net():
     assert best[ListMLE()] > best[ListNet()] - 0.015
 
 
-def test_cosine_of_no_scores_points_along_the_gains():
+def test_scores_of_0_have_a_cosine_gradient_along_the_gains():
     data = RankingData(np.eye(3), [0, 1, 2], qid=[1] * 3)
     lambdas, _ = RankCosine().bind(data).gradients(np.zeros(3))
     gains = np.array([0, 1, 3]) - 4 / 3
@@ -184,42 +184,44 @@ class TestPoints:
     def test_regression(self):
         data, scores = documents(1)
         bound = Regression().bind(data)
-        known = ~np.isnan(data.relevance)
+        labelled = ~np.isnan(data.relevance)
         weights = data.document_weights * data.query_weights[data.qid.astype(int)]
         lambdas, hessians = bound.gradients(scores)
-        assert np.allclose(lambdas[known], (weights * (data.relevance - scores))[known])
-        assert np.allclose(hessians[known], weights[known])
-        assert (lambdas[~known] == 0).all()
-        assert bound.base_score == pytest.approx(np.average(data.relevance[known], weights=weights[known]))
+        assert np.allclose(lambdas[labelled], (weights * (data.relevance - scores))[labelled])
+        assert np.allclose(hessians[labelled], weights[labelled])
+        assert (lambdas[~labelled] == 0).all()
+        assert bound.base_score == pytest.approx(np.average(data.relevance[labelled], weights=weights[labelled]))
 
     @pytest.mark.parametrize("balanced", [False, True])
     @pytest.mark.parametrize("sigma", [1.0, 0.3])
-    def test_logistic_is_the_papers(self, sigma, balanced):
+    def test_logistic_follows_the_paper(self, sigma, balanced):
         data, scores = documents(3, weights=False, highest=1)
         bound = Logistic(sigma, balanced).bind(data)
-        known = ~np.isnan(data.relevance)
+        labelled = ~np.isnan(data.relevance)
         t = np.where(data.relevance > 0, 1.0, -1.0)
-        n = {side: (t[known] == side).sum() for side in (1.0, -1.0)}
+        n = {side: (t[labelled] == side).sum() for side in (1.0, -1.0)}
         factor = np.array([1 / n[side] for side in t]) if balanced else np.ones(len(t))
         y = 2 * t * sigma / (1 + np.exp(2 * t * sigma * scores))  # [B] §6
         lambdas, hessians = bound.gradients(scores)
-        assert np.allclose(lambdas[known], (factor * y)[known])
-        assert np.allclose(hessians[known], (factor * np.abs(y) * (2 * sigma - np.abs(y)))[known])
-        mean = 0.0 if balanced else t[known].mean()
+        assert np.allclose(lambdas[labelled], (factor * y)[labelled])
+        assert np.allclose(hessians[labelled], (factor * np.abs(y) * (2 * sigma - np.abs(y)))[labelled])
+        mean = 0.0 if balanced else t[labelled].mean()
         assert bound.base_score == pytest.approx(math.log((1 + mean) / (1 - mean)) / (2 * sigma))
         assert np.isfinite(bound.gradients(scores * 1e5)[0]).all()
 
     def test_classes(self):
         data, _ = documents(4, weights=False)
         bound = Multiclass("gain").bind(data)
-        known = ~np.isnan(data.relevance)
+        labelled = ~np.isnan(data.relevance)
         scores = np.random.default_rng(0).normal(size=(bound.n_outputs, len(data)))
         p = np.exp(scores) / np.exp(scores).sum(axis=0)
         y = (data.relevance == bound.classes[:, None]) - p
         lambdas, hessians = bound.gradients(scores)
-        many = bound.n_outputs
-        assert np.allclose(lambdas[:, known], y[:, known])
-        assert np.allclose((many - 1) / many * hessians[:, known], (np.abs(y) * (1 - np.abs(y)))[:, known])
+        n_classes = bound.n_outputs
+        assert np.allclose(lambdas[:, labelled], y[:, labelled])
+        assert np.allclose(
+            (n_classes - 1) / n_classes * hessians[:, labelled], (np.abs(y) * (1 - np.abs(y)))[:, labelled]
+        )
         assert np.allclose(bound.ranked_by(scores), (p * (2**bound.classes - 1)[:, None]).sum(axis=0))
 
     def test_one_class_is_too_few(self):
@@ -229,7 +231,7 @@ class TestPoints:
         with pytest.raises(DataError, match="between 2 and 256"):
             Multiclass().bind(data)
 
-    def test_no_weight_at_all(self):
+    def test_data_without_weight_is_refused(self):
         data = RankingData(np.eye(2), [1, 0], qid=[1, 1], document_weights=[0, 0])
         with pytest.raises(DataError, match="all labelled documents have weight 0"):
             Regression().bind(data)
@@ -237,6 +239,6 @@ class TestPoints:
         assert Logistic().bind(light).base_score == pytest.approx(math.log(1e-20 / 3) / 2)
 
 
-def test_cosine_of_equal_labels_is_nothing():
+def test_lists_of_equal_labels_have_no_cosine_gradient():
     data = RankingData(np.eye(3), [0.8132702] * 3, qid=[1] * 3)
     assert (RankCosine().bind(data).gradients(np.zeros(3))[0] == 0).all()

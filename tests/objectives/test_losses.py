@@ -108,9 +108,9 @@ def test_costs_of_pairs_are_those_of_the_reference(text, seed, trusted, grouped)
         groups=rng.choice([0, 1, np.nan], len(data)).astype(np.float32) if grouped else None,
         trusts=(rng.random(len(data)) + 0.5).astype(np.float32) if trusted else None,
     )
-    (found,) = term.bind_among(data, among).loss_terms(scores)
-    assert found.costs.sum() == pytest.approx(slow_pairs(data, scores, term, among)[2], rel=1e-6)
-    assert np.array_equal(found.counts, data.query_weights.astype(float))
+    (loss_term,) = term.bind_among(data, among).loss_terms(scores)
+    assert loss_term.costs.sum() == pytest.approx(slow_pairs(data, scores, term, among)[2], rel=1e-6)
+    assert np.array_equal(loss_term.counts, data.query_weights.astype(float))
 
 
 def test_normalization_is_not_part_of_the_loss():
@@ -204,14 +204,17 @@ def test_validation_data_may_lack_what_training_data_has():
     elsewhere.restore(trained.state())
     assert elsewhere.loss(scores) == Pairwise().bind(bare).loss(scores)
     for text in ("multiclass", "ordinal"):  # a label that training has not seen does not count
-        objective, known = parse(text), RankingData(data.features, np.minimum(data.relevance, 2.0), qid=data.qid)
-        bound, other = objective.bind(known), objective.bind_elsewhere(bare)
-        other.set_facts(merged(bound.facts()))
+        objective, training_data = (
+            parse(text),
+            RankingData(data.features, np.minimum(data.relevance, 2.0), qid=data.qid),
+        )
+        bound, on_all = objective.bind(training_data), objective.bind_elsewhere(bare)
+        on_all.set_facts(merged(bound.facts()))
         at = np.array([scores, -scores, scores / 2]) if bound.n_outputs > 1 else scores
         seen = np.flatnonzero(bare.relevance < 3)
-        some = objective.bind_elsewhere(bare.take(seen))
-        some.set_facts(merged(bound.facts()))
-        assert other.loss(at) == some.loss(at[..., seen])
+        on_seen = objective.bind_elsewhere(bare.take(seen))
+        on_seen.set_facts(merged(bound.facts()))
+        assert on_all.loss(at) == on_seen.loss(at[..., seen])
 
 
 def test_an_objective_without_a_loss_says_so():

@@ -110,21 +110,21 @@ def test_a_linear_model_is_that_of_a_general_optimizer():
 
     best = minimize(penalized, np.zeros(6), method="BFGS", options={"gtol": 1e-7})
     scores = Z @ best.x[:3]
-    found = model.predict(data)
-    assert np.allclose(found - found.mean(), scores - scores.mean(), atol=1e-4)
+    predictions = model.predict(data)
+    assert np.allclose(predictions - predictions.mean(), scores - scores.mean(), atol=1e-4)
 
 
 def test_row_order_and_threads_do_not_matter():
     data = podium.artificial(1500, features=3)  # more than a thread takes alone
     scores = 2.0 * data.features[:, 0].astype(float)
     shuffle = np.random.default_rng(0).permutation(len(data))
-    found = []
-    for one, s, n_threads in ((data, scores, 1), (data.take(shuffle), scores[shuffle], 3)):
-        bound = Ordinal().bind(one)
+    results = []
+    for rows, s, n_threads in ((data, scores, 1), (data.take(shuffle), scores[shuffle], 3)):
+        bound = Ordinal().bind(rows)
         with Team(n_threads) as bound.team:
-            found.append((bound.gradients(s)[0], bound.thresholds))
-    assert np.array_equal(found[0][0][shuffle], found[1][0])
-    assert np.array_equal(found[0][1], found[1][1])
+            results.append((bound.gradients(s)[0], bound.thresholds))
+    assert np.array_equal(results[0][0][shuffle], results[1][0])
+    assert np.array_equal(results[0][1], results[1][1])
 
 
 def test_the_distances_of_labels_do_not_count():
@@ -134,15 +134,15 @@ def test_the_distances_of_labels_do_not_count():
     assert np.array_equal(Ordinal().bind(data).gradients(scores)[0], Ordinal().bind(stretched).gradients(scores)[0])
 
 
-def test_documents_of_weight_0_count_as_none():
+def test_documents_of_weight_0_do_not_count():
     data = documents(4)
     weights = data.document_weights.copy()
     weights[data.relevance == 2.5] = 0.0
     weights[10:20] = 0.0
     light = data.replace(document_weights=weights)
-    kept = light.take(np.flatnonzero(weights > 0))
+    selected = light.take(np.flatnonzero(weights > 0))
     scores = data.features[:, 0].astype(float)
-    bounds = [Ordinal().bind(light), Ordinal().bind(kept)]
+    bounds = [Ordinal().bind(light), Ordinal().bind(selected)]
     a, b = (bound.gradients(s)[0] for bound, s in zip(bounds, (scores, scores[weights > 0]), strict=True))
     assert bounds[0].classes.tolist() == [0.0, 1.0, 7.0]
     assert np.allclose(a[weights > 0], b, atol=1e-12)

@@ -86,8 +86,8 @@ def test_skipped_vectors_change_no_bit(n, missing):
         (Lambda("ndcg", normalize=False), lambda i, j: np.abs((gain[i] - gain[j]) * (discount[i] - discount[j]))),
     ):
         expected = all_vectors(labels[rows], scores[rows], delta)
-        for mine, slow in zip(objective.bind(data).gradients(scores), expected, strict=True):
-            assert np.array_equal(mine[rows].view(np.int64), slow.view(np.int64))
+        for fast, slow in zip(objective.bind(data).gradients(scores), expected, strict=True):
+            assert np.array_equal(fast[rows].view(np.int64), slow.view(np.int64))
 
 
 TERMS = st.sampled_from([
@@ -111,10 +111,10 @@ def test_runs_of_equal_labels_equal_the_slow_reference(term, seed, n, weighted, 
     groups = rng.choice([0, 1, np.nan], n, p=[0.6, 0.3, 0.1]).astype(f32) if grouped else None
     trusts = (rng.random(n) + 0.5).astype(f32) if trusted else None
     among = PairFilter(groups, nonzero=bool(rng.integers(2)), trusts=trusts)
-    found = term.bind_among(data, among).gradients(scores)
+    computed = term.bind_among(data, among).gradients(scores)
     expected = slow_pairs(data, scores, term, among)
-    for mine, slow in zip(found, expected[:2], strict=True):
-        assert np.allclose(mine, slow, rtol=5e-6, atol=4e-6 * max(1.0, np.abs(slow).max()))
+    for fast, slow in zip(computed, expected[:2], strict=True):
+        assert np.allclose(fast, slow, rtol=5e-6, atol=4e-6 * max(1.0, np.abs(slow).max()))
 
 
 def test_a_query_without_pairs_has_no_gradients():
@@ -149,25 +149,25 @@ def test_threads_share_long_lists_and_change_no_bit(objective, sizes):
     n = sum(sizes)
     data = RankingData(rng.normal(size=(n, 2)), in_runs(rng, n, 0.05), qid=np.repeat(np.arange(len(sizes)), sizes))
     rounds = [np.round(rng.normal(size=n), 2) * spread for spread in (1.0, 1.0, 100.0, 0.5)]
-    found = []
+    results = []
     for n_threads in (1, 2, 3):
         bound = objective.bind(data)
         with Team(n_threads) as team:
             bound.team = team
-            found.append(np.array([bound.gradients(scores) for scores in rounds]))
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+            results.append(np.array([bound.gradients(scores) for scores in rounds]))
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
 
 
 def test_which_lists_are_shared():
     def shared(sizes, depth, n_threads):
         work = ThreadShares(np.array(sizes), depth, np.empty(0)).of(n_threads)
-        alone = sorted(q for mine in work for task, *_ in mine if task.n_threads == 1
+        alone = sorted(q for tasks in work for task, *_ in tasks if task.n_threads == 1
                        for q in range(task.first, task.last) if sizes[q] <= task.longest)  # fmt: skip
-        together = [[task.first for task, *_ in mine if task.n_threads > 1] for mine in work]
-        assert all(mine == together[0] for mine in together)
-        assert sorted(alone + together[0]) == list(range(len(sizes)))
-        return together[0]
+        shared_queries = [[task.first for task, *_ in tasks if task.n_threads > 1] for tasks in work]
+        assert all(tasks == shared_queries[0] for tasks in shared_queries)
+        assert sorted(alone + shared_queries[0]) == list(range(len(sizes)))
+        return shared_queries[0]
 
     assert shared([20_000], 20_000, 2) == [0]
     assert shared([20_000], 20_000, 1) == []
@@ -180,7 +180,7 @@ def test_which_lists_are_shared():
 # --- from query to query
 
 
-def test_nothing_is_left_behind():
+def test_no_state_leaks_between_queries_or_rounds():
     """Padding, lists of vectors and sums of one query do not show in the next, nor scores far apart in later rounds."""
     rng = np.random.default_rng(4)
     sizes = np.array([40, 3, 17, 2, 33, 5, 16])
@@ -197,14 +197,14 @@ def test_nothing_is_left_behind():
         bound = objective.bind(data)
         for spread in (1.0, 1e300, 1.0, 1e3, 0.0, 0.1):
             scores = spread * np.round(rng.normal(size=n), 1)
-            kept, fresh = bound.gradients(scores), objective.bind(data).gradients(scores)
-            assert np.array_equal(kept, fresh)
+            repeated, fresh = bound.gradients(scores), objective.bind(data).gradients(scores)
+            assert np.array_equal(repeated, fresh)
             for q in range(len(sizes)):
                 rows = data.rows(q)
                 alone = data.take(rows)
                 if np.isfinite(labels[rows]).any():
                     expected = objective.bind(alone).gradients(scores[rows])
-                    assert np.array_equal(np.array(kept)[:, rows], expected)
+                    assert np.array_equal(np.array(repeated)[:, rows], expected)
 
 
 # --- arrays of other types than the kernel is compiled for
@@ -221,7 +221,7 @@ class Steep(NDCG):
 
 
 @pytest.mark.parametrize("measure", [NDCG(), Steep()])
-def test_arrays_of_any_type_are_taken(measure):
+def test_output_arrays_of_any_type_are_filled(measure):
     rng = np.random.default_rng(0)
     bound = Lambda(measure, normalize=False).bind(one_query(in_runs(rng, 40)))
     single = rng.normal(size=40).astype(f32)

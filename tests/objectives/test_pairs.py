@@ -89,14 +89,14 @@ def test_links_are_derivatives_of_their_cost(link):
 def test_terms_equal_the_slow_reference(term, stretch):
     for seed in range(4):
         data, scores = clicked(seed, weights=seed % 2 == 1 and not term.normalize)
-        found = term.bind(data).gradients(scores * stretch)
+        computed = term.bind(data).gradients(scores * stretch)
         expected = slow_pairs(data, scores * stretch, term)
         scale = max(1.0, np.abs(expected[0]).max())
-        assert np.allclose(found[0] / scale, expected[0] / scale, **SINGLE)
-        assert np.allclose(found[1], expected[1], **SINGLE)
+        assert np.allclose(computed[0] / scale, expected[0] / scale, **SINGLE)
+        assert np.allclose(computed[1], expected[1], **SINGLE)
         for q in range(data.n_queries):
-            mine = found[0][data.rows(q)]
-            assert abs(mine.sum()) <= 2e-6 * np.abs(mine).sum()
+            of_query = computed[0][data.rows(q)]
+            assert abs(of_query.sum()) <= 2e-6 * np.abs(of_query).sum()
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_groups_and_trusts(term):
     groups = rng.integers(0, 2, len(data)).astype(np.float32)
     groups[::5] = np.nan
     among = PairFilter(groups, nonzero=True, trusts=(rng.random(len(data)) + 0.5).astype(np.float32))
-    found, expected = term.bind_among(data, among).gradients(scores), slow_pairs(data, scores, term, among)
+    computed, expected = term.bind_among(data, among).gradients(scores), slow_pairs(data, scores, term, among)
     assert np.abs(expected[0]).sum() > 0
-    assert np.allclose(found[0], expected[0], **SINGLE)
-    assert np.allclose(found[1], expected[1], **SINGLE)
+    assert np.allclose(computed[0], expected[0], **SINGLE)
+    assert np.allclose(computed[1], expected[1], **SINGLE)
 
 
 @pytest.mark.parametrize("n", [33, 1100])
@@ -130,14 +130,14 @@ def test_long_lists(term, n):
     rng = np.random.default_rng(1)
     data = RankingData(rng.normal(size=(n, 1)), rng.integers(0, 3, n), qid=np.zeros(n, int))
     scores = rng.normal(size=n)
-    found = term.bind(data).gradients(scores)
+    computed = term.bind(data).gradients(scores)
     part = np.sort(rng.permutation(n)[:33])
     if n == 33:
         expected = slow_pairs(data, scores, term)
-        assert np.allclose(found[0], expected[0], rtol=1e-5, atol=1e-5)
-        assert np.allclose(found[1], expected[1], rtol=1e-5, atol=1e-5)
-    assert abs(found[0].sum()) <= 1e-5 * np.abs(found[0]).sum()
-    assert np.isfinite(found[1][part]).all()
+        assert np.allclose(computed[0], expected[0], rtol=1e-5, atol=1e-5)
+        assert np.allclose(computed[1], expected[1], rtol=1e-5, atol=1e-5)
+    assert abs(computed[0].sum()) <= 1e-5 * np.abs(computed[0]).sum()
+    assert np.isfinite(computed[1][part]).all()
 
 
 def slow_tiers(data, scores, tiers, nonzero, weights):
@@ -159,15 +159,15 @@ def slow_tiers(data, scores, tiers, nonzero, weights):
 
 
 @pytest.mark.parametrize("nonzero", [None, (False, False, False), (True, True, True)])
-def test_tiers_by_definition(nonzero):
+def test_tiers_follow_their_definition(nonzero):
     tiers = (Lambda("ndcg", normalize=False), Lambda("cndcg", normalize=False), Pairwise(labels="dwell"))
     weights = (0.5, 0.3, 0.2)
     objective = Tiers(*tiers, weights=weights, nonzero=nonzero)
     for seed in range(3):
         data, scores = clicked(seed, 3)
-        found = objective.bind(data).gradients(scores)[0]
+        computed = objective.bind(data).gradients(scores)[0]
         expected = slow_tiers(data, scores, tiers, nonzero or (False, True, True), weights)
-        assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
+        assert np.allclose(computed, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_clicked_documents_without_a_human_label_count_in_the_tier_of_clicks():
@@ -204,9 +204,9 @@ def test_schedules():
     before, after = Lambda("ndcg", normalize=False), Local("ndcg@3", normalize=False)
     a, b = (part.bind(data).gradients(scores) for part in (before, after))
     for schedule, weight in ((LinearGrowth(0.25, 0.5), 0.75), (LinearGrowth(0.9, 0.5), 1.0), (lambda m: -m, 0.0)):
-        found = Anneal(before, after, schedule).bind(data).gradients(scores, 1)
-        assert np.allclose(found[0], (1 - weight) * a[0] + weight * b[0])
-        assert np.allclose(found[1], (1 - weight) * a[1] + weight * b[1])
+        computed = Anneal(before, after, schedule).bind(data).gradients(scores, 1)
+        assert np.allclose(computed[0], (1 - weight) * a[0] + weight * b[0])
+        assert np.allclose(computed[1], (1 - weight) * a[1] + weight * b[1])
     with pytest.raises(DataError, match="not a number"):
         Anneal(before, after, lambda m: None)
 
@@ -245,7 +245,7 @@ class TestPreferences:
     def test_by_definition(self, link):
         data = self.data(weights=True)
         scores = np.random.default_rng(1).normal(size=20)
-        found = Preferences(link).bind(data).gradients(scores)
+        computed = Preferences(link).bind(data).gradients(scores)
         lambdas = np.zeros(20)
         step = 1e-5
 
@@ -263,8 +263,8 @@ class TestPreferences:
             moved = np.zeros(20)
             moved[row] = step
             lambdas[row] = -(cost(scores + moved) - cost(scores - moved)) / (2 * step)
-        assert np.allclose(found[0], lambdas, atol=1e-5)
-        assert abs(found[0].sum()) < 1e-9
+        assert np.allclose(computed[0], lambdas, atol=1e-5)
+        assert abs(computed[0].sum()) < 1e-9
 
     def test_cross_entropy_is_ranknets(self):
         data = self.data()
@@ -286,13 +286,13 @@ class TestPreferences:
 
 
 class TestDebiased:
-    def test_given_propensities_weigh_the_better_document(self):
+    def test_propensities_weight_pairs_by_the_better_document(self):
         data, scores = clicked(5)
         chances = (1.0, 0.5, 0.25)
-        found = Debiased(Lambda("ndcg", normalize=False), chances).bind(data).gradients(scores)
+        computed = Debiased(Lambda("ndcg", normalize=False), chances).bind(data).gradients(scores)
         trusts = 1 / np.array([1.0, 0.5, 0.25, 0.25, 0.25], np.float32)[data.positions[data.canonical_order] - 1]
         expected = slow_pairs(data, scores, Lambda("ndcg", normalize=False), PairFilter(trusts=trusts))
-        assert np.allclose(found[0], expected[0], **SINGLE)
+        assert np.allclose(computed[0], expected[0], **SINGLE)
 
     def test_biases_take_newton_steps(self):
         data, scores = clicked(6)
@@ -323,7 +323,7 @@ class TestDebiased:
         assert Debiased(Local(normalize=False), [1.0]).bind(data)
 
 
-def test_steps_and_objectives_that_do_not_fit():
+def test_unsupported_steps_and_objectives():
     for objective in (Local(), Pairwise(Hinge()), Pairwise(Fidelity()), Tiers(Lambda(), Local("cndcg")),
                       Sum(Lambda(), Local()), Anneal(Lambda(), Local(), Constant(0.5)),
                       Preferences(Hinge())):  # fmt: skip

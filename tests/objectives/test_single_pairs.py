@@ -107,8 +107,8 @@ def test_pairs_of_preferences():
 def check_sums(bound, data, scores, objective, lambdas, iteration=0):
     """Sums by class of some documents against the matrix."""
     rng = np.random.default_rng(0)
-    chosen, classes = rng.random(len(data)) < 0.4, rng.integers(-1, 3, len(data))
-    slots = np.where(chosen, np.cumsum(chosen) - 1, -1)
+    selected, classes = rng.random(len(data)) < 0.4, rng.integers(-1, 3, len(data))
+    slots = np.where(selected, np.cumsum(selected) - 1, -1)
     sums = sums_by_class(parts_of(bound, iteration, objective), scores, slots, classes, 3)
     for place, row in enumerate(data.canonical_order):
         if slots[place] < 0:

@@ -95,21 +95,21 @@ def test_samples_have_the_exact_gradient_as_their_mean(measure):
 def test_samples_depend_on_content_and_seed_alone():
     data, scores = documents(7, longest=40, n_queries=5)
     shuffle = np.random.default_rng(0).permutation(len(data))
-    found = []
-    for one, s, n_threads in ((data, scores, 1), (data.take(shuffle), scores[shuffle], 2), (data, scores, 3)):
-        bound = SoftRank(exact_limit=27, samples=6).bind(one)  # longer lists are sampled, others exact
+    results = []
+    for rows, s, n_threads in ((data, scores, 1), (data.take(shuffle), scores[shuffle], 2), (data, scores, 3)):
+        bound = SoftRank(exact_limit=27, samples=6).bind(rows)  # longer lists are sampled, others exact
         with Team(n_threads) as bound.team:
-            found.append(bound.gradients(s, 5)[0])
-    assert np.array_equal(found[0][shuffle], found[1])
-    assert np.array_equal(found[0], found[2])
+            results.append(bound.gradients(s, 5)[0])
+    assert np.array_equal(results[0][shuffle], results[1])
+    assert np.array_equal(results[0], results[2])
     other = SoftRank(exact_limit=27, samples=6, seed=1).bind(data).gradients(scores, 5)[0]
     sizes = []
     exact = SoftRank().bind(data).gradients(scores)[0]
     for q in range(5):
         rows = data.rows(q)
         sizes.append((~np.isnan(data.relevance[rows])).sum())
-        assert np.array_equal(found[0][rows], other[rows]) == (sizes[-1] <= 27)
-        assert np.array_equal(found[0][rows], exact[rows]) == (sizes[-1] <= 27)
+        assert np.array_equal(results[0][rows], other[rows]) == (sizes[-1] <= 27)
+        assert np.array_equal(results[0][rows], exact[rows]) == (sizes[-1] <= 27)
     assert min(sizes) <= 27 < max(sizes)
 
 
@@ -122,7 +122,7 @@ def test_a_cutoff_makes_longer_lists_exact():
     assert SoftRank("ndcg", exact_limit=20).bind(data).changes
 
 
-def test_far_scores_and_equal_ones():
+def test_scores_far_apart_and_equal_scores():
     data, scores = documents(6, longest=30)
     for factor in (0.0, 1e4, 1e300):
         for soft in (SoftRank(), SoftRank(sigma=1e-200), SoftRank(exact_limit=0)):
@@ -138,7 +138,7 @@ class TestTraining:
             model = LambdaMART(40, 8, objective=objective, step="gradient").fit(train)
             assert model.score(test) > before + 0.15
 
-    def test_only_by_the_gradient_step(self):
+    def test_only_the_gradient_step_is_allowed(self):
         data = podium.artificial(20, features=4)
         with pytest.raises(DataError, match="the hessian of SoftRank changes its sign: use the step 'gradient'"):
             LambdaMART(2, objective="softrank").fit(data)
@@ -148,7 +148,7 @@ class TestTraining:
             Debiased(SoftRank())
         assert not Anneal(Lambda(), SoftRank()).has_hessian
 
-    def test_labels_that_have_no_gain(self):
+    def test_labels_without_a_gain_are_refused(self):
         data = RankingData(np.eye(2), [0, -1], qid=[1, 1])
         with pytest.raises(DataError, match="labels must be non-negative"):
             SoftRank().bind(data)

@@ -17,7 +17,7 @@ from podium.errors import DataError, warn
 from podium.objectives import BoundObjective, CrossEntropy, Objective, Pairwise, Preferences
 from podium.objectives.base import label_source
 
-ENOUGH = 1e-4  # stop raising c when e times its value would lower the cost by less than this share
+TOLERANCE = 1e-4  # stop raising c when e times its value would lower the cost by less than this share
 SMALLEST = 2.0**-20  # the lower limit of c times the widest spread of a query's scores
 
 
@@ -28,7 +28,7 @@ class BaseScores:
     Attributes:
         scores: the submodel's scores of the training documents.
         scale: c, as set or fitted.
-        means: the mean of each measure on each validation set, by `set/measure`, before the first tree.
+        means: the mean of each measure on each validation set before the first tree, keyed by `set/measure`.
 
     Example:
         >>> import podium
@@ -59,9 +59,11 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
 
     Scores on a large scale would saturate the sigmoid: λ and w vanish, and Newton's step explodes. The cost is convex
     in c, and its sums are exactly rounded, so c does not depend on the order of rows. c is positive, so documents keep
-    the order of the scores. If the pairs require the reverse order, c is 2^-20 over the widest spread within a query.
-    If all pairs are in the right order, the cost falls forever, and c stops rising when that makes no difference. c is
-    1 if there is nothing to fit: no pairs, equal scores, or an objective whose w does not depend on scores.
+    the order of the scores.
+
+    If the pairs require the reverse order, c is 2^-20 over the widest spread within a query. If all pairs are in the
+    right order, the cost falls forever, so c stops rising when that makes no difference. If there is nothing to fit (no
+    pairs, equal scores, or an objective whose w does not depend on scores), c is 1.
     """
     spread, exponent = _spread(data, scores)
     pairs = _pairs(data, objective)
@@ -75,7 +77,7 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
     def slope(c: float) -> float:
         return math.fsum(pairs.gradients(c * spread)[0] * spread)  # −∂C/∂c = Σ λ_i s_i
 
-    c = _root(slope, 1.0 / deviation(data, spread), ENOUGH * total)
+    c = _root(slope, 1.0 / deviation(data, spread), TOLERANCE * total)
     if c == SMALLEST:
         warn(
             "the submodel ranks the training documents no better than at random, so its scores hardly count "
@@ -84,15 +86,15 @@ def fitted_scale(data: RankingData, scores: Floats, objective: Objective, team: 
     return math.ldexp(c, -exponent) * objective.score_unit
 
 
-def _root(slope: Callable[[float], float], guess: float, enough: float) -> float:
-    """Return the root of a descending function."""
+def _root(slope: Callable[[float], float], guess: float, tolerance: float) -> float:
+    """Return the root of a descending function, at least `SMALLEST`, or an x at which x · slope(x) ≤ `tolerance`."""
     from scipy.optimize import brentq
 
     if slope(0.0) <= 0:
         return SMALLEST
     low, high = 0.0, max(guess, SMALLEST)
-    while (rest := slope(high)) > 0:
-        if high * rest <= enough:
+    while (height := slope(high)) > 0:
+        if high * height <= tolerance:
             return high
         low, high = high, 4 * high
     while low == 0:
@@ -114,14 +116,14 @@ def _spread(data: RankingData, scores: Floats) -> tuple[Floats, int]:
     order, sizes = data.canonical_order, data.query_sizes[data.query_sizes > 0]
     scaled = np.ldexp(scores[order], -exponent)
     scaled -= np.repeat(np.minimum.reduceat(scaled, data.offsets[:-1][data.query_sizes > 0]), sizes)
-    further = max(math.frexp(float(scaled.max(initial=0.0)))[1], -1000 - exponent)
+    second_exponent = max(math.frexp(float(scaled.max(initial=0.0)))[1], -1000 - exponent)
     spread = np.empty(len(scores))
-    spread[order] = np.ldexp(scaled, -further)
-    return spread, exponent + further
+    spread[order] = np.ldexp(scaled, -second_exponent)
+    return spread, exponent + second_exponent
 
 
 def _pairs(data: RankingData, objective: Objective) -> BoundObjective | None:
-    """Bind RankNet's pairs: those of different labels, or the data's preferences."""
+    """Bind RankNet's pairs: those with different labels, or the data's preferences; return None without either."""
     source = label_source(objective) or "relevance"
     if source in data.labels and not isinstance(objective, Preferences):
         return Pairwise(CrossEntropy(), source).fixed(data).bind(data)

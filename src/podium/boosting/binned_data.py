@@ -34,8 +34,8 @@ ROWS_AT_ONCE = 1 << 14  # number of documents to score at a time
 class SharedBins:
     """The bins of features that several runs share; the run that needs them first computes them.
 
-    Features at the same address in memory are the same, so data with other labels shares their bins. Several threads
-    may use the object at the same time; the second one waits.
+    Features are recognized by their address in memory, so data with other labels shares their bins. Several threads
+    may use the object at the same time: one computes, the others wait.
 
     Args:
         n_threads: the number of threads for the computation; by default that of the run that needs it.
@@ -52,7 +52,7 @@ class SharedBins:
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads
         self._lock = threading.Lock()
-        self._known: dict[tuple[Any, ...], tuple[Any, BinnedFeatures]] = {}
+        self._cache: dict[tuple[Any, ...], tuple[Any, BinnedFeatures]] = {}
 
     def binned(
         self, features: Features, max_bins: int, categorical: tuple[int, ...], n_threads: int | None
@@ -65,32 +65,37 @@ class SharedBins:
                 assert binned.matrix  # compute it now, before several runs need it at the same time
             return binned
 
-        return self._once((_place(features), max_bins, categorical), features, compute)
+        return self._cached((_address(features), max_bins, categorical), features, compute)
 
     def binned_by(self, data: RankingData, bins: Bins, n_threads: int | None) -> BinnedFeatures:
         """Return the bins of validation documents by the cuts of the training data; binned files may have them."""
         if isinstance(data, BinnedFiles) and data.binned.bins.equal(bins):
             return data.binned
         features = data.features
-        return self._once((_place(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
+        return self._cached((_address(features), id(bins)), features, lambda: bin_features(features, bins, n_threads))
 
-    def _once(self, key: tuple[Any, ...], features: Features, compute: Callable[[], BinnedFeatures]) -> BinnedFeatures:
+    def _cached(
+        self, key: tuple[Any, ...], features: Features, compute: Callable[[], BinnedFeatures]
+    ) -> BinnedFeatures:
         with self._lock:
-            if key not in self._known:
+            if key not in self._cache:
                 with at_most_threads(self.n_threads) if self.n_threads else nullcontext():
-                    self._known[key] = features, compute()  # keep the features, so that their address is not reused
-            return self._known[key][1]
+                    self._cache[key] = features, compute()  # keep the features, so that their address is not reused
+            return self._cache[key][1]
 
 
 def add_by_bins(ensemble: Ensemble, binned: BinnedFeatures, scores: Floats, n_threads: int | None = None) -> None:
-    """Add the scores of trees that were grown on these bins, computed from a representative value of each bin."""
+    """Add the scores of trees to those of documents whose features exist only as bins.
+
+    The trees must have been grown on these bins, so that all values of a bin take the same path.
+    """
     for first in range(0, binned.n_rows, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, binned.n_rows)
         rows = binned.representatives(first, last)
         ensemble.add_scores(rows, scores[first:last], 0, ensemble.n_trees, n_threads)
 
 
-def _place(features: Features) -> tuple[Any, ...]:
+def _address(features: Features) -> tuple[Any, ...]:
     """Return the address of features in memory, which is equal for equal views of one array."""
     if isinstance(features, np.ndarray):
         return features.__array_interface__["data"][0], features.shape, features.strides
@@ -126,12 +131,9 @@ class BinnedData:
     def of(
         cls, train: RankingData, valid: Mapping[str, RankingData], settings: Boosting, shared: SharedBins | None = None
     ) -> BinnedData:
-        """Bin the data by the settings, unless `shared` has its bins already.
-
-        On a first run, another process compiles the kernels of a tree meanwhile.
-        """
+        """Bin the data by the settings, unless `shared` has its bins already."""
         is_sampled = settings.sampling.split_fraction_of(len(train)) < 1
-        if settings.growth.is_common:
+        if settings.growth.is_common:  # on a first run, another process compiles the kernels of a tree meanwhile
             begin_compilation(len(train), thread_count(settings.n_threads), is_sampled)
         matched = checked_sets(train, valid)
         measures = (*as_selection(settings.selection).measures, *settings.watched) if matched else ()
@@ -141,10 +143,10 @@ class BinnedData:
             binned = train.bins_for(settings.max_bins, settings.categorical)
         else:
             binned = shared.binned(train.features, settings.max_bins, settings.categorical, threads)
-        others = {name: shared.binned_by(data, binned.bins, threads) for name, data in matched.items()}
+        binned_valid = {name: shared.binned_by(data, binned.bins, threads) for name, data in matched.items()}
         seconds = time.perf_counter() - started
         log.info("binned %d × %d values: %.3f s", train.n_documents, train.n_features, seconds)
-        return cls(train, matched, binned.bins, binned, others)
+        return cls(train, matched, binned.bins, binned, binned_valid)
 
     def with_base_scores(self, submodel: Callable[[RankingData], Floats]) -> BinnedData:
         """Return the same data with the scores of a submodel as base scores."""

@@ -23,13 +23,13 @@ from podium.models import Ensemble, load, save
 class Checkpoint:
     """A file that stores the trees, or the weights of a net, so far.
 
-    A run resumes from an existing file, and gives the same model, to the bit, as without the interruption.
+    A run that finds the file resumes from it, and gives the same model to the bit as an uninterrupted run.
 
     Args:
         path: the file, which is only replaced when the new one is complete.
         every: the number of trees, or epochs, between two writes; by default, the time since the last write decides.
-        seconds: the minimum time between two writes if `every` is None. If writing is slow, the time is longer, so that
-            writing takes about 1% of the time.
+        seconds: the minimum time between two writes if `every` is None. If writing is slow, the interval is longer, so
+            that writing takes about 1% of the time.
 
     Examples:
         >>> import podium, tempfile
@@ -87,11 +87,11 @@ def require_checkpoint(checkpoint: object) -> None:
     )
 
 
-MAX_SHARE = 0.01  # of the time that writing may take, apart from the first write
+MAX_SHARE = 0.01  # the share of the time that writing may take, after the first write
 
 
 class Pace:
-    """A timer that decides when to write a checkpoint: after a number of steps, or of seconds."""
+    """Decides when to write a checkpoint: after a number of steps, or of seconds."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
@@ -106,7 +106,7 @@ class Pace:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Time a write."""
+        """Time the write within the block."""
         started = time.monotonic()
         yield
         self.last_write = time.monotonic()
@@ -144,7 +144,7 @@ def fingerprint(
     Args:
         settings: a dataclass.
         ignored: its fields that do not change the result.
-        train, valid: the data, with base scores if the run starts from some.
+        train, valid: the data, with their base scores if there are any.
         start: anything else that the run starts from.
 
     """
@@ -153,6 +153,6 @@ def fingerprint(
 
 
 def fingerprint_of_digests(settings: Any, ignored: tuple[str, ...], digests: Mapping[str, bytes], start: str) -> str:
-    """Return `fingerprint` from a hash of each dataset by name."""
+    """Return `fingerprint` for data given by its hashes, by name."""
     values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in ignored}
     return content_hash([values, start, list(digests.items())])

@@ -33,12 +33,12 @@ from podium.objectives import XENDCG, Objective, default_objective, describe
 from podium.trees import Tree
 
 Members = tuple[tuple[Objective, int], ...]
-TRUSTED_QUERIES = 1000  # with this many validation queries, the best weights count as much as equal ones
-MANY_QUERIES = 5000  # with more, one fold is enough
+TRUSTED_QUERIES = 1000  # with this number of validation queries, weights are halfway between equal and best
+MANY_QUERIES = 5000  # with more training queries, one fold is enough
 
 
 def default_members(measure: Measure) -> Members:
-    """Return the default objectives, which make different errors, and their numbers of members ([B] §1)."""
+    """Return the default objectives and their numbers of members; the objectives make different errors ([B] §1)."""
     return (default_objective(measure), 1), (XENDCG(measure.labels), 1)
 
 
@@ -49,7 +49,7 @@ class Tried(NamedTuple):
         objective: the objective, as text.
         seconds: the training time.
         alone: the measure of these members on unseen queries.
-        together: the measure of these members with all that were kept before.
+        together: the measure of these members and all those kept before.
         kept: whether these members are in the committee.
 
     Example:
@@ -74,9 +74,10 @@ class CommitteeResult:
         ensemble: all members' trees, their leaves multiplied by the members' weights.
         members: the objective and the number of trees of each.
         weights: the weight of each member, in units of its standardized scores.
-        values: the measure on queries that members have not seen: of each, of equal weights, and of the committee.
+        values: the measure on unseen queries: of each member, of equal weights, and of the committee.
         tried: all trials, in order.
-        counts: the number of members kept of each objective, for each part: the `members` that train the same again.
+        counts: the objectives, and the number of kept members of each for each part; as `members` of
+            `CommitteeTraining`, they train the same committee again.
         feature_fraction: the share of features that each tree was grown on.
 
     Example:
@@ -101,7 +102,7 @@ class CommitteeResult:
 
 
 class _CommitteePart(NamedTuple):
-    """Documents that members train on, and those that stop and judge them (rows of the judging data)."""
+    """Data that members train on, with the validation data that stops them, and its rows in the judging data."""
 
     data: BinnedData
     rows: Ints
@@ -119,7 +120,7 @@ class _Trained:
     """The members of a block."""
 
     ensembles: list[Ensemble]  # one for each part
-    sizes: list[float]  # the standard deviations of their scores, which are divided by them
+    deviations: list[float]  # the standard deviations of their scores, which standardize them
     scores: Floats  # of all judging documents, each by a member that did not train on it
     seconds: float  # training time
 
@@ -129,7 +130,7 @@ class CommitteeTraining:
     """The settings of a committee.
 
     Args:
-        members: the objectives, and the number of members of each for each part of the data; they take turns.
+        members: the objectives, which take turns, and the number of members of each for each part of the data.
         boosting: the settings of each member, except for the seed of its sampling.
         measure: the measure by which members are stopped, kept and weighted.
         tries_all_features: whether each tree sees half of the features, or all if the first objective is clearly better
@@ -162,10 +163,10 @@ class CommitteeTraining:
             require_whole("the number of members", count, 1)
 
     def fit(self, train: RankingData, valid: RankingData | None = None) -> CommitteeResult:
-        """Train the members, and weight them by validation queries, or by folds if there are none.
+        """Train the members, and weight them on the validation queries, or on folds if there are none.
 
-        With folds, each member trains on all folds but one, which stops it, and each query is scored by members that
-        have not seen it.
+        With folds, each member trains on all folds but one. That fold stops it, and its queries are scored by this
+        member, which has not seen them.
         """
         started = time.perf_counter()
         with each_warning_once():
@@ -175,14 +176,14 @@ class CommitteeTraining:
                 if self.time_budget is None:
                     committee.train([*self.blocks()])
                 else:
-                    self._spend(committee, self.time_budget, started)
+                    self._train_within(committee, self.time_budget, started)
             except KeyboardInterrupt:  # return the committee of the members so far
                 if not committee.trained:
                     raise
             return committee.result()
 
     def parts(self, train: RankingData, valid: RankingData | None) -> tuple[list[_CommitteePart], RankingData]:
-        """Return the parts on which members are trained and stopped, and the data that weights all members."""
+        """Return the parts on which members are trained and stopped, and the judging data, which weights them all."""
         shared = replace(self.boosting, selection=self.measure)
         if valid is not None:
             data = BinnedData.of(train, {"valid": valid}, shared)
@@ -202,11 +203,11 @@ class CommitteeTraining:
 
     def blocks(self) -> Iterator[_Block]:
         """Return a block for each member; objectives take turns."""
-        most = max(count for _, count in self.members)
-        return (_Block(kind, k) for k in range(most) for kind, (_, count) in enumerate(self.members) if k < count)
+        n_turns = max(count for _, count in self.members)
+        return (_Block(kind, k) for k in range(n_turns) for kind, (_, count) in enumerate(self.members) if k < count)
 
     def with_features(self, parts: list[_CommitteePart], train: RankingData) -> CommitteeTraining:
-        """Return these settings with the best share of features for the first objective."""
+        """Return these settings with the better share of features for the first objective, if both are to be tried."""
         if not self.tries_all_features:
             return self
         first = self.member(_Block(0, 0))
@@ -214,8 +215,8 @@ class CommitteeTraining:
         share = share_of_features(first, [part.data for part in parts])
         return replace(self, boosting=with_feature_fraction(self.boosting, share))
 
-    def _spend(self, committee: CommitteeRun, budget: float, started: float) -> None:
-        """Train while there is time: the first objective, each of the others once, then again those that helped."""
+    def _train_within(self, committee: CommitteeRun, budget: float, started: float) -> None:
+        """Train blocks while there is time: one of each objective, then more of those that raise the measure."""
         last = 0.0
         helpful = list(range(len(self.members)))
         number = 0
@@ -233,7 +234,7 @@ class CommitteeTraining:
     def member(self, block: _Block) -> Boosting:
         """Return the settings of a block's members, with a seed that does not depend on later objectives."""
         objective, boosting = self.members[block.kind][0], self.boosting
-        names = [describe_or_name(one) for one, _ in self.members[: block.kind + 1]]
+        names = [describe_or_name(earlier) for earlier, _ in self.members[: block.kind + 1]]
         key = seed_of("member", names[-1], names.count(names[-1]))
         offset = 0 if block.kind == 0 else int(key % np.uint64(1 << 30))
         return replace(
@@ -262,7 +263,7 @@ class CommitteeRun:
     def train(self, blocks: list[_Block]) -> None:
         """Train the members of blocks, one per thread; a block counts once all its members are trained."""
         settings, jobs = self.settings, [(block, k) for block in blocks for k in range(len(self.parts))]
-        ended: dict[_Block, dict[int, tuple[Ensemble, float]]] = {block: {} for block in blocks}
+        results: dict[_Block, dict[int, tuple[Ensemble, float]]] = {block: {} for block in blocks}
         fits = (partial(self._fit, block, k) for block, k in jobs)
         boosting = settings.boosting
         with (
@@ -271,10 +272,10 @@ class CommitteeRun:
         ):
             for number, (member, seconds) in outcomes:
                 block, k = jobs[number]
-                ended[block][k] = member.ensemble, seconds
+                results[block][k] = member.ensemble, seconds
                 advance(1, self.name(block))
-                if len(ended[block]) == len(self.parts):
-                    self.trained[block] = self._judged([ended[block][k] for k in range(len(self.parts))])
+                if len(results[block]) == len(self.parts):
+                    self.trained[block] = self._with_scores([results[block][k] for k in range(len(self.parts))])
 
     def _fit(self, block: _Block, k: int) -> tuple[TrainingResult, float]:
         started, data, member = time.perf_counter(), self.parts[k].data, self.settings.member(block)
@@ -282,17 +283,18 @@ class CommitteeRun:
             member = replace(member, objective=member.objective.fixed(self.train_data))
         return member.fit(data.train, data.valid, data=data), time.perf_counter() - started
 
-    def _judged(self, members: list[tuple[Ensemble, float]]) -> _Trained:
-        """Standardize the scores of a block's members, and join the scores of unseen queries."""
-        threads, scores, sizes = self.settings.boosting.n_threads, np.zeros(len(self.order)), []
+    def _with_scores(self, members: list[tuple[Ensemble, float]]) -> _Trained:
+        """Return a block's members with their standardized scores of unseen queries."""
+        threads, scores, deviations = self.settings.boosting.n_threads, np.zeros(len(self.order)), []
         for (ensemble, _), part in zip(members, self.parts, strict=True):
             train, valid = part.data.train, part.data.valid["valid"]
-            sizes.append(deviation(train, ensemble.predict(train, n_threads=threads)))
-            scores[part.rows] = ensemble.predict(valid, n_threads=threads) / sizes[-1]
-        return _Trained([e for e, _ in members], sizes, scores[self.order], sum(seconds for _, seconds in members))
+            deviations.append(deviation(train, ensemble.predict(train, n_threads=threads)))
+            scores[part.rows] = ensemble.predict(valid, n_threads=threads) / deviations[-1]
+        seconds = sum(seconds for _, seconds in members)
+        return _Trained([ensemble for ensemble, _ in members], deviations, scores[self.order], seconds)
 
     def keep_if_better(self, block: _Block) -> bool:
-        """Drop a block unless it is the only one or raises the measure; return whether it stays."""
+        """Drop a block unless it is the only one or raises the measure; return whether it is kept."""
         new, others = self.trained[block], [t.scores for b, t in self.trained.items() if b != block]
         together = self._value([*others, new.scores])
         kept = not others or together > self.last
@@ -308,18 +310,18 @@ class CommitteeRun:
         return describe_or_name(self.settings.members[block.kind][0])
 
     def result(self) -> CommitteeResult:
-        """Weight the objectives, and join all trees in one ensemble."""
+        """Weight the objectives, and collect all trees in one ensemble."""
         blocks = sorted(self.trained, key=lambda block: (block.number, block.kind))
         kinds = sorted({block.kind for block in blocks})
         scores = [self.trained[block].scores for block in blocks]
         n_queries, shrinkage = self.sweep.data.n_queries, self.settings.shrinkage
         share = n_queries / (n_queries + TRUSTED_QUERIES) if shrinkage is None else shrinkage
-        shared = [np.sum([s for b, s in zip(blocks, scores, strict=True) if b.kind == kind], axis=0) for kind in kinds]
-        of_kinds = self._weights(shared, share)
-        weights = [of_kinds[kinds.index(block.kind)] for block in blocks]
+        sums = [np.sum([s for b, s in zip(blocks, scores, strict=True) if b.kind == kind], axis=0) for kind in kinds]
+        weight_of_kind = dict(zip(kinds, self._weights(sums, share), strict=True))
+        weights = [weight_of_kind[block.kind] for block in blocks]
         values = {f"{self.name(block)} {k}": self.sweep.value(scores[k]) for k, block in enumerate(blocks)}
         values |= {"equal weights": self._value(scores), "committee": self._value(scores, weights)}
-        if not self.tried:  # there was time for all
+        if not self.tried:  # without a time budget, all members are kept
             for k, block in enumerate(blocks):
                 together = self._value(scores[: k + 1])
                 alone, seconds = self.sweep.value(scores[k]), self.trained[block].seconds
@@ -329,7 +331,7 @@ class CommitteeRun:
         n_members = len(blocks) * len(self.parts)
         for block, weight in zip(blocks, weights, strict=True):
             trained = self.trained[block]
-            for ensemble, size in zip(trained.ensembles, trained.sizes, strict=True):
+            for ensemble, size in zip(trained.ensembles, trained.deviations, strict=True):
                 members.append((self.name(block), ensemble.n_trees))
                 member_weights.append(weight)
                 for tree in map(ensemble.tree, range(ensemble.n_trees)):

@@ -31,8 +31,8 @@ class Evaluator:
     Attributes:
         scores: the scores of the documents of each validation set.
         measures: the measures that pick the number of trees, then the watched ones, by name.
-        bound: the measures bound to each validation set.
-        loss: the loss of the objective, if it is watched.
+        bound: the measures bound to each validation set, by its name.
+        loss: the loss of the objective; None if it is not watched.
 
     """
 
@@ -42,7 +42,7 @@ class Evaluator:
         measures = dict.fromkeys((*self.selection.measures, *settings.watched))
         self.measures = {str(m): m.fixed(data.train, *data.valid.values()) for m in measures}
         self.bound = {
-            name: BoundMeasures(valid, {f"{name}/{shown}": m for shown, m in self.measures.items()}, team)
+            name: BoundMeasures(valid, {f"{name}/{measure}": m for measure, m in self.measures.items()}, team)
             for name, valid in data.valid.items()
         }
         first = next(iter(data.valid), None)
@@ -53,8 +53,8 @@ class Evaluator:
         self.base_means: dict[str, float] | None = None
         self.loss: WatchedLoss | None = None
         if settings.watches_loss:
-            measuring = settings.objective.measuring(data.train, *data.valid.values())
-            self.loss = WatchedLoss(measuring, objective, data.valid, team)
+            fixed_objective = settings.objective.measuring(data.train, *data.valid.values())
+            self.loss = WatchedLoss(fixed_objective, objective, data.valid, team)
 
     def start_from_base_scores(self, scale: float, training_scores: Floats) -> dict[str, float]:
         """Start from base scores, which count as a round before the first; return their means."""
@@ -76,14 +76,14 @@ class Evaluator:
                 add_by_bins(ensemble, binned, of_output(self.scores[name], output), n_threads)
 
     def measure(self) -> dict[str, float]:
-        """Return the mean of each measure on each validation set, by `set/measure`."""
+        """Return the mean of each measure on each validation set, keyed by `set/measure`."""
         means: dict[str, float] = {}
         for name, bound in self.bound.items():
             means |= bound.means(self.objective.ranked_by(self.scores[name]))
         return means
 
     def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
-        """Return the loss on the training data and on each validation set, by `set/loss`, if it is watched."""
+        """Return the loss on the training data and on each validation set, keyed by `set/loss`, if it is watched."""
         return {} if self.loss is None else self.loss.means(training_scores, self.scores, iteration)
 
     def best_iteration(self, history: dict[str, list[float]]) -> int | None:
@@ -100,10 +100,10 @@ class Evaluator:
 
 
 class BestRound:
-    """Tracks the best round of a growing history without scanning it again.
+    """Tracks the best round of a growing history without scanning all of it again.
 
-    It keeps candidates only: one round, or with a graded measure all rounds within its first tolerance. As in LightGBM
-    and XGBoost, a round must be better than the best so far by more than `min_delta`.
+    It only keeps the candidates: one round, or with a graded measure all rounds within its first tolerance. As in
+    LightGBM and XGBoost, a round must be better than the best so far by more than `min_delta`.
     """
 
     def __init__(self, selection: Measure | Graded, names: list[str], min_delta: float = 0.0) -> None:
@@ -111,32 +111,32 @@ class BestRound:
         kind = type(selection)
         self._is_one_mean = kind.pick_and_keep is Measure.pick_and_keep and kind.pick is Measure.pick
         self._n_rounds, self._best = 0, -1
-        self._left: list[tuple[int, list[float]]] = []  # rounds that may still be picked, with their means
+        self._candidates: list[tuple[int, list[float]]] = []  # rounds that may still be picked, with their means
 
     def of(self, history: dict[str, list[float]], base_means: dict[str, float] | None) -> int:
         """Return the best round so far; −1 is the submodel alone.
 
         Args:
-            history: means of each round, by name. It only grows, except that an interrupted round is removed.
+            history: means of each round, by name. It only grows, except that an interrupted round may be removed.
             base_means: the means of the submodel, if there is one.
 
         """
         columns = [history[name] for name in self.names]
-        n_rounds, best, left = self._n_rounds, self._best, self._left
+        n_rounds, best, candidates = self._n_rounds, self._best, self._candidates
         if n_rounds == 0 or n_rounds > len(columns[0]):
-            n_rounds, left = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
+            n_rounds, candidates = 0, [] if base_means is None else [(-1, [base_means[name] for name in self.names])]
         for k in range(n_rounds, len(columns[0])):
             means = [column[k] for column in columns]
-            if left:
-                highest = left[0][1][0]
+            if candidates:
+                highest = candidates[0][1][0]
                 if self._is_one_mean and highest >= means[0]:  # most rounds; neither mean is NaN
                     continue
                 if self.min_delta and not self._is_clear(means[0], highest):
                     continue
-            left = [*left, (k, means)]
-            picked, kept = self.selection.pick_and_keep(np.array([means for _, means in left]))
-            best, left = left[picked][0], [left[place] for place in kept]
-        self._n_rounds, self._best, self._left = len(columns[0]), best, left
+            candidates = [*candidates, (k, means)]
+            picked, rows = self.selection.pick_and_keep(np.array([means for _, means in candidates]))
+            best, candidates = candidates[picked][0], [candidates[row] for row in rows]
+        self._n_rounds, self._best, self._candidates = len(columns[0]), best, candidates
         return best
 
     def _is_clear(self, mean: float, best: float) -> bool:

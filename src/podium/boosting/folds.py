@@ -30,10 +30,10 @@ from podium.measures.base import weights_in_means
 if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
-ROUNDS = 20  # between two checks of the mean over the folds
+ROUNDS = 20  # number of rounds between two checks of the mean over the folds
 SHARES = 0.5, 1.0  # of the features: the first, unless the second is clearly better
-TRIED_ROUNDS = 100  # rounds before the comparison at a learning rate of 0.05; at twice the rate half as many
-CLEARLY = 2.5  # standard errors
+TRIED_ROUNDS = 100  # rounds before the comparison at a learning rate of 0.05; at twice the rate, half of them
+STANDARD_ERRORS = 2.5  # a mean difference of more than this number of them is clear
 JUDGING_QUERIES = 600  # number of held-out queries that is enough to choose the number of trees
 
 
@@ -43,7 +43,7 @@ class RoundsByFolds:
 
     Attributes:
         best_iteration: the round, from 0, with the best mean over all queries.
-        history: this mean after each round, by `folds/measure`.
+        history: this mean after each round, keyed by `folds/measure`.
         feature_fraction: the share of features that the trees were grown on.
 
     Example:
@@ -66,15 +66,15 @@ def rounds_by_folds(
     """Find the best number of rounds by cross-validation, with one run per fold, all at the same time.
 
     The fold of a query depends only on its content and the seed of sampling. Patience applies to the mean of all runs,
-    which is less noisy than the curve of any fold. Folds run until they hold out 600 queries: with 3,000 queries in 5
-    folds, one run is enough.
+    which is less noisy than the curve of any fold. Only as many folds run as are needed to hold out 600 queries: with
+    3,000 queries in 5 folds, one run is enough.
 
     Args:
         settings: the settings of the runs.
         data: the training data.
         n_folds: the number of folds.
-        tries_all_features: whether to choose half of the features for each tree, or all if they are clearly better on
-            the folds (`share_of_features`), instead of the share in the settings.
+        tries_all_features: whether to ignore the share of features in the settings and use half of them for each tree,
+            or all if that is clearly better on the folds (`share_of_features`).
 
     Example:
         >>> import podium
@@ -90,7 +90,7 @@ def rounds_by_folds(
     n_used = folds_needed(data.n_queries, n_folds)
     fold = folds_by_content(data, n_folds, settings.sampling.seed)
     selection, patience = as_selection(settings.selection), settings.patience
-    plain = replace(_silent(settings), objective=settings.objective.fixed(data))
+    run_settings = replace(_silent(settings), objective=settings.objective.fixed(data))
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
         advance = stack.enter_context(
             progress("cross-validating", settings.n_trees, verbose=settings.verbose, unit="rounds")
@@ -98,8 +98,8 @@ def rounds_by_folds(
         parts = [
             BinnedData.of(data.select(fold != k), {"folds": data.select(fold == k)}, settings) for k in range(n_used)
         ]
-        shares = SHARES if tries_all_features else (plain.sampling.feature_fraction,)
-        share, trainers = _tried_shares(plain, parts, shares, stack)
+        shares = SHARES if tries_all_features else (run_settings.sampling.feature_fraction,)
+        share, trainers = _try_shares(run_settings, parts, shares, stack)
         names = [f"folds/{measure}" for measure in selection.measures]
         weights = np.array([_weight_of_queries(trainer.data.valid["folds"]) for trainer in trainers])
         n_rounds = 0
@@ -117,26 +117,26 @@ def rounds_by_folds(
 
 
 def folds_needed(n_queries: int, n_folds: int) -> int:
-    """Return the number of folds that together hold out enough queries to choose the number of rounds."""
+    """Return the number of folds that hold out enough queries to choose the number of rounds."""
     return min(n_folds, math.ceil(JUDGING_QUERIES * n_folds / n_queries))
 
 
 def share_of_features(settings: Boosting, parts: Sequence[BinnedData]) -> float:
-    """Return half of the features for each tree, or all if they are clearly better after a hundred rounds.
+    """Return 0.5, half of the features for each tree, or 1.0 if all are clearly better after a hundred rounds.
 
     Both are trained on each part and measured on its first validation set. All features are clearly better if they
     raise the mean over the queries by more than 2.5 standard errors of the differences.
     """
     with ExitStack() as stack, at_most_threads(thread_count(settings.n_threads)), each_warning_once():
-        return _tried_shares(_silent(settings), parts, SHARES, stack)[0]
+        return _try_shares(_silent(settings), parts, SHARES, stack)[0]
 
 
 def _silent(settings: Boosting) -> Boosting:
-    """Return the settings of runs that this module stops and reports."""
+    """Return the settings of single runs: this module stops all of them together and reports their mean."""
     return replace(settings, patience=None, verbose=0, watches_loss=False)
 
 
-def _tried_shares(
+def _try_shares(
     settings: Boosting, parts: Sequence[BinnedData], shares: tuple[float, ...], stack: ExitStack
 ) -> tuple[float, list[Trainer]]:
     """Return the first share of features, or the second if it is clearly better, and its runs so far."""
@@ -153,10 +153,10 @@ def _tried_shares(
     for runs in trainers.values():
         _run_to(runs, min(math.ceil(TRIED_ROUNDS * 0.05 / settings.rate(0)), settings.n_trees))
     half, whole = (np.concatenate([_values_of_queries(trainer) for trainer in trainers[share]]) for share in shares)
-    of_parts = [next(iter(part.valid.values())).query_weights for part in parts]
-    weights = [of_part.astype(np.float64) for of_part in of_parts if of_part is not None]
-    chosen = shares[_is_clear(whole - half, np.concatenate(weights) if weights else None)]
-    return chosen, trainers[chosen]
+    part_weights = [next(iter(part.valid.values())).query_weights for part in parts]
+    weights = [column.astype(np.float64) for column in part_weights if column is not None]
+    share = shares[_is_clear(whole - half, np.concatenate(weights) if weights else None)]
+    return share, trainers[share]
 
 
 def with_feature_fraction(settings: Boosting, share: float) -> Boosting:
@@ -179,22 +179,22 @@ def _weight_of_queries(data: RankingData) -> float:
 
 
 def _is_clear(gains: Floats, weights: Floats | None = None) -> bool:
-    """Return whether the mean of gains is above 0 by `CLEARLY` standard errors; their order does not matter."""
-    is_known = ~np.isnan(gains)
-    known = with_weights(gains[is_known], None if weights is None else weights[is_known])
-    if len(known) < 2:
+    """Return whether the mean of gains is clearly above 0; the order of gains does not matter."""
+    is_defined = ~np.isnan(gains)
+    gains = with_weights(gains[is_defined], None if weights is None else weights[is_defined])
+    if len(gains) < 2:
         return False
-    mean = math.fsum(known) / len(known)
-    variance = math.fsum((known - mean) ** 2) / (len(known) - 1)
-    return mean > CLEARLY * math.sqrt(variance / len(known))
+    mean = math.fsum(gains) / len(gains)
+    variance = math.fsum((gains - mean) ** 2) / (len(gains) - 1)
+    return mean > STANDARD_ERRORS * math.sqrt(variance / len(gains))
 
 
 def _run_to(trainers: list[Trainer], n_rounds: int) -> None:
-    """Continue all runs to a number of rounds, as many runs at a time as there are threads."""
+    """Continue all runs to a number of rounds, several at a time if there are threads for them."""
     jobs = [partial(_add_rounds, trainer, n_rounds) for trainer in trainers]
     n_at_once = max(1, thread_count(None) // trainers[0].team.n_threads)
-    with closing(run_jobs(iter(jobs), len(jobs), n_at_once)) as ended:
-        for _ in ended:
+    with closing(run_jobs(iter(jobs), len(jobs), n_at_once)) as results:
+        for _ in results:
             pass
 
 
@@ -209,7 +209,7 @@ def _mean_curve(trainers: list[Trainer], name: str, weights: Floats, n_rounds: i
     """Return the mean over the queries of all folds after each round; an exhausted run stays constant."""
     histories = [trainer.state.history[name][:n_rounds] for trainer in trainers]
     curves = np.array([np.pad(curve, (0, n_rounds - len(curve)), mode="edge") for curve in histories])
-    known = ~np.isnan(curves)
-    totals = (weights[:, None] * known).sum(axis=0)
-    sums = (weights[:, None] * np.where(known, curves, 0.0)).sum(axis=0)
+    is_defined = ~np.isnan(curves)
+    totals = (weights[:, None] * is_defined).sum(axis=0)
+    sums = (weights[:, None] * np.where(is_defined, curves, 0.0)).sum(axis=0)
     return np.asarray(np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), np.nan))

@@ -34,7 +34,8 @@ from podium.trees import Grower, GrownTree, GrowthParameters, Tree
 from podium.trees.quantization import BoundedGradients, quantize
 
 SMALL_CHANGE = 0.002  # stop after a cycle over the trees that lowers the error by at most this share
-LEAVES_PER_SHARE, MOST_LEAVES = 8, 4096  # these limit memory; the paper's trees had about 2.5/α leaves
+# Trees have at most 8/α and 4096 leaves, which limits memory; the paper's had about 2.5/α.
+LEAVES_PER_SHARE, MAX_LEAVES = 8, 4096
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Bootstrap:
 
 
 class Backfitting:
-    """Fits groves to the labels of data, by least squares.
+    """Fits groves to labels, by least squares.
 
     Args:
         data: the binned data.
@@ -80,24 +81,24 @@ class Backfitting:
         points = Points(data.train, "relevance", Regression())
         self.binned, self.team = data.binned, team
         self.labels, self.weights = points.by_row(points.labels), points.by_row(points.weights)
-        n_leaves = max(2, min(math.ceil(LEAVES_PER_SHARE / alpha), MOST_LEAVES))
+        n_leaves = max(2, min(math.ceil(LEAVES_PER_SHARE / alpha), MAX_LEAVES))
         growth = GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=min_documents_in_leaf, split="least-squares")
         self.grower, self.words = Grower(data.binned, growth, team), np.empty(data.train.n_documents, np.int64)
 
     def converge(self, predictions: Floats, alpha: float, times: Ints) -> Grove:
-        """Fit the trees of a grove in turn, until a cycle no longer lowers the error on the sample (algorithm 1).
+        """Fit the trees of a grove in turn, until a cycle hardly lowers the error on the sample (algorithm 1).
 
-        The last tree, which may be new, comes first in a cycle.
+        Each cycle begins with the last tree, which may be new.
 
         Args:
             predictions: the predictions of the initial trees, a row for each; 0 for new trees.
-            alpha: a node with a smaller share of the sample's documents is a leaf.
+            alpha: nodes with a smaller share of the sample's documents are not split.
             times: the number of times that each document is in the sample.
 
         """
         rows = np.flatnonzero(times * self.weights).astype(np.int32)
-        fewest = max(2, math.ceil(alpha * len(rows)))
-        self.grower.parameters = replace(self.grower.parameters, min_documents_to_split=fewest)
+        min_documents = max(2, math.ceil(alpha * len(rows)))
+        self.grower.parameters = replace(self.grower.parameters, min_documents_to_split=min_documents)
         predictions, n_trees = predictions.copy(), len(predictions)
         scores, trees = predictions.sum(axis=0), dict[int, tuple[GrownTree, Floats]]()
         error, before = self.error(scores, times), math.inf
@@ -114,7 +115,7 @@ class Backfitting:
         return Grove([trees[k] for k in range(n_trees)], predictions, scores, self.error(scores, times == 0))
 
     def _fit_tree(self, others: Floats, times: Ints, rows: Int32s) -> tuple[GrownTree, Floats]:
-        """Return a tree on the residuals of the sample, and its leaf values, their means."""
+        """Return a tree fitted to the residuals of the sample, and its leaf values, which are their means."""
         weights = self.weights * times
         residuals = BoundedGradients.of(weights * (self.labels - others), weights, self.team)
         grown = self.grower.grow(quantize(residuals, "least-squares", self.team, self.words, weights), rows)
@@ -128,7 +129,7 @@ class Backfitting:
 
 
 def shares_down_to(alpha: float) -> list[float]:
-    """Return 0.5, 0.2, 0.1, 0.05, … down to α, which is the last (algorithm 2).
+    """Return 0.5, 0.2, 0.1, 0.05, … as far as they exceed α, then α (algorithm 2).
 
     >>> shares_down_to(0.03)
     [0.5, 0.2, 0.1, 0.05, 0.03]
@@ -143,7 +144,7 @@ def shares_down_to(alpha: float) -> list[float]:
 
 
 def sizes_up_to(n_trees: int) -> list[int]:
-    """Return 1, 2, 3, 4, 6, 8, 11, 16, … up to `n_trees`, which is the last: powers of √2, rounded.
+    """Return the rounded powers of √2 below `n_trees`, then `n_trees`.
 
     >>> sizes_up_to(7)
     [1, 2, 3, 4, 6, 7]
@@ -157,10 +158,10 @@ class GrovesResult:
     """The result of Additive Groves.
 
     Attributes:
-        ensemble: all trees of the chosen groves, their leaves divided by the number of groves.
+        ensemble: all trees of the best groves, their leaf values divided by the number of groves.
         grid: α and the number of trees of all groves that were tried.
-        history: the error or measure of each: `oob/rmse`, or on validation data by `set/measure`.
-        best_iteration: the index of the chosen entry.
+        history: the error or measure of each grid entry: `oob/rmse`, or with validation data keyed by `set/measure`.
+        best_iteration: the index of the best entry.
         n_groves: the number of averaged groves; fewer than requested if Ctrl-C ended training.
 
     Example:
@@ -212,7 +213,7 @@ class GrovesTraining:
     verbose: int | None = h.VERBOSE()
 
     def fit(self, train: RankingData, valid: Mapping[str, RankingData] | None = None) -> GrovesResult:
-        """Train; the first validation set picks α and the number of trees, or else out-of-bag documents do."""
+        """Train; the first validation set picks α and the number of trees, or out-of-bag documents without one."""
         documents = train.with_weight()
         boosting = Boosting(  # for binning and evaluation
             objective=Regression(), max_bins=self.max_bins, categorical=self.categorical, selection=self.selection,
@@ -226,7 +227,7 @@ class GrovesTraining:
 
 
 class _GrovesRun:
-    """A run in progress: the groves of every α and number of trees, and the sums of their scores."""
+    """A run in progress: the groves of every cell of the grid (α and number of trees), and the sums of their scores."""
 
     def __init__(self, settings: GrovesTraining, data: BinnedData, evaluator: Evaluator, team: Team) -> None:
         self.settings, self.data, self.evaluator, self.team = settings, data, evaluator, team
@@ -237,7 +238,7 @@ class _GrovesRun:
         self.fitting = Backfitting(data, alphas[-1], settings.min_documents_in_leaf, team)
         self.bootstrap = Bootstrap(data.train, np.flatnonzero(self.fitting.weights))
         self.groves: list[list[list[Tree]]] = [[] for _ in self.grid]
-        self.adds_trees: dict[int, bool] = {}  # the better start of the first grove, by number in the grid (`"fast"`)
+        self.adds_trees: dict[int, bool] = {}  # by cell, the better start of the first grove; used by `"fast"`
         self.valid_scores = {name: np.zeros((len(self.grid), len(part))) for name, part in data.valid.items()}
         n = 0 if data.valid else n  # without validation data, scores out of bag are summed
         self.scores_out_of_bag, self.n_out_of_bag = np.zeros((len(self.grid), n)), np.zeros((len(self.grid), n), int)
@@ -260,15 +261,15 @@ class _GrovesRun:
                         self._add(cell, grove, times)
                         advance(1, f"{size} trees, α = {alpha:g}")
             except KeyboardInterrupt:
-                kept = len(self.groves[-1])
-                if not kept:
+                n_complete = len(self.groves[-1])
+                if not n_complete:
                     raise
-                warn(f"interrupted: the {kept} groves so far are kept", stacklevel=4)
+                warn(f"interrupted: the {n_complete} groves so far are kept", stacklevel=4)
 
     def _best_attempt(self, cell: int, times: Ints, predictions: dict[int, Floats]) -> Grove:
-        """Grow a grove from one with smaller trees or from one with fewer, depending on the settings (algorithm 3).
+        """Grow a grove from one with smaller trees or one with fewer trees, depending on the settings (algorithm 3).
 
-        If both are equally good, prefer smaller trees.
+        If both starts are equally good, prefer the one with smaller trees.
         """
         (alpha, size), training, n = self.grid[cell], self.settings.training, len(times)
         starts: dict[bool, Floats] = {}  # by whether trees are added

@@ -16,7 +16,7 @@ from podium.objectives import Exponential, Objective, Pairwise
 from podium.trees import GrownTree, GrowthParameters
 from podium.trees.quantization import BoundedGradients
 
-SMOOTHING = 1e-6  # keeps the weight of a weak ranker without a wrong pair finite (Schapire and Singer 1999, §4.2)
+SMOOTHING = 1e-6  # without it, a weak ranker with no wrong pair has an infinite weight (Schapire and Singer 1999, §4.2)
 # A split raises G_l²/(H_l + l2) + G_r²/(H_r + l2). All gradients sum to 0, so G_r = −G_l, and with an l2 that is far
 # larger than H the best split has the largest |G_r| = |r| Z, and is RankBoost's weak ranker.
 STUMPS = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=2.0**40)
@@ -24,12 +24,12 @@ STUMPS = GrowthParameters(n_leaves=2, min_documents_in_leaf=1, l2=2.0**40)
 
 @dataclass(frozen=True)
 class RankBoostStep(Step):
-    """The weight of a weak ranker h(x) = 1[x_k > θ] by RankBoost: α = ½ log((1 + r) / (1 − r)) for h = 1, else 0.
+    """RankBoost's weight α = ½ log((1 + r) / (1 − r)) of a weak ranker h(x) = 1[x_k > θ], as leaf values α and 0.
 
-    r = Σ D(i, j) (h(i) − h(j)) over pairs i ▷ j, where D(i, j) ∝ e^{−(s_i − s_j)} sums to 1 (Freund, Iyer, Schapire and
-    Singer 2003, §3.2, "third method"). For `Pairwise(Exponential())` both sums follow from λ and w: Σ_i λ_i h(i) = r Z,
-    and w has each pair's e^{−(s_i − s_j)} at both documents, so Σw = 2 Z. Trees must have two leaves and be grown on
-    all documents.
+    r = Σ D(i, j) (h(i) − h(j)) over pairs i ▷ j, where D(i, j) = e^{−(s_i − s_j)} / Z sums to 1 (Freund, Iyer, Schapire
+    and Singer 2003, §3.2, "third method"). For `Pairwise(Exponential())` both sums follow from λ and w:
+    Σ_i λ_i h(i) = r Z, and w has each pair's e^{−(s_i − s_j)} at both documents, so Σw = 2 Z. Trees must have two
+    leaves and be grown on all documents.
 
     Example:
         >>> import podium
@@ -54,8 +54,8 @@ class RankBoostStep(Step):
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
         """Return 0 for the left leaf and α for the right one."""
-        sums, twice = grown.sums(gradients, team)
+        sums, hessian_sums = grown.sums(gradients, team)
         if len(sums) != 2:
             return np.zeros(len(sums))
-        r = min(max(float(sums[1]) / (math.fsum(twice) / 2), -1.0), 1.0)  # undoes rounding
+        r = min(max(float(sums[1]) / (math.fsum(hessian_sums) / 2), -1.0), 1.0)  # undo rounding
         return np.array([0.0, 0.5 * math.log((1.0 + r + SMOOTHING) / (1.0 - r + SMOOTHING))])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 TREES_AT_ONCE = 64  # number of trees to traverse for all documents at a time
-OF_TRAINING = ("history", "best_iteration", "submodel_means")  # information on the training data in a model
+TRAINING_INFO = ("history", "best_iteration", "submodel_means")  # what a model records about its training data
 
 
 def refit_trees(settings: Boosting, trees: Ensemble, data: RankingData, decay_rate: float) -> TrainingResult:
@@ -52,7 +52,7 @@ class _Refit:
         if settings.submodel is not None:
             scores, scale = settings.submodel(data), settings.submodel_scale
             if isinstance(scale, str):
-                raise DataError("refit needs the factor of the submodel in training: submodel_scale=…")
+                raise DataError("refit needs the scale of the submodel in training: pass submodel_scale=…")
             data, self.base_scores = data.with_base_scores(scores), BaseScores(scores, float(scale), {})
         self.settings, self.trees, self.data, self.decay_rate, self.team = settings, trees, data, decay_rate, team
         objective = _fixed_like(settings.objective, trees.info.get("measures", ())).measuring(data).bind(data)
@@ -78,9 +78,9 @@ class _Refit:
                     state.fill_gradients(iteration)
                     self.step.prepare(self.data, state.gradients, state.hessians)
                     advance(1)
-                values.append(self._refitted(tree, leaf_of_row, iteration, output))
+                values.append(self._refit_tree(tree, leaf_of_row, iteration, output))
         arrays: dict[str, Any] = {**self.trees.arrays, "leaf_value": np.concatenate([np.empty(0), *values])}
-        info = {name: entry for name, entry in self.trees.info.items() if name not in OF_TRAINING}
+        info = {name: entry for name, entry in self.trees.info.items() if name not in TRAINING_INFO}
         refitted = replace(self.trees, arrays=arrays, info=info)
         return TrainingResult(refitted, {}, None, state.objective, self.base_scores, len(arrays["feature"]))
 
@@ -90,7 +90,7 @@ class _Refit:
             leaves = part.leaves(self.data, self.settings.n_threads)
             yield from ((part.tree(k), leaves[:, k]) for k in range(part.n_trees))
 
-    def _refitted(self, tree: Tree, leaf_of_row: Int32s, iteration: int, output: int) -> Floats:
+    def _refit_tree(self, tree: Tree, leaf_of_row: Int32s, iteration: int, output: int) -> Floats:
         """Return the values of a tree's leaves, and add them to the scores of its output.
 
         A leaf without documents has no gradients, so its new value is 0 and the old one decays, as in LightGBM.
@@ -116,14 +116,14 @@ def _with_documents(tree: Tree, leaf_of_row: Int32s) -> GrownTree:
 
 
 def _fixed_like(objective: Objective, measures: Sequence[str]) -> Objective:
-    """Return an objective whose measures know the same facts of the data as the model's, such as the highest label."""
+    """Return an objective whose measures have the constants of the model's training data, such as the highest label."""
     return objective._with_parts(
         lambda part: part.fixed_like(measures) if isinstance(part, Measure) else _fixed_like(part, measures)
     )
 
 
 def _output_weights(trees: Ensemble, n_outputs: int) -> list[float]:
-    """Return the factor of the leaf values of each output in the model."""
+    """Return the factor by which the model multiplies the leaf values of each output."""
     weights = trees.info.get("output_weights", [1.0])
     if trees.trees_per_round != n_outputs or len(weights) != n_outputs:
         raise DataError(

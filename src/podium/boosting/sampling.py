@@ -21,12 +21,13 @@ N_WITH_FULL_SHARE = 720_000  # number of documents above which splits are search
 class Sampling:
     """The shares of documents, of whole queries and of features that each tree sees.
 
-    Gradients always come from all documents; the tree and its leaf values come from the sample. In an experiment with
-    adaptation to a new domain, a share of 70% of the documents was crucial ([W] 5.5). Within the sample, Podium
-    searches splits on a share of `split_fraction`: documents with large gradients or hessians, and some of the others
-    (`podium.trees.gradient_sampling.GradientSampler`). By default that is 150,000 documents, but at least 30% and at
-    most 50% of them. Above 720,000 documents the lower limit falls, because the number of documents that a split needs
-    grows more slowly than the data.
+    Gradients always come from all documents; the tree and its leaf values come from the sample. When [W] adapted models
+    to a new domain, sampling 70% of the documents was crucial (5.5).
+
+    Within the sample, Podium searches splits on a share of `split_fraction`: documents with large gradients or
+    hessians, and some of the others (`podium.trees.gradient_sampling.GradientSampler`). By default that is 150,000
+    documents, but at least 30% and at most 50% of them. Above 720,000 documents the lower limit falls, because the
+    number of documents that a split needs grows more slowly than the data.
 
     Example:
         >>> import podium
@@ -77,7 +78,7 @@ class Sampling:
 
 @lru_cache(1 << 14)
 def _seed_of_tree(seed: int, tree: int, purpose: str) -> np.uint64:
-    """Return a seed, from a cache that concurrent fits with the same seed share."""
+    """Return a seed from a cache, which concurrent fits with the same seed share."""
     return seed_of(f"{seed}/{tree}/{purpose}")
 
 

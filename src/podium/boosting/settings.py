@@ -38,8 +38,8 @@ class Boosting:
         sampling: the shares of documents, queries and features that each tree sees.
         categorical: numbers of the categorical features.
         selection: the measure, or graded measures, that picks the number of trees if there is validation data.
-        submodel: a function that returns the scores that training starts from, for any data ([W] §3: LambdaSMART); by
-            default training starts from 0 or F_0.
+        submodel: a function from data to the scores that training starts from ([W] §3: LambdaSMART); by default, it
+            starts from the base score F_0 of the objective.
         watched: measures to record in the history in addition to those of the selection.
         watches_loss: whether to record the loss of the objective on training and validation data.
 
@@ -92,13 +92,13 @@ class Boosting:
         """Train; the first validation set decides when to stop, and which tree is the last.
 
         Observers are called after each round; the numbers that they return are added to the history. With a checkpoint,
-        the run resumes where an earlier one stopped. Runs on the same data can share its bins: pass `data` if all
-        settings of bins are the same, else `bins`.
+        the run resumes where an earlier one stopped. Runs on the same data can share its bins: pass `data` if they bin
+        it with the same settings, else `bins`.
         """
         if data is None:
             documents = train.with_weight() if self.objective.pointwise else train
             data = BinnedData.of(documents, valid or {}, self, bins if documents is train else None)
-        # `at_most_threads` also limits code without a parameter, such as measures.
+        # `at_most_threads` also limits code that does not take a number of threads, such as measures.
         with at_most_threads(thread_count(self.n_threads)), Team(self.n_threads) as team:
             return run_training(Trainer(self, data, team), observers, checkpoint)
 

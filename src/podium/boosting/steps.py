@@ -30,10 +30,10 @@ MAX_UNITS = 1000.0  # of an objective's scores: e^1000 overflows, so no pair nee
 
 
 class Step(ABC):
-    """The rule for leaf values, which are added to the scores of the leaf's documents.
+    """A rule for leaf values, which are added to the scores of the leaf's documents.
 
     Attributes:
-        uses_hessians: whether the step uses w; if not, splits are those of least squares.
+        uses_hessians: whether the step uses w; if not, splits minimize least squares.
 
     Example:
         >>> import numpy as np, podium
@@ -66,7 +66,7 @@ class Step(ABC):
         """Modify gradients and hessians in place before trees are grown; by default do nothing."""
 
     def leaf_rule(self, learning_rate: float) -> LeafRule | None:
-        """Return the rule by which growth itself computes leaf values, or None if it cannot."""
+        """Return the rule by which tree growth itself computes these leaf values, or None if it cannot."""
         return None
 
     @abstractmethod
@@ -113,13 +113,13 @@ class Newton(Step):
             )
 
     def leaf_rule(self, learning_rate: float) -> LeafRule | None:
-        """Return the rule for the same values."""
+        """Return the rule for these values; a subclass may have others."""
         if type(self) is not Newton:
             return None
         return LeafRule(float(self.l2), self._limit, float(learning_rate), float(self.l1))
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
-        """Divide sums in fixed point, which are exact in any order."""
+        """Return the quotients of sums in fixed point, which are exact in any order."""
         gradient_sums, hessian_sums = grown.sums(gradients, team)
         if self.l1:
             gradient_sums = np.array([shrunk(gradient, self.l1) for gradient in gradient_sums])
@@ -137,11 +137,11 @@ class Newton(Step):
 
 @dataclass(frozen=True)
 class Gradient(Step):
-    """The mean of λ over the leaf's documents, for objectives without a hessian to divide by ([S] §5).
+    """The mean of λ over the leaf's documents, for objectives without a positive hessian ([S] §5).
 
     Args:
-        normalize: first divide the λ of each query by their root mean square (if Σλ = 0, that is the standard deviation
-            of [S]), so that only weights determine how much a query counts; λ that are all 0 stay 0.
+        normalize: whether to divide the λ of each query by their root mean square first, so that only weights determine
+            how much a query counts; λ that are all 0 stay 0. If Σλ = 0, it is the standard deviation, as in [S].
 
     Examples:
         >>> import podium
@@ -170,13 +170,13 @@ class Gradient(Step):
             output[order] = grouped * factors
 
     def leaf_values(self, grown: GrownTree, gradients: BoundedGradients, team: Team) -> Floats:
-        """Divide exact sums by counts."""
+        """Return the means of λ, from exact sums."""
         values: Floats = grown.sums(gradients, team)[0] / np.maximum(grown.ends - grown.starts, 1)
         return values
 
 
 def max_delta_step_for(objective: Objective, value: float | None) -> float:
-    """Return the given limit, or 1000 in units of the objective's scores."""
+    """Return the limit of a step, by default 1000 in units of the objective's scores."""
     return MAX_UNITS * objective.score_unit if value is None else float(value)
 
 
@@ -187,22 +187,22 @@ Lines = Callable[[Floats, Floats | None], Line]
 class LineSearch(Step):
     """One weight for each tree, the exact optimum for a measure ([W] §4, 5.6): F += α t.
 
-    t are the tree's outputs times the learning rate v, and α maximizes the mean of the measure for s + α t. The search
-    visits every α at which two documents of a query change places. Outputs are the means of λ in the leaves. Means of λ
-    have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3). Then α = 1 means
-    the same as for Newton's values. (Objectives without a positive hessian have no such step; their outputs are not
-    scaled.)
+    t is the tree's outputs times the learning rate v, and α maximizes the mean of the measure for s + α t. The search
+    visits every α at which two documents of a query swap ranks. By default the outputs are the means of λ in the
+    leaves. These have no natural scale, so they are multiplied by the Newton step of the tree, Σλt / Σwt² ([W] §3).
+    Then α = 1 means the same as for Newton's values. Objectives without a positive hessian have no such step; their
+    outputs are not scaled.
 
     Args:
         measure: any measure with swap deltas.
         bounds: the smallest and largest α; .1 and 5 in [W].
-        ties: see `podium.combine`.
+        ties: how to order documents that are tied for every α, see `podium.combine`.
         on: `"train"`, or `"valid"` for the first validation set, which [W] used on web data to avoid over-fitting.
         values: the step that computes the outputs; `Newton(l2=0.0)` for Newton's values.
-        shrink: with `"tree"`, t includes v, and α is not shrunk again: F += α v t ([W] 5.6). With `"alpha"`, α is found
-            for the unshrunk outputs and then shrunk: F += v α t ([W] §4). The next α is fitted to the shrunk scores and
-            shrunk again, which is slow for small v.
-        max_delta_step: the largest output of a leaf after its Newton step, as in `Newton`.
+        shrink: with `"tree"`, t is the outputs times v, and F += α t ([W] 5.6). With `"alpha"`, t is the outputs, and
+            the best α is shrunk: F += v α t ([W] §4). The next α is fitted to the shrunk scores and shrunk again, so
+            training is slow for small v.
+        max_delta_step: the largest output of a leaf after the Newton step, as in `Newton`.
 
     Examples:
         >>> import podium
@@ -258,7 +258,7 @@ class LineSearch(Step):
         return self.bound_to(objective, Sweep(data, measure, self.ties, n_threads))
 
     def bound_to(self, objective: Objective, sweep: Sweep | None) -> BoundLineSearch:
-        """Return the search for an objective; `sweep` is None if the documents are on other machines."""
+        """Return the search for an objective; pass None as `sweep` if the documents are on other machines."""
         settings = replace(
             self, values=self.bind(objective), max_delta_step=max_delta_step_for(objective, self.max_delta_step)
         )
@@ -271,11 +271,11 @@ class LineSearch(Step):
 
 @dataclass(frozen=True)
 class LeafLineSearch(LineSearch):
-    """A weight for each leaf, which [W] §4 leaves to future work.
+    """One weight for each leaf, which [W] §4 leaves to future work.
 
     The search goes from leaf to leaf, starting with the largest output, and finds the exact best weight while all
-    others are fixed. So the measure never falls on the data of the search. Means of λ are in units of each leaf's
-    Newton step.
+    others are fixed. So the measure never falls on the data of the search. Means of λ are multiplied by the Newton step
+    of each leaf.
 
     Examples:
         >>> import podium
@@ -291,7 +291,7 @@ class BoundLineSearch:
 
     Attributes:
         settings: the settings.
-        in_newton_steps: whether outputs are in units of Newton's step, for which the search needs the objective's
+        in_newton_steps: whether outputs are multiplied by Newton's step, for which the search needs the objective's
             gradients and hessians.
         sweep: the measure along a line; None if the documents are on other machines.
 
@@ -302,7 +302,7 @@ class BoundLineSearch:
         self.by_leaf = isinstance(settings, LeafLineSearch)
 
     def lines(self, scores: Floats, leaf_of_rows: Ints) -> Lines:
-        """Return a function that creates lines for documents with their scores before the tree, and their leaves."""
+        """Return a function that creates lines, from the scores of documents before the tree and their leaves."""
         sweep = self.sweep
         assert sweep is not None
         return lambda slopes, added: sweep.line(
@@ -323,17 +323,17 @@ class BoundLineSearch:
             lines: returns the measure along a line, from the slope of each leaf and a value to add to its scores.
 
         """
-        before, after = (learning_rate, 1.0) if self.settings.shrink == "tree" else (1.0, learning_rate)
-        outputs = self.settings.values.scale(values, before)
+        tree_rate, alpha_rate = (learning_rate, 1.0) if self.settings.shrink == "tree" else (1.0, learning_rate)
+        outputs = self.settings.values.scale(values, tree_rate)
         unit, units = 1.0, np.ones(len(values))
         if newton_sums is not None:
             unit, units = self._newton_steps(values, *newton_sums)
         if not self.by_leaf:
             alpha = self._best_weight(lines(unit * outputs, None))
-            return after * (alpha * (unit * outputs)), alpha
+            return alpha_rate * (alpha * (unit * outputs)), alpha
         weighted = self._leaf_by_leaf(units * outputs, lines)
         # A weight for each leaf may break the order that monotone constraints require.
-        return after * grown.within_bounds(weighted, before * unit), 1.0
+        return alpha_rate * grown.within_bounds(weighted, tree_rate * unit), 1.0
 
     def _best_weight(self, line: Line) -> float:
         low, high = self.settings.bounds
@@ -348,10 +348,10 @@ class BoundLineSearch:
         return weighted
 
     def _newton_steps(self, values: Floats, gradients: Floats, hessians: Floats) -> tuple[float, Floats]:
-        """Return Newton's step for the outputs of the whole tree, Σλt / Σwt², and of each leaf, from exact sums."""
+        """Return Newton's step Σλt / Σwt² for the outputs of the whole tree, and for those of each leaf."""
         limit = self.settings.max_delta_step or math.inf
         largest = float(np.abs(values).max()) or 1.0
-        relative = values / largest  # squares of small numbers would vanish
+        relative = values / largest  # because squares of small numbers would underflow
         slopes, second = gradients * relative / largest, hessians * relative**2
         step = _newton_step(math.fsum(slopes), math.fsum(second), limit / largest)
         limits = limit / np.maximum(np.abs(values), largest * 2.0**-1000)
@@ -360,7 +360,10 @@ class BoundLineSearch:
 
 
 def _newton_step(slope: float, second: float, limit: float) -> float:
-    """Return the minimum of a parabola with these derivatives, or the limit; 1 if it has none."""
+    """Return the step to the top of a parabola with this slope and second derivative −`second`, up to the limit.
+
+    Return 1 if the parabola does not rise, or has no top.
+    """
     return min(slope / second, limit) if slope > 0 and second > 0 else 1.0
 
 
@@ -381,13 +384,13 @@ def as_step(
         Newton(l1=0.0, l2=1.0, max_delta_step=None)
 
     """
-    named = {
+    steps: dict[str, Step] = {
         "newton": Newton(l1=l1, l2=l2, max_delta_step=max_delta_step), "gradient": Gradient(),
         "line-search": LineSearch(measure, max_delta_step=max_delta_step),
     }  # fmt: skip
     if isinstance(step, Step):
         return step
-    if not isinstance(step, str) or step not in named:
-        near = did_you_mean(step, named) if isinstance(step, str) else ""
-        raise DataError(f"step must be {' or '.join(map(repr, named))}, or a Step, not {step!r}{near}")
-    return named[step]
+    if not isinstance(step, str) or step not in steps:
+        hint = did_you_mean(step, steps) if isinstance(step, str) else ""
+        raise DataError(f"step must be {' or '.join(map(repr, steps))}, or a Step, not {step!r}{hint}")
+    return steps[step]

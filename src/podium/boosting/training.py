@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from podium.boosting.settings import Boosting
 
 log = logging.getLogger("podium")
-# Settings that do not change trees and may differ when a run resumes. The submodel counts by its scores.
+# Settings that may differ when a run resumes, because they do not change trees. The scores of the submodel are part of
+# the data's hash.
 NOT_IN_FINGERPRINT = ("n_trees", "n_threads", "submodel", "verbose")
 
 
@@ -77,7 +78,7 @@ def _run_rounds(trainer: Trainer, checkpointer: Checkpointer, observers: Sequenc
             check_signals()
             means = trainer.add_round()
             if observers:
-                state.observations.record(observers, trainer.shown_round(means, needs_arrays))
+                state.observations.record(observers, trainer.round_for_observers(means, needs_arrays))
             checkpointer.write_if_due(state.n_rounds, trainer.ensemble)
             advance(1, ", ".join(f"{name} {value:.4f}" for name, value in means.items()))
 
@@ -107,7 +108,7 @@ class TreeBuilder:
             growth = replace(growth, split="least-squares", l1=0.0, l2=0.0)
         self.sampling = BoundSampling(settings.sampling, data.train)
         self.sampler = None
-        if self.sampling.split_fraction < 1:  # before the grower allocates memory, because keys need some temporarily
+        if self.sampling.split_fraction < 1:  # before the grower, because keys need memory that is freed at once
             keys = self.sampling.random.document_keys
             order = data.binned.rows_by_entries
             self.sampler = GradientSampler(self.sampling.split_fraction, keys, growth.split, team, order)
@@ -124,7 +125,7 @@ class TreeBuilder:
         self, gradients: Floats, hessians: Floats, weights: Floats | None, sample: Sample, tree: int,
         scores: Floats = NONE, rule: LeafRule = NO_RULE,
     ) -> tuple[GrownTree, BoundedGradients]:  # fmt: skip
-        """Build a tree, with splits from the gradient-based sample, or from all documents if that allows no split.
+        """Build a tree, with splits from the gradient-based sample, or from all documents if the sample has no split.
 
         Args:
             gradients, hessians: those of one output, after `Step.prepare`.
@@ -153,7 +154,7 @@ class TreeBuilder:
 
 
 class Trainer:
-    """A run in progress: its parts, and the order in which a round calls them.
+    """A run in progress, which calls the parts of each round in order.
 
     Attributes:
         settings, data, team: the arguments.
@@ -187,7 +188,7 @@ class Trainer:
         scale = float(scale)
         state.scores[:], state.initial_score = scale * scores, 0.0
         means = self.evaluator.start_from_base_scores(scale, state.scores)
-        log.info("submodel: scores times %.6g%s", scale, _shown(means))
+        log.info("submodel: scores times %.6g%s", scale, _as_text(means))
         return BaseScores(scores, scale, means)
 
     def is_done(self) -> bool:
@@ -214,10 +215,10 @@ class Trainer:
         if log.isEnabledFor(logging.INFO):  # a round may take less than a millisecond
             n_leaves = "+".join(str(tree.n_leaves) for tree in state.last_trees)
             seconds = time.perf_counter() - started
-            log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _shown(means))
+            log.info("tree %d: %s leaves, %.3f s%s", iteration, n_leaves, seconds, _as_text(means))
         return means
 
-    def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
+    def round_for_observers(self, means: dict[str, float], needs_arrays: bool) -> Round:
         """Return the last round for observers; with `needs_arrays`, copies of arrays that the next round overwrites."""
         state, settings = self.state, self.settings
         scores, gradients, hessians = (
@@ -229,7 +230,7 @@ class Trainer:
         )  # fmt: skip
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
-        """Fill the gradients and hessians that trees are grown on; return the objective's if a search needs them."""
+        """Compute the gradients and hessians that trees are grown on; return the objective's if a search needs them."""
         state, original = self.state, None
         state.fill_gradients(iteration)
         if self.search is not None and self.search.in_newton_steps:  # the step overwrites them
@@ -269,7 +270,7 @@ class Trainer:
             grown.add_by_bins(values, self.data.binned, scores, self.team)
 
     def _leaf_rule(self) -> LeafRule | None:
-        """Return the rule by which growth itself computes leaf values and adds them to scores, or None if it cannot."""
+        """Return the rule by which growth computes leaf values and adds them to scores itself, or None if it cannot."""
         if self.search is not None or self.settings.growth.monotone is not None:
             return None
         return self.builder.step.leaf_rule(self._rate)
@@ -310,9 +311,7 @@ class Trainer:
 
     def checkpointer(self, checkpoint: Checkpoint | None) -> Checkpointer:
         """Return the reader and writer of this run's checkpoint."""
-        if checkpoint is None:
-            return Checkpointer(None, "")
-        return Checkpointer(checkpoint, self._fingerprint())
+        return Checkpointer(checkpoint, self._fingerprint() if checkpoint else "")
 
     def _fingerprint(self) -> str:
         """Return a hash of everything that the run depends on."""
@@ -382,7 +381,7 @@ class Trainer:
         return TrainingResult(ensemble, history, state.best_iteration, state.objective, self.base_scores, n_splits)
 
     def _n_splits(self, ensemble: Ensemble) -> int:
-        """Count the splits of trees whose leaves differ; of all trees if a weight of 0 ended training."""
+        """Return the number of splits in trees whose leaf values differ, or in all if a weight of 0 ended training."""
         arrays, n_splits = ensemble.arrays, np.diff(ensemble.arrays["node_offsets"])
         values, first = arrays["leaf_value"], arrays["leaf_offsets"][:-1]
         if 0.0 in self.state.last_weights or not len(first):
@@ -400,6 +399,6 @@ def _bind_objective(settings: Boosting, data: BinnedData, team: Team) -> BoundOb
     return objective
 
 
-def _shown(means: dict[str, float]) -> str:
+def _as_text(means: dict[str, float]) -> str:
     """Format means for the log."""
     return "".join(f", {name} {value:.4f}" for name, value in means.items())

@@ -25,7 +25,7 @@ class Round:
         scores: the scores of the training documents, including these trees; a row per output if there are several.
         gradients, hessians: the λ and w on which the trees were grown, in the same shape.
         weights: the weights of the trees from a line search; 1 without one.
-        means: the mean of each measure on each validation set, by `set/measure`.
+        means: the mean of each measure on each validation set, keyed by `set/measure`.
         best_iteration: the best round so far, with validation data; −1 if the submodel alone is best.
         data: the training documents.
         objective: the training objective.
@@ -69,7 +69,7 @@ class TrainingResult:
         ensemble: the trees up to the best round; those of several outputs alternate.
         history: the means after each round, and the numbers that observers returned.
         best_iteration: the best round, with validation data; −1 if the submodel alone is best.
-        objective: the objective after training, with the parameters that it has learnt.
+        objective: the objective, with the state that it has learnt.
         base_scores: the start of training, if there was a submodel.
         n_splits: the number of splits in trees whose leaves differ; if it is 0, all documents have the same score.
         interrupted: whether Ctrl-C ended training.
@@ -95,21 +95,21 @@ class TrainingResult:
 
 @dataclass
 class TrainingState:
-    """Scores, trees and history of a run. One round adds a tree for each output of the objective."""
+    """The scores, trees and history of a run. Each round adds a tree for each output of the objective."""
 
     objective: BoundObjective  # on the training data
     scores: Floats  # of the training documents; a row per output if there are several
-    # of the current round; every round overwrites these arrays, because new ones would cost page faults
+    # gradients, hessians: of the current round; every round overwrites them, because new arrays would cost page faults
     gradients: Floats
     hessians: Floats
     initial_score: float  # F_0, which the first tree of each output holds in its leaf values
-    first_objective_state: dict[str, list[float]]  # of an objective that learns itself, before the first round
+    first_objective_state: dict[str, list[float]]  # `BoundObjective.state` before the first round
     trees: list[Tree] = field(default_factory=list)  # those of several outputs alternate
-    # from a line search, 1 without one; only of the trees that this run has grown
+    # tree_weights: from a line search, 1 without one; only of the trees that this run has grown
     tree_weights: list[float] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=dict)  # the means after each round, by `set/measure`
     observations: Observations = field(default_factory=Observations)  # the numbers that observers returned
-    # of an objective that learns itself, after each round
+    # `BoundObjective.state` after each round; empty for objectives that learn nothing
     objective_states: list[dict[str, list[float]]] = field(default_factory=list)
     best_iteration: int | None = None  # the best round so far; −1 for the submodel alone, None without validation data
     is_exhausted: bool = False  # whether there is nothing left to learn
@@ -139,16 +139,16 @@ class TrainingState:
         return self.tree_weights[-self.objective.n_outputs :]
 
     def fill_gradients(self, iteration: int) -> None:
-        """Fill gradients and hessians. F_0 is in the scores from the first tree on; the first round's are at F_0."""
+        """Compute gradients and hessians; those of the first round at F_0, which the scores contain from tree 1 on."""
         scores = self.scores if iteration or self.initial_score == 0 else self.scores + self.initial_score
         self.objective.fill(scores, iteration, self.gradients, self.hessians)
 
     def record(self, means: dict[str, float]) -> None:
-        """Record the means of a round, and the state of an objective that learns parameters itself."""
+        """Record the means of a round, and the state of the objective if it has one."""
         for name, value in means.items():
             self.history.setdefault(name, []).append(value)
-        if learnt := self.objective.state():
-            self.objective_states.append(learnt)
+        if state := self.objective.state():
+            self.objective_states.append(state)
 
     def drop_unfinished(self) -> None:
         """Remove an interrupted round. Scores keep its trees, so training cannot continue from here."""
@@ -160,7 +160,7 @@ class TrainingState:
             self.objective.restore(state)
 
     def restore_objective(self, iteration: int) -> None:
-        """Restore an objective that learns parameters to its state after a round; −1 for before the first."""
+        """Restore the state of the objective after a round, or before the first round for −1."""
         if self.objective_states:
             self.objective.restore([self.first_objective_state, *self.objective_states][iteration + 1])
 

@@ -1,4 +1,4 @@
-"""The exact sweep over α, for line searches and the best combination of rankers."""
+"""The exact sweep over α, which finds the best weight of a tree and the best combination of rankers."""
 
 from podium.combining.ascent import ascend, deviation, weighted
 from podium.combining.lines import Path, SweepResult

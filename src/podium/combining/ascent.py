@@ -24,8 +24,8 @@ def ascend(
 ) -> tuple[list[float], float]:
     """Return the weights of columns of scores after some cycles of coordinate ascent, and the mean of the measure.
 
-    A weight only changes if that raises the measure, so the measure never falls. With `turning`, the direction of each
-    whole cycle is searched as well, and replaces the direction that gained most (Powell 1964, as in [W] 5.5).
+    A weight only changes if that raises the measure, so the measure never falls. With `turning`, each cycle also
+    searches along its total change, which then replaces the direction that gained most (Powell 1964, as in [W] 5.5).
 
     Example:
         >>> import podium
@@ -50,25 +50,26 @@ def ascend(
         if value <= start_value:
             break
         if turning:
-            way = best - start
-            directions[int(np.argmax(gains))] = way
-            best, value = _best_along(sweep, columns, best, value, way, bounds)
+            direction = best - start
+            directions[int(np.argmax(gains))] = direction
+            best, value = _best_along(sweep, columns, best, value, direction, bounds)
     return best.tolist(), value
 
 
 def _best_along(
-    sweep: Sweep, columns: Sequence[Floats], weights: Floats, value: float, way: Floats, bounds: tuple[float, float]
-) -> tuple[Floats, float]:
-    """Return the best weights on a line within the bounds, or the given ones if they are not better."""
-    moving = way != 0
-    ends = (np.array(bounds)[:, None] - weights[moving]) / way[moving]
+    sweep: Sweep, columns: Sequence[Floats], weights: Floats, value: float, direction: Floats,
+    bounds: tuple[float, float],
+) -> tuple[Floats, float]:  # fmt: skip
+    """Return the best weights on a line within the bounds and their value, or those passed if none are better."""
+    moves = direction != 0
+    ends = (np.array(bounds)[:, None] - weights[moves]) / direction[moves]
     low, high = ends.min(axis=0).max(), ends.max(axis=0).min()
     if not low < high:
         return weights, value
-    alpha = sweep.best(weighted(columns, weights), weighted(columns, way), low, high, near=0.0).alpha
-    moved = np.clip(weights + alpha * way, *bounds)
-    gained = sweep.value(weighted(columns, moved))
-    return (moved, gained) if gained > value + CLOSE else (weights, value)
+    alpha = sweep.best(weighted(columns, weights), weighted(columns, direction), low, high, near=0.0).alpha
+    new_weights = np.clip(weights + alpha * direction, *bounds)
+    new_value = sweep.value(weighted(columns, new_weights))
+    return (new_weights, new_value) if new_value > value + CLOSE else (weights, value)
 
 
 def weighted(columns: Sequence[Floats], weights: Sequence[float] | Floats) -> Floats:
@@ -103,5 +104,5 @@ def deviation(data: RankingData, scores: Floats) -> float:
     sizes = data.query_sizes[data.query_sizes > 0]
     exponent = math.frexp(float(np.abs(scores).max(initial=0.0)))[1]  # scale, so that squares do not overflow
     scaled = np.ldexp(scores[order], -exponent)
-    middle = scaled - np.repeat(np.add.reduceat(scaled, starts) / sizes, sizes)
-    return math.ldexp(math.sqrt(mean(middle * middle)), exponent) or 1.0
+    centred = scaled - np.repeat(np.add.reduceat(scaled, starts) / sizes, sizes)
+    return math.ldexp(math.sqrt(mean(centred * centred)), exponent) or 1.0

@@ -61,8 +61,8 @@ class Crossings(NamedTuple):
 
 
 # Rows of the table of numbers: score, slope and value by item; the state before a position; and the values of groups of
-# ties, see `podium.measures.family_kernels.group_value`. There are two arrays instead of ten, because reference
-# counting of arrays taken from a tuple takes longer than a swap.
+# ties, see `podium.measures.family_kernels.group_value`. Two tables take the place of ten arrays, because counting
+# references to arrays of a tuple takes longer than a swap.
 SCORE, SLOPE, VALUE, BEFORE, GROUP, N_NUMBERS = range(6)
 # Rows of the table of places: the item at a position and the position of an item; the number of an item's documents and
 # the first of them; and the number of documents above a position.
@@ -112,16 +112,17 @@ class _Rule(NamedTuple):
 def _candidates(n: Int, low: float, high: float, depth: Int, scores: Floats, slopes: Floats, candidates: Ints) -> Int:
     """Return the number of documents that may rank within the depth between low and high, and list them.
 
-    A document with the same `depth` others above it at both ends is below them in between, because lines cross once.
+    A document with the same `depth` others above it at both ends is also below them in between, because two lines cross
+    only once.
     """
     not_inlined()
     count = 0
     for j in range(n):
-        here, there, above = scores[j] + low * slopes[j], scores[j] + high * slopes[j], np.int64(0)
+        at_low, at_high, n_above = scores[j] + low * slopes[j], scores[j] + high * slopes[j], np.int64(0)
         for i in range(n):
-            over = scores[i] + low * slopes[i] > here and scores[i] + high * slopes[i] > there
-            above += np.int64(over)
-        if above < depth:
+            is_above = scores[i] + low * slopes[i] > at_low and scores[i] + high * slopes[i] > at_high
+            n_above += np.int64(is_above)
+        if n_above < depth:
             candidates[count] = j
             count += 1
     return count
@@ -137,7 +138,7 @@ def _order_after(n: Int, at: float, scores: Floats, slopes: Floats, order: Ints)
         item, slot = order[k], k
         while slot > 0:
             other = order[slot - 1]
-            # Compare differences, because a small score would be lost in a large sum.
+            # Compare differences, because small scores would be lost in large sums.
             lead = (scores[other] - scores[item]) + at * (slopes[other] - slopes[item])
             if lead > 0.0 or (lead == 0.0 and slopes[other] >= slopes[item]):
                 break
@@ -191,7 +192,7 @@ def _lay_out(family: Int, n: Int, values: Floats, expected: bool, scratch: Sweep
 
 @helper
 def _sort_crossings(n_items: Int, low: float, high: float, scratch: SweepMemory) -> Int:
-    """List α and the pairs of items that cross below `high`, by ascending α, and return their number."""
+    """List the pairs of items that cross below `high` with their α, ascending, and return their number."""
     not_inlined()
     score, slope, keys, pairs = scratch.table[SCORE], scratch.table[SLOPE], scratch.keys, scratch.pairs
     n_pairs = 0
@@ -229,7 +230,7 @@ def _units(
 
 
 @helper
-def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floats, divisors: Floats) -> Int:
+def _swap_with_next(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floats, divisors: Floats) -> Int:
     """Swap the item at a position with the one below it, and return the change of the measure."""
     inlined()
     upper, lower = places[ITEM_AT, position], places[ITEM_AT, position + 1]
@@ -254,7 +255,7 @@ def _pass(rule: Any, position: Int, table: Floats, places: Ints, discounts: Floa
 
 @helper
 def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: SweepMemory) -> tuple[Int, Int]:
-    """Mark the last position that each item meets at a crossing of several pairs; return the range of positions."""
+    """Mark for each position the last one whose item meets its item at a crossing; return the range of positions."""
     not_inlined()
     places, pairs, reach = scratch.places, scratch.pairs, scratch.arranged
     top, bottom = n_items, -1
@@ -273,7 +274,7 @@ def _mark_meeting(first: Int, last: Int, n_items: Int, scratch: SweepMemory) -> 
 def _units_of_meeting(
     rule: Any, top: Int, bottom: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats
 ) -> Int:
-    """Return the contribution of the items at some positions if those that meet are tied."""
+    """Return the contribution of the items at these positions at the crossing, where those that meet are tied."""
     not_inlined()
     table, places, reach = borrowed(scratch.table), borrowed(scratch.places), scratch.arranged
     values, group = scratch.lines[0], scratch.lines[1]
@@ -309,7 +310,7 @@ def _walk(
     rule: Any, n_items: Int, n_pairs: Int, scratch: SweepMemory, discounts: Floats, divisors: Floats, out: Crossings,
     above: float,
 ) -> None:  # fmt: skip
-    """Swap items at their crossings, and record where the measure changes, and its peaks above an α."""
+    """Swap items at their crossings, and record where the measure changes, and its peaks at α > `above`."""
     not_inlined()
     keys, pairs, table, places = scratch.keys, scratch.pairs, borrowed(scratch.table), borrowed(scratch.places)
     k = 0
@@ -318,9 +319,10 @@ def _walk(
         while last < n_pairs and keys[last] == alpha:  # all pairs that cross at the same α
             last += 1
         n_documents = places[SIZE, pairs[k] // n_items] + places[SIZE, pairs[k] % n_items]
-        meet = (last > k + 1 or n_documents > 2) and alpha > above  # two documents alone have the mean of both sides
+        # Where only two documents cross, the mean over their orders is the mean of both sides.
+        may_peak = (last > k + 1 or n_documents > 2) and alpha > above
         at_crossing, before = np.int64(0), np.int64(0)
-        if meet:
+        if may_peak:
             top, bottom = _mark_meeting(k, last, n_items, scratch)
             at_crossing = _units_of_meeting(rule, top, bottom, scratch, discounts, divisors)
             for position in range(top, bottom + 1):
@@ -329,12 +331,12 @@ def _walk(
             i, j = pairs[k] // n_items, pairs[k] % n_items
             # Items that cross are usually neighbours, but rounding may put others between them.
             while places[POSITION_OF, j] > places[POSITION_OF, i]:
-                change += _pass(rule, places[POSITION_OF, j] - 1, table, places, discounts, divisors)
+                change += _swap_with_next(rule, places[POSITION_OF, j] - 1, table, places, discounts, divisors)
             k += 1
         if change != 0:
             out.alphas[out.counts[0]], out.changes[out.counts[0]] = alpha, change
             out.counts[0] += 1
-        if meet and 2 * (at_crossing - before) != change:
+        if may_peak and 2 * (at_crossing - before) != change:
             out.peaks[out.counts[1]], out.bends[out.counts[1]] = alpha, 2 * (at_crossing - before) - change
             out.counts[1] += 1
 
@@ -361,7 +363,7 @@ def count_candidates(lines: Lines, depth: Int, within: Range, counts: Ints) -> N
 def sweep_queries(
     lines: Lines, tables: LookupTables, within: Range, expected: bool, unit: float, out: Crossings, scratch: SweepMemory
 ) -> None:
-    """Return the crossings at which the measure changes, for some queries.
+    """Write the crossings at which the measure changes, for some queries.
 
     Args:
         lines: the documents.
@@ -375,7 +377,7 @@ def sweep_queries(
 
     """
     table, places, discounts = borrowed(scratch.table), borrowed(scratch.places), borrowed(tables.discounts)
-    above = within.low if expected else np.inf  # without expected ties, order is kept at a crossing
+    above = within.low if expected else np.inf  # only expected ties give a crossing its own value
     for q in range(within.first, within.last):
         begin, end = lines.offsets[q], lines.offsets[q + 1]
         n, norm = end - begin, tables.norms[q]

@@ -15,7 +15,7 @@ from podium.errors import DataError
 
 Point = TypeVar("Point")
 Exponents = tuple[tuple[int, int] | None, tuple[int, int] | None]  # of the largest and smallest scores and slopes
-CLOSE = 1e-9  # means that differ by less are equal
+CLOSE = 1e-9  # means that differ by less count as equal
 NARROW = 1e-12  # a narrower interval, relative to α, is a rounding error of crossings at one point
 SHARES = (0.5, 0.382, 0.618, 0.25, 0.75, 0.1, 0.9)  # points of an interval to evaluate, until one has its value
 TRIES = 8  # intervals to evaluate if rounding prevents the best ones from having their value
@@ -133,23 +133,23 @@ def best_on_line(line: Line, low: float, high: float, near: float) -> SweepResul
         exponents = line.exponents()
     unit = unit_of(line.largest())
     edges, steps, peaks, heights = line.stairs(low, high, unit)
-    worth = unit / line.n_counted
-    path = Path(edges, steps.astype(np.float64) * worth)
+    unit_value = unit / line.n_counted
+    path = Path(edges, steps.astype(np.float64) * unit_value)
 
     def points(k: int) -> Iterator[float]:
         left, right = edges[k : k + 2].tolist()
         return points_within(left, right, near, exponents)
 
-    best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, worth, points, line.value_at)
+    best = best_point(edges, steps, wide_enough(edges[:-1], edges[1:]), near, unit_value, points, line.value_at)
     alpha, value, interval = low, -math.inf, (low, low)
     if best is not None:
         k, alpha, value = best
         interval = (float(edges[k]), float(edges[k + 1]))
     for end in (low, high):
-        reached = line.value_at(end)
-        if reached > value + CLOSE:
-            alpha, value, interval = end, reached, (end, end)
-    peak = best_peak(heights, np.abs(peaks - near), worth, value, lambda k: [float(peaks[k])], line.value_at)
+        end_value = line.value_at(end)
+        if end_value > value + CLOSE:
+            alpha, value, interval = end, end_value, (end, end)
+    peak = best_peak(heights, np.abs(peaks - near), unit_value, value, lambda k: [float(peaks[k])], line.value_at)
     if peak is not None:
         alpha, value = peak
         interval = (alpha, alpha)
@@ -161,8 +161,8 @@ def unit_of(largest: float) -> float:
     return math.ldexp(1.0, math.frexp(max(1.0, largest))[1] - 42)
 
 
-def together(parts: Iterable[Turns]) -> Turns:
-    """Return the changes at the crossings of several parts of the data."""
+def concatenate_turns(parts: Iterable[Turns]) -> Turns:
+    """Return the changes at the crossings of all parts of the data."""
     none = Turns(np.empty(0), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
     return Turns(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
 
@@ -201,24 +201,24 @@ def wide_enough(left: Floats, right: Floats) -> Bools:
     return right - left > NARROW * np.maximum(np.abs(left), np.abs(right))
 
 
-def shares_within(left: float, right: float, near: float) -> Iterator[float]:
-    """Yield points of an interval: `near`, the middle, and others."""
+def preferred_points(left: float, right: float, near: float) -> Iterator[float]:
+    """Yield points of an interval: `near` if it is inside, the middle, then others."""
     for point in (near, *(left + share * (right - left) for share in SHARES)):
         if left < point < right:
             yield point
 
 
 def points_within(left: float, right: float, near: float, exponents: Exponents) -> Iterator[float]:
-    """Return the same points, then powers of two at which scores and α times slopes may have similar size.
+    """Yield `preferred_points`, then powers of two at which scores and α times slopes may have similar size.
 
     If scores differ by many orders of magnitude, float64 only distinguishes documents at some of these points.
     """
-    yield from shares_within(left, right, near)
+    yield from preferred_points(left, right, near)
     of_scores, of_slopes = exponents
     if of_scores is None or of_slopes is None:
         return
-    most, least = of_scores[0] - of_slopes[1], of_scores[1] - of_slopes[0]
-    for exponent in range(min(most, 1020), max(least, -1020) - 1, -max(16, (most - least) // 16)):
+    highest, lowest = of_scores[0] - of_slopes[1], of_scores[1] - of_slopes[0]
+    for exponent in range(min(highest, 1020), max(lowest, -1020) - 1, -max(16, (highest - lowest) // 16)):
         for point in (math.ldexp(1.0, exponent), -math.ldexp(1.0, exponent)):
             if left < point < right:
                 yield point
@@ -227,60 +227,60 @@ def points_within(left: float, right: float, near: float, exponents: Exponents) 
 def best_point(
     edges: Floats,
     steps: Ints,
-    wide: Bools,
+    is_wide: Bools,
     near: float,
-    worth: float,
+    unit_value: float,
     points: Callable[[int], Iterable[Point]],
     value_at: Callable[[Point], float],
 ) -> tuple[int, Point, float] | None:
     """Return the highest interval, a point of it, and the value there, evaluated again; None if no interval is wide.
 
-    Of equal intervals it takes the nearest to `near`. Documents that swap ranks without changing the mean may be tied
-    at a point of the interval; then it tries another point. If rounding gives no point of the interval its value, it
-    tries the next best interval.
+    Of equal intervals, the nearest to `near` wins. Documents that swap ranks without changing the mean may be tied at a
+    point of the interval, so several points are tried. If rounding prevents all of them from having the value of the
+    interval, the next best interval is tried.
 
     Args:
         edges, steps: the step function.
-        wide: which intervals count.
+        is_wide: which intervals count.
         near: the preferred α.
-        worth: the value of a unit of the steps, as a mean.
+        unit_value: how much one unit of the steps adds to the mean.
         points: the points of an interval to evaluate, in this order.
         value_at: returns the mean of the measure at a point.
 
     """
-    wide, best = wide.copy(), None
+    is_open, best = is_wide.copy(), None
     for _ in range(TRIES):
-        top = steps[wide].max() if wide.any() else None
-        if top is None or (best is not None and top * worth <= best[2] + CLOSE):
+        top = steps[is_open].max() if is_open.any() else None
+        if top is None or (best is not None and top * unit_value <= best[2] + CLOSE):
             break
-        highest = np.flatnonzero(wide & (steps == top))
-        away = np.maximum(edges[highest] - near, near - edges[highest + 1])
-        k = int(highest[np.argmin(np.maximum(away, 0.0))])
+        highest = np.flatnonzero(is_open & (steps == top))
+        distances = np.maximum(edges[highest] - near, near - edges[highest + 1])
+        k = int(highest[np.argmin(np.maximum(distances, 0.0))])
         for point in points(k):
             value = value_at(point)
             if best is None or value > best[2]:
                 best = k, point, value
-            if abs(value - top * worth) <= CLOSE:
+            if abs(value - top * unit_value) <= CLOSE:
                 return k, point, value
-        wide[k] = False
+        is_open[k] = False
     return best
 
 
 def best_peak(
     heights: Ints,
-    away: Floats,
-    worth: float,
+    distances: Floats,
+    unit_value: float,
     least: float,
     points: Callable[[int], Iterable[Point]],
     value_at: Callable[[Point], float],
 ) -> tuple[Point, float] | None:
     """Return the highest peak above `least` and the value there, evaluated again; None if there is none.
 
-    Of equal peaks it takes the nearest by `away`. Because of rounding, documents may not be tied at the number closest
-    to their crossing; then it tries the next best peak.
+    Of equal peaks, the one with the smallest of `distances` wins. Because of rounding, documents may not be tied at the
+    number closest to their crossing; then the next best peak is tried.
     """
-    for k in np.lexsort((away, -heights))[:TRIES].tolist():
-        if 0.5 * float(heights[k]) * worth <= least + CLOSE:
+    for k in np.lexsort((distances, -heights))[:TRIES].tolist():
+        if 0.5 * float(heights[k]) * unit_value <= least + CLOSE:
             return None
         for point in points(k):
             value = value_at(point)

@@ -1,9 +1,10 @@
 """The exact best direction between two rankers of any scale ([B] 7.1, [W] §4).
 
-A single number α is not enough: with scores of 1e11, the best α may be 1e-12, and second − first has lost first. So
-each ranker is scaled by a power of two, which is exact, and the direction (w_a, w_b) turns from the lower to the upper
-bound through quarters of the circle. In a quarter, one weight is the larger, and the sweep is over the ratio z of the
-other to it, in [−1, 1]. A crossing is then accurate to a few units in the last place, however small z is.
+A single number α is not enough. If the second ranker has scores of about 1e11, the best α may be 1e-12, and rounding
+loses the first ranker in second − first. So each ranker is scaled by a power of two, which is exact, and the direction
+(w_a, w_b) turns from the lower to the upper bound through quarters of the circle. In a quarter, the weight of one
+ranker has the larger size, and the sweep is over the ratio z of the other weight to it, in [−1, 1]. A crossing is then
+accurate to a few units in the last place, however small z is.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from podium.combining.lines import (
     best_point,
     exponents_of,
     points_within,
+    preferred_points,
     require_interval,
-    shares_within,
     wide_enough,
 )
 from podium.combining.sweep import Sweep
@@ -47,7 +48,7 @@ class Mixture:
         alpha: α of (1 − α) first + α second, rounded to the nearest number.
         weights: the two weights, 1 − α and α if α can represent them; see `podium.combine`.
         value: the mean of the measure for these weights.
-        interval: the open interval of α with this value; both ends are `alpha` if only that has it.
+        interval: the open interval of α with this value; both ends are `alpha` if only that point has it.
         path: the measure as a function of α.
 
     Example:
@@ -82,7 +83,8 @@ class _Arc:
 def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: float) -> Mixture:
     """Return the best (1 − α) first + α second for α in [low, high], among intervals, crossings and the two ends.
 
-    Of equal intervals it takes the midpoint of the one nearest to the middle of the bounds.
+    Of equal intervals, the nearest to the middle of the bounds wins; its midpoint is the result, or the middle of the
+    bounds if that is inside.
 
     Example:
         >>> import podium
@@ -98,9 +100,9 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
     columns, near = (first, second), 0.5 * low + 0.5 * high
     exponents = (_exponent(first), _exponent(second))
     unit = sweep.unit(first)
-    worth = unit / sweep.n_counted
+    unit_value = unit / sweep.n_counted
     scaled = tuple(np.ldexp(column, SCALED - e) for column, e in zip(columns, exponents, strict=True))
-    arc = _swept(sweep, scaled, (_quarter_of(low, exponents, False), _quarter_of(high, exponents, True)), unit)
+    arc = _sweep_arc(sweep, scaled, (_quarter_of(low, exponents, False), _quarter_of(high, exponents, True)), unit)
     alphas = _alphas(arc, exponents, low, high)
 
     def weights_of(pair: Pair) -> tuple[float, float]:
@@ -111,33 +113,33 @@ def best_mixture(sweep: Sweep, first: Floats, second: Floats, low: float, high: 
 
     def points(k: int) -> Iterator[Pair]:
         left, right = alphas[k : k + 2].tolist()
-        yield from map(_pair_of, shares_within(left, right, near))
+        yield from map(_pair_of, preferred_points(left, right, near))
         for quarter, start, end in _parts(arc, k):
             for z in points_within(start, end, 0.5 * (start + end), exponents_of(*_lines(quarter, scaled))):
                 pair = _pair_at(quarter, z, exponents)
                 if pair is not None:
                     yield pair
 
-    path = Path(alphas, arc.values.astype(np.float64) * worth)
-    best = best_point(alphas, arc.values, _wide(arc), near, worth, points, value_at)
+    path = Path(alphas, arc.values.astype(np.float64) * unit_value)
+    best = best_point(alphas, arc.values, _wide(arc), near, unit_value, points, value_at)
     pair, value, interval = _pair_of(low), -math.inf, (low, low)
     if best is not None:
         k, pair, value = best
         interval = (float(alphas[k]), float(alphas[k + 1]))
     corners = [_pair_at(quarter, 1.0, exponents) for quarter in range(arc.quarters[0], arc.quarters[-1])]
     for end in (_pair_of(low), _pair_of(high), *(corner for corner in corners if corner is not None)):
-        reached = value_at(end)
-        if reached > value + CLOSE:
-            pair, value, interval = end, reached, (float(end[1]), float(end[1]))
-    meetings = [_pair_at(quarter, z, exponents) for quarter, z in arc.peaks]
-    away = np.array([math.inf if pair is None else abs(float(pair[1]) - near) for pair in meetings])
+        end_value = value_at(end)
+        if end_value > value + CLOSE:
+            pair, value, interval = end, end_value, (float(end[1]), float(end[1]))
+    peak_pairs = [_pair_at(quarter, z, exponents) for quarter, z in arc.peaks]
+    distances = np.array([math.inf if pair is None else abs(float(pair[1]) - near) for pair in peak_pairs])
 
     def at_peak(k: int) -> Iterator[Pair]:
-        exact = meetings[k]
+        exact = peak_pairs[k]
         if exact is not None:
             yield from (_pair_of(float(exact[1])), exact)
 
-    peak = best_peak(arc.heights, away, worth, value, at_peak, value_at)
+    peak = best_peak(arc.heights, distances, unit_value, value, at_peak, value_at)
     if peak is not None:
         pair, value = peak
         interval = (float(pair[1]), float(pair[1]))
@@ -164,7 +166,7 @@ def _quarter_of(alpha: float, exponents: tuple[int, int], is_upper: bool) -> tup
 
 
 def _rounded(z: Fraction, is_upper: bool) -> float:
-    """Return the nearest number, or the next one outwards if that is 0 but z is not, to keep the interval open."""
+    """Return the nearest number, or the next one outwards if that is 0 but z is not, so that no interval is empty."""
     if z and not float(z) and (z > 0) == is_upper:
         return math.copysign(SMALLEST, z)
     return float(z)
@@ -183,7 +185,7 @@ def _lines(quarter: int, scaled: tuple[Floats, ...]) -> tuple[Floats, Floats]:
     return SIGNS[quarter] * leading, SIGNS[quarter] * other
 
 
-def _swept(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, float], ...], unit: float) -> _Arc:
+def _sweep_arc(sweep: Sweep, scaled: tuple[Floats, ...], bounds: tuple[tuple[int, float], ...], unit: float) -> _Arc:
     """Return the directions between the bounds at which the measure changes, quarter by quarter."""
     (first, begin), (last, end) = bounds
     quarters, places, values = [np.array([first])], [np.array([begin])], [np.empty(0, np.int64)]

@@ -15,10 +15,10 @@ from podium.combining.lines import (
     SweepResult,
     Turns,
     best_on_line,
+    concatenate_turns,
     exponents_of,
     require_interval,
     stairs_of,
-    together,
     unit_of,
 )
 from podium.core.array_types import Floats, Ints
@@ -33,7 +33,7 @@ PAIRS_AT_ONCE = 1 << 21  # crossings that a thread keeps in memory
 
 
 class Sweep:
-    """The sweep of a measure over data. Everything that does not depend on the scores is computed once.
+    """The sweep of a measure over data, which computes everything that does not depend on scores once.
 
     Args:
         data: the queries to compute the mean over.
@@ -42,7 +42,7 @@ class Sweep:
             for the order of the rows, `"jitter"` for a random order that only depends on content, or the name or number
             of a feature, the higher value first.
         n_threads: the number of threads; all cores by default.
-        is_part: whether this is a part of the data, for which the measure may be undefined.
+        is_part: whether this is only a part of the data, so that the measure may be undefined for all of its queries.
 
     Example:
         >>> import podium
@@ -95,7 +95,7 @@ class Sweep:
         return _LineInMemory(self, scores, slopes)
 
     def sum(self, scores: Floats) -> ExactSum:
-        """Return the sum of the measure for these scores, of a part of the data."""
+        """Return the sum of the measure over the queries for these scores."""
         return ExactSum.of(self._measured(scores)[self.counts])
 
     def value(self, scores: Floats) -> float:
@@ -107,14 +107,14 @@ class Sweep:
         """Return the best α in [low, high] for scores + α slopes.
 
         It compares the measure on every open interval between crossings, at the two ends and, with expected ties, at
-        the crossings. Of equal intervals it takes the nearest to `near`, and its midpoint, or `near` if that is within
-        the interval.
+        the crossings. Of equal intervals, the nearest to `near` wins; its midpoint is the result, or `near` if that is
+        inside.
         """
         require_interval(low, high)
         return best_on_line(self.line(scores, slopes), low, high, near)
 
     def unit(self, scores: Floats) -> float:
-        """Return the value of 1 in integer sums: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
+        """Return the unit of integer sums: 2^-42 of the largest value, so that sums of 2^20 queries fit."""
         return unit_of(self.largest(scores))
 
     def largest(self, scores: Floats) -> float:
@@ -156,13 +156,13 @@ class Sweep:
                 alphas[:n_changes].copy(), changes[:n_changes].copy(), peaks[:n_peaks].copy(), bends[:n_peaks].copy()
             )
 
-        turns = together(map_threads(work, _pieces(counts), self.n_threads))
+        turns = concatenate_turns(map_threads(work, _pieces(counts), self.n_threads))
         return turns, int(starts.sum()) + int(np.rint(self.constant / unit).sum())
 
     def _by_brute_force(
         self, scores: Floats, slopes: Floats, low: float, high: float, unit: float
     ) -> tuple[Turns, int]:
-        """Do the work of `crossings` for any measure, by measuring each query between and at its crossings."""
+        """Do the work of `crossings` for measures without tables: measure each query between and at its crossings."""
         parts, start = [], 0
         for q in np.flatnonzero(self.counts):
             rows = self.order[self.data.offsets[q] : self.data.offsets[q + 1]]
@@ -183,7 +183,7 @@ class Sweep:
             peaks = inside if self.expected else inside[:0]
             bends = 2 * units_at(peaks) - units[:-1] - units[1:] if self.expected else units[:0]
             parts.append(Turns(inside[changed], np.diff(units)[changed], peaks, bends))
-        return together(parts), start
+        return concatenate_turns(parts), start
 
 
 class _LineInMemory(Line):
@@ -207,7 +207,7 @@ class _LineInMemory(Line):
 
 
 def _pieces(candidates: Ints) -> list[tuple[int, int]]:
-    """Return ranges of queries with about as many pairs as a thread keeps in memory."""
+    """Return ranges of queries, each with about `PAIRS_AT_ONCE` pairs."""
     pairs = np.cumsum(candidates * (candidates - 1) // 2 + 1)
     edges = np.searchsorted(pairs, np.arange(PAIRS_AT_ONCE, int(pairs[-1]) + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
     marks = np.unique(np.concatenate([[0], np.minimum(edges + 1, len(candidates)), [len(candidates)]]))

@@ -21,7 +21,7 @@ from podium.boosting.settings import Boosting
 from podium.boosting.steps import BoundLineSearch, Lines, LineSearch
 from podium.boosting.training import NOT_IN_FINGERPRINT, Sample, Trainer
 from podium.boosting.training_state import Round, TrainingState
-from podium.combining.lines import Exponents, Line, Stairs, stairs_of, together
+from podium.combining.lines import Exponents, Line, Stairs, concatenate_turns, stairs_of
 from podium.core.array_types import Floats
 from podium.core.team import Team
 from podium.distributed.documents import ClusterDocuments
@@ -164,7 +164,7 @@ class ClusterTrainer(Trainer):
     def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
         self.engine.defer("restore", *self._restored())
 
-    def shown_round(self, means: dict[str, float], needs_arrays: bool) -> Round:
+    def round_for_observers(self, means: dict[str, float], needs_arrays: bool) -> Round:
         """Return the round for observers; it fetches arrays from the workers on demand."""
         return ClusterRound(self, means)
 
@@ -329,7 +329,7 @@ class ClusterLine(Line):
 
     def stairs(self, low: float, high: float, unit: float) -> Stairs:
         parts, start = self.engine.call("line", "crossings", low, high, unit)
-        return stairs_of(together(parts), start, low, high)
+        return stairs_of(concatenate_turns(parts), start, low, high)
 
     def value_at(self, alpha: float) -> float:
         return float(self.engine.call("line", "sum_at", alpha)) / self.n_counted

@@ -20,20 +20,20 @@ from podium.measures import Measure, Ranking, as_selection, warn_of_powers
 from podium.models.base import checked_sets
 from podium.objectives.base import query_weights_of
 
-TINY = 1e-12  # keeps the weight of a weak ranker that is right on all queries finite
+TINY = 1e-12  # without it, a weak ranker that is right on all queries has an infinite weight
 
 
 @settings
 class AdaRankTraining(LinearTraining):
     """The settings of AdaRank (Xu and Li 2007, fig. 1).
 
-    A weak ranker sorts by one standardized feature, ascending or descending. Each round picks the one with the highest
-    mean of the measure E over the queries, weighted by P(q), and adds ½ log((1 + Σ P E) / (1 − Σ P E)) to its weight.
-    Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far, so badly ranked queries count more.
+    A weak ranker sorts by one standardized feature, ascending or descending. Each round picks the weak ranker with the
+    highest mean of the measure E over the queries, weighted by P(q), and adds ½ log((1 + Σ P E) / (1 − Σ P E)) to its
+    weight. Then P(q) ∝ u_q e^{−E(q)} for the ranking by all weights so far, so badly ranked queries count more.
 
     Args:
-        selection: the measure E, from −1 to 1, which also picks the round if there is validation data; with graded
-            measures, the first is trained on.
+        selection: the measure E, from −1 to 1, which also picks the round if there is validation data; of graded
+            measures, the first one is E.
         watched: measures to record in the history in addition to those of the selection.
 
     Example:
@@ -54,11 +54,11 @@ class AdaRankTraining(LinearTraining):
         sets, measures = checked_sets(train, valid), as_selection(self.selection).measures
         warn_of_powers(measures if sets else measures[:1], train, *sets.values())
         design = DesignMatrix(train, self.n_threads)
-        return self.take(self._steps(design, measures[0].fixed(train, *sets.values())), design, sets, observers)
+        return self.take_steps(self._steps(design, measures[0].fixed(train, *sets.values())), design, sets, observers)
 
     def _steps(self, design: DesignMatrix, measure: Measure) -> Steps:
         data = design.data
-        queries = queries_by_content(data)  # sums do not depend on the order of queries
+        queries = queries_by_content(data)  # so that sums do not depend on the order of queries
 
         def values(scores: Floats) -> Floats:
             """Return E of each query; 0 for queries where E is undefined."""
@@ -72,17 +72,17 @@ class AdaRankTraining(LinearTraining):
             )
         counts = query_weights_of(data)[queries]
         weights, scores, shares = np.zeros(data.n_features), np.zeros(len(data)), counts
-        before: int | None = None
+        previous: int | None = None  # the feature of the last round
         for _ in range(self.n_iterations):
             means = (weak * shares).sum(axis=1) / (float(shares.sum()) or 1.0)
-            if before is not None and not self.repeats:
-                means[2 * before : 2 * before + 2] = -np.inf
+            if previous is not None and not self.repeats:
+                means[2 * previous : 2 * previous + 2] = -np.inf
             best = int(np.argmax(means))
             feature, sign = best // 2, 1.0 if best % 2 == 0 else -1.0
             weight = sign * 0.5 * math.log((1.0 + means[best]) / max(1.0 - means[best], TINY))
             weights = weights + weight * (np.arange(data.n_features) == feature)
             scores = scores + weight * design.column(feature)
             yield weights, scores
-            if data.n_features == 1 or (feature == before and np.count_nonzero(weights) == 1):
+            if data.n_features == 1 or (feature == previous and np.count_nonzero(weights) == 1):
                 return  # the ranking is the same, so the next round would be the same
-            before, shares = feature, counts * np.exp(-values(scores))
+            previous, shares = feature, counts * np.exp(-values(scores))

@@ -24,13 +24,14 @@ from podium.models.base import checked_sets
 class Ascent:
     """The settings of a linear training run without gradients.
 
-    Training starts from the best single feature. It sets one weight after another to its exact optimum, given the other
-    weights, and stops when a cycle no longer raises the mean of the measure. (Metzler and Croft 2007 searched in steps;
-    the sweep tries all weights.)
+    Training starts from the best single feature. It sets one weight after another to its exact optimum while the others
+    are fixed, and stops when a cycle no longer raises the mean of the measure. Metzler and Croft (2007) tried weights
+    in steps; the sweep covers all of them.
 
     Args:
         measure: the measure to maximize on the training queries.
-        reach: weights of the standardized features are between −reach and reach; their sum of squares is kept at 1.
+        reach: weights of the standardized features are searched between −reach and reach; after each cycle they are
+            scaled so that their squares sum to 1.
         watched: measures to record in the history in addition to those of the selection.
 
     Example:

@@ -16,10 +16,11 @@ from podium.linear.design import DesignMatrix
 from podium.objectives import BoundObjective, Hinge, Objective, Pairwise
 from podium.objectives.hinges import BoundHinge, bind_hinge, is_hinge
 
-PRECISE, ROUGH = 1e-8, 1e-2  # gaps relative to the cost: below the first, training stops; above the second, it warns
+TOLERANCE = 1e-8  # training stops when the gap is below this share of the cost
+LARGE_GAP = 1e-2  # of the cost: training warns if it ends with a larger gap
 NOISE = 1e-6  # of the cost of equal scores: λ of pairs are in single precision
-AHEAD = 0.1  # of the way from the best weights to those of the model: where the next plane touches (Franc, Sonnenburg)
-HALVINGS = 20  # of the line search
+AHEAD = 0.1  # the next plane touches the cost after this share of the way to the bound's minimum (Franc, Sonnenburg)
+HALVINGS = 20  # the number of halvings of the line search
 RIDGE = 1e-13  # of the largest diagonal entry: planes that are nearly equal leave a singular matrix
 
 
@@ -28,10 +29,10 @@ class CuttingPlanes(Descent):
     """The settings of a linear training run on a hinge loss, which has no hessian.
 
     The cost is ½ l2 n |w|² + C(Zw), where Z holds the standardized features of n documents, and C is a maximum of
-    planes, such as RankSVM's Σ max(0, m − (s_i − s_j)). The planes known so far bound it from below, and minimizing
-    this bound is a small quadratic program. Each step moves the best weights towards that minimum by a line search, and
-    adds a plane that touches the cost a little further ahead (OCA: Franc and Sonnenburg 2009; the bound as in Joachims
-    2006). Training ends when the gap between bound and cost is below 1e-8 of the cost. `learning_rate` has no effect.
+    planes, such as RankSVM's Σ max(0, m − (s_i − s_j)). The planes so far bound it from below, and minimizing this
+    bound is a small quadratic program (Joachims 2006). Each step moves the best weights towards that minimum by a line
+    search, and adds a plane that touches the cost a little further ahead (OCA: Franc and Sonnenburg 2009). Training
+    ends when the gap between bound and cost is below 1e-8 of the cost. `learning_rate` has no effect.
 
     Args:
         objective: `Pairwise(Hinge())`, `Preferences(Hinge())` or `SVMMAP()`.
@@ -59,34 +60,34 @@ class CuttingPlanes(Descent):
 
     def _steps(self, design: DesignMatrix, bound: BoundHinge) -> Steps:
         strength = self.l2 * len(design.data)
-        model, order = _LowerBound(design.data.n_features, strength), design.order
+        bound_below, order = _LowerBound(design.data.n_features, strength), design.order
         weights, scores = np.zeros(design.data.n_features), np.zeros(len(design.data))
 
         def add_plane(scores: Floats) -> float:
             """Add the plane that touches the cost at some scores; return the cost there."""
             gradients, offset = bound.plane(scores)
-            model.add(design.gradient(gradients), offset)
+            bound_below.add(design.gradient(gradients), offset)
             return offset - float(gradients[order] @ scores[order])
 
         def slope(share: float) -> float:
-            """Return how the cost changes on the way to the model's minimum."""
-            gradients, _ = bound.gradients(scores + share * turn)
-            of_length = strength * float((weights + share * direction) @ direction)
-            return of_length - float(gradients[order] @ turn[order])
+            """Return the slope of the cost after a share of the way to the minimum of the bound."""
+            gradients, _ = bound.gradients(scores + share * change)
+            regularization = strength * float((weights + share * direction) @ direction)
+            return regularization - float(gradients[order] @ change[order])
 
         noise = NOISE * add_plane(scores)
         for _ in range(self.n_iterations):
-            target, lowest = model.minimum()
-            direction, turn = target - weights, design.scores(target) - scores
-            share = _where_it_rises(slope)
-            weights, scores = weights + share * direction, scores + share * turn
-            add_plane(scores + AHEAD * (1 - share) * turn)
+            target, lowest = bound_below.minimum()
+            direction, change = target - weights, design.scores(target) - scores
+            share = _line_search(slope)
+            weights, scores = weights + share * direction, scores + share * change
+            add_plane(scores + AHEAD * (1 - share) * change)
             cost = 0.5 * strength * float(weights @ weights) + add_plane(scores)
             yield weights, scores
             gap = cost - lowest
-            if gap <= PRECISE * cost:
+            if gap <= TOLERANCE * cost:
                 return
-        if gap > ROUGH * cost + noise:
+        if gap > LARGE_GAP * cost + noise:
             warn(
                 f"after {self.n_iterations} steps the cost may still be {gap / cost:.1%} above its minimum: raise "
                 "n_iterations or l2",
@@ -94,8 +95,8 @@ class CuttingPlanes(Descent):
             )
 
 
-def _where_it_rises(slope: Callable[[float], float]) -> float:
-    """Return the share of the way from 0 to 1 after which a convex function begins to rise, rounded down."""
+def _line_search(slope: Callable[[float], float]) -> float:
+    """Return the minimum in [0, 1] of a convex function, from its slope; rounded down, where it does not rise yet."""
     if slope(1.0) <= 0:
         return 1.0
     low, high = 0.0, 1.0
@@ -116,8 +117,8 @@ class _LowerBound:
     def add(self, normal: Floats, offset: float) -> None:
         """Add the plane offset − normal·w."""
         self.normals = np.vstack([self.normals, normal])
-        across = self.normals @ normal
-        self.products = np.block([[self.products, across[:-1, None]], [across[None, :]]])
+        products = self.normals @ normal
+        self.products = np.block([[self.products, products[:-1, None]], [products[None, :]]])
         self.offsets, self.shares = np.append(self.offsets, offset), np.append(self.shares, 0.0)
 
     def minimum(self) -> tuple[Floats, float]:
@@ -139,32 +140,33 @@ def best_shares(products: Floats, offsets: Floats, shares: Floats) -> Floats:
     >>> best_shares(np.eye(2), np.array([0.5, 0.0]), np.array([1.0, 0.0])).round(9).tolist()
     [0.75, 0.25]
     """
-    shares, used = shares.copy(), np.flatnonzero(shares > 0)
+    shares, active = shares.copy(), np.flatnonzero(shares > 0)
     largest = float(np.abs(offsets).max())
     products = products + RIDGE * max(float(products.max()), largest) * np.eye(len(products))
-    enough = 1e-10 * largest
+    tolerance = 1e-10 * largest
     for _ in range(20 * len(shares)):
-        n = len(used)
+        n = len(active)
         system = np.ones((n + 1, n + 1))
-        system[:n, :n], system[n, n] = products[np.ix_(used, used)], 0.0
+        system[:n, :n], system[n, n] = products[np.ix_(active, active)], 0.0
         try:
-            *inner, level = np.linalg.solve(system, np.append(offsets[used], 1.0))
-        except np.linalg.LinAlgError:  # two planes equal up to rounding: the current shares bound the cost as well
+            *inner, level = np.linalg.solve(system, np.append(offsets[active], 1.0))
+        except np.linalg.LinAlgError:  # two planes are equal up to rounding; the current shares are a bound, too
             break
-        goal, now, falling = np.array(inner), shares[used], np.array(inner) <= 0
-        if falling.any():
-            steps = np.where(falling, now / np.where(falling & (now > 0), now - goal, 1.0), np.inf)
+        target, current = np.array(inner), shares[active]
+        falls = target <= 0
+        if falls.any():
+            steps = np.where(falls, current / np.where(falls & (current > 0), current - target, 1.0), np.inf)
             first = int(np.argmin(steps))
-            shares[used] = np.maximum(now + steps[first] * (goal - now), 0.0)
-            shares[used[first]] = 0.0
-            used = used[shares[used] > 0]
+            shares[active] = np.maximum(current + steps[first] * (target - current), 0.0)
+            shares[active[first]] = 0.0
+            active = active[shares[active] > 0]
             continue
-        shares[used] = goal
+        shares[active] = target
         slopes = offsets - products @ shares - level
-        slopes[used] = -np.inf
+        slopes[active] = -np.inf
         best = int(np.argmax(slopes))
-        if slopes[best] <= enough:
+        if slopes[best] <= tolerance:
             break
-        used = np.append(used, best)
+        active = np.append(active, best)
     result: Floats = shares / shares.sum()
     return result

@@ -1,4 +1,4 @@
-"""Feature weights by Newton-like steps on λ."""
+"""Feature weights by Newton steps on λ, and what all linear training runs share."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class LinearStep:
     Attributes:
         iteration: the number of the step, from 0.
         weights: the weights of the standardized features.
-        means: the mean of each measure on each evaluation set, by `set/measure`.
+        means: the mean of each measure on each evaluation set, keyed by `set/measure`.
         best_iteration: the best step so far, if there is validation data.
         data: the training documents.
         objective: the training objective; None if the measure itself is maximized.
         document_scores: the scores of the training documents with these weights.
 
-    A mapping from names to numbers that an observer returns is added to `history_`.
+    If an observer returns a mapping from names to numbers, it is added to `history_`.
 
     Example:
         >>> import podium
@@ -68,7 +68,7 @@ class DescentResult:
 
     Attributes:
         model: the model with the weights of the best step.
-        history: the means after each step, by `set/measure`, and the numbers that observers returned.
+        history: the means after each step, keyed by `set/measure`, and the numbers that observers returned.
         best_iteration: the best step, if there was validation data.
 
     Example:
@@ -87,7 +87,7 @@ class DescentResult:
 
 @settings
 class LinearTraining:
-    """The settings that all linear training runs in steps share.
+    """The settings and the loop of linear training runs that take steps.
 
     Args:
         selection: the measure, or graded measures, that picks the step if there is validation data.
@@ -102,7 +102,7 @@ class LinearTraining:
     watched: tuple[Measure, ...] = ()
     verbose: int | None = h.VERBOSE()
 
-    def take(
+    def take_steps(
         self, steps: Steps, design: DesignMatrix, sets: dict[str, RankingData], observers: Sequence[Observer],
         objective: Objective | None = None, base_score: float = 0.0, loss: WatchedLoss | None = None,
     ) -> DescentResult:  # fmt: skip
@@ -115,7 +115,7 @@ class LinearTraining:
             observers: called after each step.
             objective: the training objective, for observers.
             base_score: added to every score.
-            loss: of the objective, if it is watched.
+            loss: the loss of the objective, if it is watched.
 
         """
         train, weights_by_step = design.data, list[Floats]()
@@ -176,20 +176,21 @@ class Descent(LinearTraining):
         Observers get a `LinearStep` after each step; the numbers that they return are added to the history.
         """
         sets = checked_sets(train, valid)
-        selecting = as_selection(self.selection).measures if sets else ()
-        warn_of_powers([*self.objective.all_measures(), *selecting], train, *sets.values())
+        measures = as_selection(self.selection).measures if sets else ()
+        warn_of_powers([*self.objective.all_measures(), *measures], train, *sets.values())
         with PROCESS_WIDE, threadpool_limits(1, "blas"), Team(self.n_threads) as team:
             design = DesignMatrix(train, self.n_threads)
-            measuring = self.objective.measuring(train, *sets.values())
-            bound = self._bind(measuring, train)
+            objective = self.objective.measuring(train, *sets.values())
+            bound = self._bind(objective, train)
             require_one_output(bound, "a linear model")
             bound.team = team
-            loss = WatchedLoss(measuring, bound, sets, team) if self.watches_loss else None
-            return self.take(
+            loss = WatchedLoss(objective, bound, sets, team) if self.watches_loss else None
+            return self.take_steps(
                 self._steps(design, bound), design, sets, observers, self.objective, bound.base_score, loss
             )
 
     def _bind(self, objective: Objective, train: RankingData) -> BoundObjective:
+        """Bind the objective to the training data."""
         return objective.bind(train)
 
     def _steps(self, design: DesignMatrix, bound: Any) -> Steps:
@@ -221,7 +222,7 @@ class History:
 
     Attributes:
         measures: those of the selection and the watched ones, by name.
-        values: their means after each step, by `set/measure`, and the losses, if they are watched.
+        values: their means after each step, keyed by `set/measure`, and the losses, if they are watched.
         best: the best step on the first set; None if there is no set.
 
     """
@@ -231,9 +232,9 @@ class History:
         sets: dict[str, RankingData], loss: WatchedLoss | None = None,
     ) -> None:  # fmt: skip
         self.selection, self.sets, self.loss = as_selection(selection), sets, loss
-        shown = dict.fromkeys((*self.selection.measures, *watched))
-        self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
-        self.values: dict[str, list[float]] = {f"{name}/{shown}": [] for name in sets for shown in self.measures}
+        measures = dict.fromkeys((*self.selection.measures, *watched))
+        self.measures = {str(m): m.fixed(train, *sets.values()) for m in measures}
+        self.values: dict[str, list[float]] = {f"{name}/{measure}": [] for name in sets for measure in self.measures}
         self.best: int | None = None
         self.n_steps = 0
 
@@ -242,8 +243,8 @@ class History:
         scores = {name: model._predict_rows(data.features) for name, data in self.sets.items()}
         for name, data in self.sets.items():
             ranking = Ranking(data, scores[name])
-            for shown, measure in self.measures.items():
-                self.values[f"{name}/{shown}"].append(measure.mean(ranking))
+            for measure_name, measure in self.measures.items():
+                self.values[f"{name}/{measure_name}"].append(measure.mean(ranking))
         if self.sets:
             first = next(iter(self.sets))
             columns = [self.values[f"{first}/{measure}"] for measure in self.selection.measures]

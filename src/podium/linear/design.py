@@ -75,7 +75,7 @@ class DesignMatrix:
         return np.asarray(sum(self._map_chunks(lambda rows: self._standardized(rows).T @ gradients[rows])))
 
     def inverse_hessian(self, hessians: Floats, l2: float) -> Floats:
-        """Return (2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a slightly larger diagonal if that is singular."""
+        """Return (2 Zᵀ diag(w) Z + l2 n I)⁻¹, with a slightly larger diagonal, because the matrix may be singular."""
 
         def work(rows: Ints) -> Any:
             block = self._standardized(rows)
@@ -86,7 +86,7 @@ class DesignMatrix:
         return np.asarray(linalg.inv(matrix))
 
     def model(self, weights: Floats, base_score: float) -> LinearModel:
-        """Return the model with weights for raw features."""
+        """Return the model with these weights, converted to weights of raw features."""
         return LinearModel(
             weights * self.scales, self.means, base_score, self.data.feature_names, encoding=self.data.encoding
         )

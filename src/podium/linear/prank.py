@@ -27,8 +27,8 @@ from podium.measures import Graded, Measure, as_selection, warn_of_powers
 from podium.models import OrdinalModel
 from podium.models.base import checked_sets, require_numbers
 
-MOST_LABELS = 1000  # each document is compared with a threshold for each label
-MOST_TIMES = 2**31  # limit of how often a document is shown in a pass
+MAX_LABELS = 1000  # each document is compared with a threshold for each label
+MAX_TIMES = 2**31  # a document is shown less often than this in a pass
 
 
 class ShownDocuments:
@@ -53,12 +53,12 @@ class ShownDocuments:
             raise DataError("PRank needs labels: no document with a weight above 0 has one")
         self.classes = _as_classes(labels[self.times > 0] if classes is None else classes)
         self.ranks = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
-        unknown = labels[(self.times > 0) & (self.classes[self.ranks] != labels)]
-        if len(unknown):
-            known = ", ".join(f"{label:g}" for label in self.classes[:20])
+        unexpected = labels[(self.times > 0) & (self.classes[self.ranks] != labels)]
+        if len(unexpected):
+            classes_as_text = ", ".join(f"{label:g}" for label in self.classes[:20])
             raise DataError(
-                f"the label {unknown[0]:g} is not among the classes ({known}): pass all of them in the first call, "
-                "classes=[…]"
+                f"the label {unexpected[0]:g} is not among the classes ({classes_as_text}): pass all of them in the "
+                "first call, classes=[…]"
             )
 
 
@@ -73,7 +73,8 @@ class Perceptron:
         classes: the labels, ascending.
         means, scales: z = (x − means) · scales; a missing or infinite value counts as the mean.
         weights, thresholds: w and b after the last document; b holds ascending (their lemma 1) whole numbers.
-        late_weights, late_thresholds: changes times the number of documents before them, for means over all documents.
+        late_weights, late_thresholds: the sums of all changes, each times the number of documents before it; the mean
+            of w over all documents is w − late_weights / n_seen.
         n_seen: the number of documents shown so far, counting repetitions.
 
     """
@@ -86,22 +87,22 @@ class Perceptron:
 
     @classmethod
     def before(cls, classes: Floats, design: DesignMatrix) -> Perceptron:
-        """Return an untrained perceptron for features on the scales of the design; constant features are not scaled."""
+        """Return an untrained perceptron for features standardized as in the design; constant ones are not scaled."""
         return cls(classes, design.means, np.where(design.scales > 0, design.scales, 1.0))
 
     def learn(self, documents: ShownDocuments, order: Ints) -> int:
-        """Learn from documents one by one; return Σ |rank − rank of the label|, each rank from before its update."""
+        """Learn from documents one by one; return Σ |rank − rank of the label|, with ranks from before the updates."""
         loss = 0
         for start in range(0, len(order), CHUNK):
             rows = order[start : start + CHUNK]
-            lost, self.n_seen = learn_in_turn(
+            chunk_loss, self.n_seen = learn_in_turn(
                 frozen_block(documents.data.features, rows), documents.ranks[rows], documents.times[rows], self.means,
                 self.scales, self.weights, self.thresholds, self.late_weights, self.late_thresholds, self.n_seen,
             )  # fmt: skip
-            loss += lost
+            loss += chunk_loss
         return loss
 
-    def learnt(self, averaged: bool) -> tuple[Floats, Floats]:
+    def solution(self, averaged: bool) -> tuple[Floats, Floats]:
         """Return weights and thresholds after the last document, or their means over all documents."""
         if not averaged or not self.n_seen:
             return self.weights.copy(), self.thresholds.copy()
@@ -110,7 +111,7 @@ class Perceptron:
 
     def model(self, schema: Schema, averaged: bool) -> OrdinalModel:
         """Return the model for raw features."""
-        weights, thresholds = self.learnt(averaged)
+        weights, thresholds = self.solution(averaged)
         return OrdinalModel(
             weights * self.scales, self.means, 0.0, schema.names, encoding=schema.encoding, classes=self.classes,
             thresholds=thresholds,
@@ -123,7 +124,7 @@ class PRankResult:
 
     Attributes:
         model: the model after the best pass.
-        history: the mean rank loss during each pass, and the means after it, by `set/measure`.
+        history: the mean rank loss during each pass, and the means after it, keyed by `set/measure`.
         best_iteration: the best pass, if there was validation data.
         perceptron: the state, to continue training.
 
@@ -192,7 +193,7 @@ class PRankTraining:
                 if history.best in (None, epoch):
                     best = deepcopy(perceptron)
                 if observers:
-                    weights, scores = perceptron.learnt(self.averaged)[0], model._predict_rows(train.features)
+                    weights, scores = perceptron.solution(self.averaged)[0], model._predict_rows(train.features)
                     step = LinearStep(epoch, weights, means, history.best, train, None, scores)
                     observations.record(observers, step)
                 advance(1, ", ".join(f"{key} {mean:.4f}" for key, mean in means.items()))
@@ -204,15 +205,15 @@ class PRankTraining:
 
 
 def _whole_weights(data: RankingData) -> Floats:
-    """Return how often to show each document; raise for fractions: only whole steps keep thresholds in order."""
+    """Return how often to show each document; raise for fractions, because thresholds must move by whole steps."""
     weights = np.ones(len(data)) if data.document_weights is None else data.document_weights.astype(np.float64)
     if data.query_weights is not None:
         weights = weights * data.query_weight_of_row
-    wrong = weights[(weights != np.rint(weights)) | (weights >= MOST_TIMES)]
-    if len(wrong):
+    invalid = weights[(weights != np.rint(weights)) | (weights >= MAX_TIMES)]
+    if len(invalid):
         raise DataError(
             "PRank shows a document as often as its weight says, so weights must be whole numbers below 2^31, but one "
-            f"is {wrong[0]:g}: multiply and round them, or omit them"
+            f"is {invalid[0]:g}: multiply and round them, or omit them"
         )
     return weights
 
@@ -223,9 +224,9 @@ def _as_classes(labels: ArrayLike) -> Floats:
         classes = np.unique(np.asarray(labels, np.float64).astype(np.float32)).astype(np.float64)  # like labels
     except (TypeError, ValueError):
         raise DataError(f"classes must be the possible labels, as numbers, not {labels!r}") from None
-    if not 1 <= len(classes) <= MOST_LABELS or not np.isfinite(classes).all():
+    if not 1 <= len(classes) <= MAX_LABELS or not np.isfinite(classes).all():
         raise DataError(
-            f"PRank supports up to {MOST_LABELS} different labels, but got {len(classes)}: round them, or use MART for "
+            f"PRank supports up to {MAX_LABELS} different labels, but got {len(classes)}: round them, or use MART for "
             "continuous labels"
         )
     return classes

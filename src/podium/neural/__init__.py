@@ -1,4 +1,4 @@
-"""Neural rankers: the papers' two-layer net, a list transformer or any torch module, trained on λ.
+"""Neural rankers: the papers' two-layer net, a list transformer, or any torch module, trained on λ.
 
 Importing this package requires torch, which the extra `neural` installs.
 """

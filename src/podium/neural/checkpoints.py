@@ -31,9 +31,9 @@ class State:
     halved: int = 0  # the epoch after which the rate was last halved
     history: dict[str, list[float]] = field(default_factory=dict)  # the means of measures
     observations: Observations = field(default_factory=Observations)
-    # the state of each batch's objective; empty for most objectives
+    # objectives: the state of each batch's objective; empty for most objectives
     objectives: list[dict[str, list[float]]] = field(default_factory=list)
-    candidates: States = field(default_factory=dict)  # the weights of epochs that are, or may become, the best
+    candidates: States = field(default_factory=dict)  # by epoch, weights that are, or may become, the best
 
     def whole_history(self) -> dict[str, list[float]]:
         """Return the measured means and the values of observers, with one entry per epoch."""
@@ -58,17 +58,17 @@ def snapshot_of(module: nn.Module, optimizer: Optimizer, state: State) -> tuple[
 def write_state(checkpoint: Checkpoint, fingerprint: str, tensors: dict[str, Tensor], state: State) -> None:
     """Write a snapshot; the old file is replaced only when the new one is complete."""
     numbers = {"rate": state.rate, "epochs": state.epochs, "best": state.best, "halved": state.halved}
-    learnt = {"history": state.history, "observations": state.observations.values, "objectives": state.objectives}
-    described = json.dumps(numbers | learnt | {"fingerprint": fingerprint})
+    records = {"history": state.history, "observations": state.observations.values, "objectives": state.objectives}
+    header = json.dumps(numbers | records | {"fingerprint": fingerprint})
     for k, weights in state.candidates.items():
         tensors = tensors | {f"kept/{k}/{name}": tensor.contiguous() for name, tensor in weights.items()}
-    content = save(tensors, {"podium": described, "sha256": _checksum(described, tensors)})
+    content = save(tensors, {"podium": header, "sha256": _checksum(header, tensors)})
     with replacing(Path(checkpoint.path)) as temporary:
         temporary.write_bytes(content)
 
 
 def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, optimizer: Optimizer) -> State | None:
-    """Load the weights of an earlier run into `module` and `optimizer`, and return its state; None without a file.
+    """Load an earlier run into `module` and `optimizer`, and return its state, or None if there is no file.
 
     Raise if that run had other settings or data, or if the file is damaged.
     """
@@ -82,17 +82,17 @@ def read_state(checkpoint: Checkpoint, fingerprint: str, module: nn.Module, opti
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         if metadata["sha256"] != _checksum(metadata["podium"], tensors):
             raise ValueError("the checksum does not match")
-        described = json.loads(metadata["podium"])
-        if described.pop("fingerprint", None) != fingerprint:
+        header = json.loads(metadata["podium"])
+        if header.pop("fingerprint", None) != fingerprint:
             raise checkpoint.mismatch()
-        return _restore(described, tensors, module, optimizer)
+        return _restore(header, tensors, module, optimizer)
     except PodiumError:
         raise
     except Exception as error:  # safetensors, json and torch raise many types for damaged bytes
         raise FileFormatError(str(path), f"is not a checkpoint of a net, or is damaged ({error})") from error
 
 
-def _restore(described: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer) -> State:
+def _restore(header: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module, optimizer: Optimizer) -> State:
     candidates: States = {}
     parts: dict[str, dict[str, Tensor]] = {"now": {}, "optimizer": {}}
     for name, tensor in tensors.items():
@@ -104,13 +104,13 @@ def _restore(described: dict[str, Any], tensors: dict[str, Tensor], module: nn.M
             candidates.setdefault(int(number), {})[inner] = tensor
     module.load_state_dict(parts["now"])
     optimizer.restore(parts["optimizer"])
-    described["observations"] = Observations(described.get("observations"))
-    return State(**described, candidates=candidates)
+    header["observations"] = Observations(header.get("observations"))
+    return State(**header, candidates=candidates)
 
 
-def _checksum(described: str, tensors: dict[str, Tensor]) -> str:
+def _checksum(header: str, tensors: dict[str, Tensor]) -> str:
     """Return a hash of the whole content, because safetensors files have no checksum."""
-    checksum = hashlib.sha256(described.encode())
+    checksum = hashlib.sha256(header.encode())
     for name, tensor in sorted(tensors.items()):
         checksum.update(f"{name} {tensor.dtype} {tensor.shape}".encode() + tensor.numpy().tobytes())
     return checksum.hexdigest()

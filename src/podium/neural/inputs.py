@@ -1,4 +1,4 @@
-"""Scale features for nets: unlike trees, nets need inputs of similar size ([W] §1)."""
+"""Scaling of features for nets, which need inputs of similar size, unlike trees ([W] §1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podium.core.hyperparameters import INPUTS
 from podium.data.features import Features
 from podium.data.sparse import dense_block, is_sparse
 
-LEVELS = 129  # quantiles kept of each feature
+LEVELS = 129  # number of quantiles to keep for each feature
 ROWS_AT_ONCE = 1 << 14
 LARGEST = 1e6  # inputs are clipped to this many standard deviations
 
@@ -22,9 +22,9 @@ class Inputs:
     """The scaling of features, fitted on training data. Missing and infinite values become the mean, 0.
 
     Attributes:
-        kind: `"standard"`: mean 0 and standard deviation 1; `"log"`: the same after sign(x) log(1 + |x|), for counts
-            and lengths; `"quantile"`: the same after replacing each value by its quantile in the training data, for
-            skewed features; `"none"`: unchanged features.
+        kind: `"standard"` for mean 0 and standard deviation 1; `"log"` for the same after sign(x) log(1 + |x|), which
+            suits counts and lengths; `"quantile"` for the same after replacing each value by its quantile in the
+            training data, which suits skewed features; `"none"` for unchanged features.
         grid: the quantiles of each feature, one row per feature; empty unless `kind` is `"quantile"`.
         means, scales: the means of the transformed features, and the factors that they are multiplied by.
 
@@ -44,7 +44,7 @@ class Inputs:
 
     @classmethod
     def fitted(cls, features: Features, kind: str) -> Inputs:
-        """Fit the scaling to documents. Sums run in row order, so pass rows in the canonical order."""
+        """Fit the scaling to documents; pass them in the canonical order, because floating-point sums depend on it."""
         INPUTS.check(kind)
         n_features = int(features.shape[1])
         levels = np.linspace(0, 1, LEVELS) if kind == "quantile" else np.empty(0)

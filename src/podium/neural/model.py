@@ -3,7 +3,7 @@
 Integrated gradients (Sundararajan, Taly and Yan 2017) follow the straight line from a baseline to the document:
 φ_k = (x_k − b_k) ∫ ∂s/∂x_k (b + t (x − b)) dt over [0, 1], x and b on the scale of the net's inputs.
 Σ φ_k = s(x) − s(b). Gauss-Legendre quadrature computes the integral with 16 points, then with 16 points on each of 4,
-16 and 64 intervals until the sum is accurate. Smooth nets need few points; nets with kinks (ReLU) need many.
+16 and 64 intervals, until the sum is accurate. Smooth nets need few points; nets with kinks (ReLU) need many.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from podium.models.archive import Parts, StoredModel
 from podium.neural.inputs import LEVELS, Inputs
 from podium.neural.modules import NETS, build_net, scores_of, sees_lists
 
-POINTS, STRETCHES = 16, (1, 4, 16, 64)
-TOLERANCE, TOO_MUCH = 1e-4, 1e-3  # relative to 1 + |s(x) − s(b)|: the errors at which to stop, and above which to warn
+POINTS, INTERVALS = 16, (1, 4, 16, 64)  # points per interval, and the numbers of intervals to try
+TOLERANCE, LARGE_ERROR = 1e-4, 1e-3  # stop below the first error, warn above the second; relative to 1 + |s(x) − s(b)|
 POINTS_AT_ONCE = 1 << 15  # documents × points
 
 
@@ -50,18 +50,18 @@ def integrated_gradients(module: nn.Module, inputs: Float32s, baseline: Floats) 
     base = float(_scores(exact, start[None, :])[0])
     gaps = _scores(exact, start + steps) - base
     values, open_rows = torch.zeros_like(steps), torch.arange(len(steps))
-    for n_stretches in STRETCHES:
-        for rows in torch.split(open_rows, POINTS_AT_ONCE // (POINTS * n_stretches)):
-            values[rows] = steps[rows] * _mean_gradients(exact, start, steps[rows], n_stretches)
+    for n_intervals in INTERVALS:
+        for rows in torch.split(open_rows, POINTS_AT_ONCE // (POINTS * n_intervals)):
+            values[rows] = steps[rows] * _mean_gradients(exact, start, steps[rows], n_intervals)
         errors = (values.sum(dim=1) - gaps).abs() / (1 + gaps.abs())
         open_rows = torch.nonzero(errors > TOLERANCE).ravel()
         if not len(open_rows):
             break
-    n_wrong = int((errors > TOO_MUCH).sum())
-    if n_wrong:
+    n_inaccurate = int((errors > LARGE_ERROR).sum())
+    if n_inaccurate:
         warn(
-            f"integrated gradients of {n_wrong} documents miss the difference of scores by up to "
-            f"{float(errors.max()):.1g}, even with {POINTS * STRETCHES[-1]} points, because the net is not smooth there"
+            f"integrated gradients of {n_inaccurate} documents miss the difference of scores by up to "
+            f"{float(errors.max()):.1g}, even with {POINTS * INTERVALS[-1]} points, because the net is not smooth there"
         )
     return values.numpy(), base
 
@@ -71,11 +71,11 @@ def _scores(module: nn.Module, documents: torch.Tensor) -> torch.Tensor:
         return scores_of(module, documents, torch.tensor([0, len(documents)]), False)
 
 
-def _mean_gradients(module: nn.Module, start: torch.Tensor, steps: torch.Tensor, n_stretches: int) -> torch.Tensor:
-    """Return ∫ ∂s/∂x along each step."""
+def _mean_gradients(module: nn.Module, start: torch.Tensor, steps: torch.Tensor, n_intervals: int) -> torch.Tensor:
+    """Return ∫ ∂s/∂x dt along each step."""
     points, weights = np.polynomial.legendre.leggauss(POINTS)
-    places = (np.arange(n_stretches)[:, None] + (points + 1) / 2).ravel() / n_stretches
-    shares = torch.from_numpy(np.tile(weights / 2, n_stretches) / n_stretches)
+    places = (np.arange(n_intervals)[:, None] + (points + 1) / 2).ravel() / n_intervals
+    shares = torch.from_numpy(np.tile(weights / 2, n_intervals) / n_intervals)
     documents = start + torch.from_numpy(places)[None, :, None] * steps[:, None, :]
     documents = documents.reshape(-1, len(start)).requires_grad_()
     with torch.enable_grad():
@@ -96,7 +96,7 @@ class Net(Model):
         module: maps documents to scores; if its `forward` has the parameter `offsets`, it gets those of the queries.
         inputs: the scaling of the features.
         feature_names: the names of the features, or None.
-        info: parameters, history and the like, as JSON types.
+        info: parameters, history and other records, as JSON types.
         encoding: how the features of the training data were encoded.
 
     Example:
@@ -132,7 +132,7 @@ class Net(Model):
         rows = self._checked_rows(features)
         if offsets is None and self.sees_lists:
             raise DataError("this net scores whole lists, and an array has no queries: pass RankingData")
-        if offsets is None:  # documents are scored one by one, so any batches work
+        if offsets is None:  # documents do not depend on each other, so any batches will do
             offsets = np.arange(0, rows + DOCUMENTS_AT_ONCE, DOCUMENTS_AT_ONCE).clip(max=rows)
         offsets = np.asarray(offsets, np.int64)
         if offsets[0] != 0 or offsets[-1] != rows or (np.diff(offsets) < 0).any():
@@ -175,30 +175,31 @@ class Net(Model):
         return [shape, self.inputs, weights]
 
     def to_parts(self) -> Parts:
-        is_podiums = type(self.module) in NETS.values()
-        described = self.module.description if is_podiums else {"net": "own", "class": type(self.module).__qualname__}
+        is_builtin = type(self.module) in NETS.values()
+        class_name = type(self.module).__qualname__
+        description = self.module.description if is_builtin else {"net": "own", "class": class_name}
         tensors = {name: tensor.detach().contiguous().clone() for name, tensor in self.module.state_dict().items()}
         weights, inputs = save(tensors), self.inputs
         if _header_size(weights) > LARGEST_HEADER:
             raise DataError(f"a net with {len(tensors)} tensors of weights is too large for a model file")
         scales = {"grid": inputs.grid.ravel(), "means": inputs.means, "scales": inputs.scales}
-        return Parts({"net": described, "inputs": inputs.kind}, {"weights": weights, **scales})
+        return Parts({"net": description, "inputs": inputs.kind}, {"weights": weights, **scales})
 
     @classmethod
     def from_parts(cls, stored: StoredModel) -> Net:
         header, file, n_features = stored.header, stored.path, stored.n_features
         inputs = _inputs(stored.array, header.get("inputs"), n_features, file)
         weights = _weights(stored.array("weights", bytes), file)
-        described = header.get("net")
-        if not isinstance(described, dict):
+        description = header.get("net")
+        if not isinstance(description, dict):
             raise FileFormatError(file, "the description of its net is missing")
-        if described.get("net") != "own":
-            net = _empty_net(described, weights, n_features, file)
+        if description.get("net") != "own":
+            net = _empty_net(description, weights, n_features, file)
         elif stored.module is not None:
             net = copy.deepcopy(stored.module)
         else:
             raise ParameterError(
-                f"{file} contains the weights of a custom net, {described.get('class')}: "
+                f"{file} contains the weights of a custom net, {description.get('class')}: "
                 "pass the net as well, podium.load(file, module=…)"
             )
         expected = {name: (tensor.shape, tensor.dtype) for name, tensor in net.state_dict().items()}
@@ -214,9 +215,9 @@ class Net(Model):
         module = copy.deepcopy(self.module).requires_grad_(False)
 
         def scores(weights: Floats) -> Floats:
-            moved, result = copy.deepcopy(module), np.empty(len(data))  # a copy, because threads call this concurrently
-            nn.utils.vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), moved.parameters())
-            result[order] = scores_in_batches(moved, lambda first, last: documents[first:last], data.offsets)
+            net, result = copy.deepcopy(module), np.empty(len(data))  # a copy, because threads call this concurrently
+            nn.utils.vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), net.parameters())
+            result[order] = scores_in_batches(net, lambda first, last: documents[first:last], data.offsets)
             return result
 
         return nn.utils.parameters_to_vector(module.parameters()).double().numpy(), scores
@@ -225,8 +226,9 @@ class Net(Model):
 def scores_in_batches(module: nn.Module, documents: Callable[[int, int], torch.Tensor], offsets: Ints) -> Floats:
     """Return the scores, computed without gradients in batches of whole queries.
 
-    `documents(first, last)` returns rows; query q has the rows offsets[q] to offsets[q + 1]. A module that scores lists
-    pads each to the longest of its batch and attends to all pairs of documents, so its batches are limited by pairs.
+    `documents(first, last)` returns rows; query q has the rows offsets[q] to offsets[q + 1] − 1. A module that scores
+    lists pads each list to the longest of its batch and compares all pairs of documents, so the number of pairs limits
+    its batches.
     """
     scores, first, with_lists = np.empty(offsets[-1]), 0, sees_lists(module)
     with torch.inference_mode():
@@ -275,7 +277,7 @@ class ScoredSet:
 
 # --- the model file: weights as safetensors, and a description for Podium's own nets
 
-MOST_UNITS, MOST_LAYERS = 1 << 16, 64  # that a description may ask for
+MAX_UNITS, MAX_LAYERS = 1 << 16, 64  # that a description may request
 LARGEST_HEADER = 1 << 20  # bytes for the names and shapes of weights: about ten thousand tensors
 
 
@@ -297,20 +299,20 @@ def _weights(content: bytes, file: str) -> dict[str, Tensor]:
     return weights
 
 
-def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
-    """Return a net as described; raise if its size does not match the weights, before any memory is allocated."""
-    settings = {name: value for name, value in described.items() if name != "net"}
+def _empty_net(description: dict[str, Any], weights: dict[str, Tensor], n_features: int, file: str) -> nn.Module:
+    """Return a net by its description; raise if its size does not match the weights, before memory is allocated."""
+    settings = {name: value for name, value in description.items() if name != "net"}
     hidden = settings.get("hidden", [])
     numbers = [v for name, v in settings.items() if name not in ("hidden", "activation", "n_features")]
     sizes = [*numbers, *(hidden if isinstance(hidden, list) else [None])]
-    fits = len(sizes) <= MOST_LAYERS and all(type(size) is int and 1 <= size <= MOST_UNITS for size in sizes)
-    fits &= settings.get("depth", 1) in range(1, MOST_LAYERS)
-    fits &= isinstance(described.get("net"), str) and settings.get("n_features") == n_features
-    if not fits or described["net"] not in NETS:
+    fits = len(sizes) <= MAX_LAYERS and all(type(size) is int and 1 <= size <= MAX_UNITS for size in sizes)
+    fits &= settings.get("depth", 1) in range(1, MAX_LAYERS)
+    fits &= isinstance(description.get("net"), str) and settings.get("n_features") == n_features
+    if not fits or description["net"] not in NETS:
         raise FileFormatError(file, "the description of its net is invalid")
     try:
         with torch.device("meta"):  # allocates no memory, however large the net
-            empty = build_net(described)
+            empty = build_net(description)
         if sum(p.numel() for p in empty.parameters()) == sum(map(Tensor.numel, weights.values())):
             return empty.to_empty(device="cpu")  # the weights of the file are loaded into it
     except (DataError, TypeError) as error:
@@ -319,6 +321,7 @@ def _empty_net(described: dict[str, Any], weights: dict[str, Tensor], n_features
 
 
 def _inputs(array: Callable[[str, Any], Any], kind: object, n_features: int, file: str) -> Inputs:
+    """Return the scaling of inputs from the arrays of a file; raise if it is invalid."""
     grid, means, scales = (array(name, np.float64) for name in ("grid", "means", "scales"))
     levels = LEVELS if kind == "quantile" else 0
     fits = kind in INPUTS.choices and len(means) == len(scales) == n_features and len(grid) == n_features * levels

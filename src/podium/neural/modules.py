@@ -19,7 +19,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"tanh": nn.Tanh, "relu": nn.R
 
 
 class Layers(nn.Module):
-    """A feed-forward net; with one hidden layer, the papers' two-layer net ([B], [W]).
+    """A feed-forward net; with one hidden layer, it is the papers' two-layer net ([B], [W]).
 
     Args:
         n_features: the number of inputs.
@@ -45,11 +45,11 @@ class Layers(nn.Module):
             "net": "layers", "n_features": int(n_features), "hidden": [int(u) for u in units], "activation": activation
         }  # fmt: skip
         parts: list[nn.Module] = []
-        before = int(n_features)
+        n_inputs = int(n_features)
         for number in units:
-            parts += [nn.Linear(before, int(number)), ACTIVATIONS[activation]()]
-            before = int(number)
-        self.layers = nn.Sequential(*parts, nn.Linear(before, 1))
+            parts += [nn.Linear(n_inputs, int(number)), ACTIVATIONS[activation]()]
+            n_inputs = int(number)
+        self.layers = nn.Sequential(*parts, nn.Linear(n_inputs, 1))
 
     def forward(self, documents: Tensor) -> Tensor:
         """Return the score of each row."""
@@ -91,7 +91,7 @@ class ListTransformer(nn.Module):
         self.last = nn.Linear(width, 1)
 
     def forward(self, documents: Tensor, offsets: Tensor) -> Tensor:
-        """Return the score of each row; query q has the rows offsets[q] to offsets[q + 1]."""
+        """Return the score of each row; query q has the rows offsets[q] to offsets[q + 1] − 1."""
         lists, present = padded(self.first(documents), offsets)
         scores: Tensor = self.last(self.encoder(lists, src_key_padding_mask=~present)).squeeze(-1)
         return scores[present]
@@ -100,7 +100,7 @@ class ListTransformer(nn.Module):
 def padded(documents: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """Return the documents as one list per query, padded with zeros, and a mask that is True for documents.
 
-    `lists[present]` returns the documents. A query without documents has no list.
+    With both as `lists` and `present`, `lists[present]` restores the documents. Queries without documents have no list.
 
     Example:
         >>> import torch
@@ -142,9 +142,10 @@ def scores_of(module: nn.Module, documents: Tensor, offsets: Tensor, with_lists:
 
 
 class NumpyLayers:
-    """`Layers` in NumPy, forward and backward: three times as fast as autograd for nets as small as the papers'.
+    """The forward and backward pass of `Layers` in NumPy.
 
-    It shares the weights of the net, and writes into the gradients of its tensors.
+    For nets as small as the papers', it is three times as fast as autograd. It shares the weights of the net, and
+    writes into the gradients of its tensors.
     """
 
     def __init__(self, net: Layers, gradients: Sequence[Tensor]) -> None:

@@ -1,7 +1,7 @@
 """Optimizers that update all weights of a module at once.
 
-A module's weights become views of one vector, so a step takes a few operations for any number of tensors. For nets as
-small as the papers', that is several times as fast as one update per tensor.
+A module's weights become views of one vector, so a step takes the same few operations for any number of tensors. For
+nets as small as the papers', that is several times as fast as one update per tensor.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Weights:
             start = part.stop
 
     def release(self) -> None:
-        """Copy each tensor back into its own memory."""
+        """Give each tensor its own memory again, so that the vector can be freed."""
         for tensor in self.tensors:
             tensor.data, tensor.grad = tensor.data.clone(), None
 
 
 class Optimizer(ABC):
-    """An update rule; `l2` is weight decay, added to the gradient."""
+    """An update rule; l2 times the weights is added to the gradient (weight decay)."""
 
     default_rate: float
 
@@ -62,7 +62,7 @@ class Optimizer(ABC):
         return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:  # noqa: B027
-        """Restore a state that `state` returned."""
+        """Restore what `state` returned."""
 
 
 class SGD(Optimizer):

@@ -48,7 +48,7 @@ class Epoch:
         iteration: the number of the epoch, from 0.
         learning_rate: the learning rate of the epoch.
         module: the module with its current weights.
-        means: the mean of each measure on each evaluation set, by `set/measure`.
+        means: the mean of each measure on each evaluation set, keyed by `set/measure`.
         best_iteration: the best epoch so far.
         data: the training documents.
         objective: the training objective.
@@ -110,9 +110,9 @@ class NetTraining:
 
     Args:
         objective: the objective, whose λ starts the backward pass.
-        selection: the measure, or graded measures, that chooses the best epoch and when to halve the learning rate. It
-            is computed on the first validation set, or on the training queries without one.
-        watched: further measures to record in the history.
+        selection: the measure, or graded measures, that determines the best epoch and when to halve the learning rate,
+            on the first validation set, or on the training queries without one.
+        watched: measures to record in the history in addition to those of the selection.
         watches_loss: whether the history has the loss of the objective, on the training data and on validation data.
 
     Example:
@@ -159,15 +159,15 @@ class NetTraining:
         observers: Sequence[Observer] = (),
         checkpoint: Checkpoint | None = None,
     ) -> NetTrainingResult:
-        """Train a copy of a module, starting from its weights; the default is the papers' net.
+        """Train a copy of a module, starting from its weights; the default is the papers' two-layer net.
 
-        `module` may also be a function that takes the number of features and returns a module. With a checkpoint,
-        training resumes where an earlier run stopped.
+        `module` may also be a function from the number of features to a module. With a checkpoint, training resumes
+        where an earlier run stopped.
         """
         sets = checked_sets(train, valid)
         require_numbers(train, "a net")
-        judging = as_selection(self.selection).measures
-        warn_of_powers([*self.objective.all_measures(), *judging], train, *sets.values())
+        measures = as_selection(self.selection).measures
+        warn_of_powers([*self.objective.all_measures(), *measures], train, *sets.values())
         with PROCESS_WIDE, torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             net = _new_module(Layers if module is None else module, train.n_features)
@@ -183,12 +183,12 @@ class NetTraining:
         return n_threads_for(work, self.n_threads, MIN_PARALLEL_MULTIPLICATIONS)
 
     def _descend(self, run: _NetRun, observers: Sequence[Observer], checkpoint: Checkpoint | None) -> NetTrainingResult:
-        mark = ""
+        """Run all epochs after those of the checkpoint, and return the net of the best one."""
+        run_fingerprint = ""
         if checkpoint:
-            mark = fingerprint(
-                self, ("epochs", "n_threads", "patience", "verbose"), run.train, run.sets, run.net.digest()
-            )
-            run.resume(read_state(checkpoint, mark, run.module, run.optimizer))
+            ignored = ("epochs", "n_threads", "patience", "verbose")
+            run_fingerprint = fingerprint(self, ignored, run.train, run.sets, run.net.digest())
+            run.resume(read_state(checkpoint, run_fingerprint, run.module, run.optimizer))
         pace = Pace(checkpoint) if checkpoint else None
         last, snapshot = run.state.copy(), None
         try:
@@ -208,24 +208,25 @@ class NetTraining:
                         snapshot = snapshot_of(run.module, run.optimizer, run.state)
                         if pace.is_due(run.state.epochs):
                             with pace.writing():
-                                write_state(checkpoint, mark, *snapshot)
+                                write_state(checkpoint, run_fingerprint, *snapshot)
                     advance(1, ", ".join(f"{name} {value:.4f}" for name, value in epoch.means.items()))
         except (KeyboardInterrupt, Stopped) as stop:
             run.state = last  # an interrupted epoch does not count
             if checkpoint and snapshot:
-                write_state(checkpoint, mark, *snapshot)
+                write_state(checkpoint, run_fingerprint, *snapshot)
             if not run.state.epochs or isinstance(stop, Stopped):
                 raise
             warn(f"interrupted after {run.state.epochs} epochs: keeping the best one")
         run.module.load_state_dict(run.state.candidates[run.state.best])
         run.weights.release()
         run.module.eval()
-        measures = [str(fixed) for fixed in run.measures.values()]
+        measures = [str(measure) for measure in run.measures.values()]
         net = run.net.with_info(measures=measures, best_iteration=run.state.best)
         return NetTrainingResult(net, run.state.whole_history(), run.state.best)
 
 
 def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int) -> nn.Module:
+    """Return a copy of a module, or the one that a function creates; raise if neither is possible."""
     if not callable(module):
         raise DataError(f"the net must be a torch module or a function that returns one, but got {module!r}")
     try:
@@ -239,12 +240,16 @@ def _new_module(module: nn.Module | Callable[[int], nn.Module], n_features: int)
 
 @dataclass(frozen=True)
 class _Batch:
+    """Some training queries: their rows of `_NetRun.documents`, and the objective bound to them."""
+
     rows: slice
     offsets: Tensor
     bound: BoundObjective
 
 
 class _NetRun:
+    """A run in progress: the net, its training and evaluation data, and the state of training."""
+
     def __init__(
         self, settings: NetTraining, module: nn.Module, train: RankingData, sets: dict[str, RankingData], team: Team
     ) -> None:
@@ -264,30 +269,33 @@ class _NetRun:
         self.numpy_layers = NumpyLayers(module, self.weights.gradients) if is_plain else None  # type: ignore[arg-type]
         self.optimizer = OPTIMIZERS[settings.optimizer](self.weights, settings.l2)
         self.selection = as_selection(settings.selection)
-        # If no measure is defined on the data, the last epoch counts as the best.
+        measures = dict.fromkeys((*self.selection.measures, *settings.watched))
+        self.measures = {str(m): m.fixed(train, *sets.values()) for m in measures}
+        # Without evaluation sets, the last epoch counts as the best.
         is_measurable = all(measure.is_defined_on(train) for measure in self.selection.measures)
-        measured = sets or ({"train": train} if is_measurable else {})
-        shown = dict.fromkeys((*self.selection.measures, *settings.watched))
-        self.measures = {str(m): m.fixed(train, *sets.values()) for m in shown}
-        self.evaluation_sets = {name: ScoredSet.of(data, inputs) for name, data in measured.items()}
+        evaluated = sets or ({"train": train} if is_measurable else {})
+        self.evaluation_sets = {name: ScoredSet.of(data, inputs) for name, data in evaluated.items()}
         self.training_set = ScoredSet(train, rows, offsets, self.documents)
         self.state = State(settings.first_rate)
         self._check_module()
 
     def _batches(self, train: RankingData, rows: Ints) -> list[_Batch]:
-        """Return the batches. Objectives need only the labels of documents and their order, so features are dropped."""
+        """Return the batches; to save memory, their data has one feature instead of all.
+
+        That feature is the position in the canonical order, so that documents still differ by content.
+        """
         position = np.empty(len(rows), np.float32)
         starts = np.repeat(train.offsets[:-1], train.query_sizes)
         position[train.canonical_order] = np.arange(len(rows)) - starts
         in_row_order = train.replace(features=position[:, None], feature_names=None, encoding=None)
         light = in_row_order.take(rows)
-        measuring = self.settings.objective.measuring(train, *self.sets.values())
+        objective = self.settings.objective.measuring(train, *self.sets.values())
         self.loss: WatchedLoss | None = None
         if self.settings.watches_loss:
-            bound = measuring.bind(in_row_order)
+            bound = objective.bind(in_row_order)
             bound.team = self.team
-            self.loss = WatchedLoss(measuring, bound, self.sets, self.team)
-        bound_to_all = measuring.bind(light)  # raises if the objective cannot be trained on these labels
+            self.loss = WatchedLoss(objective, bound, self.sets, self.team)
+        bound_to_all = objective.bind(light)  # raises if the objective cannot be trained on these labels
         require_one_output(bound_to_all, "a net")
         size = self.settings.batch_queries or light.n_queries
         if size >= light.n_queries:
@@ -297,7 +305,7 @@ class _NetRun:
             raise DataError(
                 f"{type(self.settings.objective).__name__} learns from all queries at once: use batch_queries=None"
             )
-        objective, batches = measuring.fixed(light), []
+        objective, batches = objective.fixed(light), []
         for first in range(0, light.n_queries, size):
             offsets = light.offsets[first : first + size + 1]
             bound = objective.bind(light.take(np.arange(offsets[0], offsets[-1])))
@@ -322,14 +330,14 @@ class _NetRun:
         if state.epochs > self.settings.epochs:
             raise DataError(f"the checkpoint already has {state.epochs} epochs, but epochs={self.settings.epochs}")
         self.state = state
-        for batch, learnt in zip(self.batches, state.objectives, strict=True):
-            batch.bound.restore(learnt)
+        for batch, objective_state in zip(self.batches, state.objectives, strict=True):
+            batch.bound.restore(objective_state)
 
     def is_done(self) -> bool:
         """Return whether training should stop: enough epochs, no improvement, or too small a learning rate."""
         patience, state = self.settings.patience, self.state
-        waited = patience is not None and state.epochs - 1 - state.best >= patience
-        return state.epochs >= self.settings.epochs or waited or state.rate < self.settings.smallest_rate
+        is_patience_over = patience is not None and state.epochs - 1 - state.best >= patience
+        return state.epochs >= self.settings.epochs or is_patience_over or state.rate < self.settings.smallest_rate
 
     def add_epoch(self, check_signals: Callable[[], None]) -> Epoch:
         """Train on every batch once, then evaluate."""
@@ -344,24 +352,25 @@ class _NetRun:
         for name, evaluation_set in self.evaluation_sets.items():
             evaluation_set.score(self.module)
             ranking = Ranking(evaluation_set.data, evaluation_set.scores)
-            means |= {f"{name}/{shown}": measure.mean(ranking) for shown, measure in self.measures.items()}
+            for measure_name, measure in self.measures.items():
+                means[f"{name}/{measure_name}"] = measure.mean(ranking)
         if self.loss is not None:
-            if learnt := self.batches[0].bound.state():  # only one batch has any
-                self.loss.bound.restore(learnt)
+            if objective_state := self.batches[0].bound.state():  # then there is only one batch
+                self.loss.bound.restore(objective_state)
             scores = {name: self.evaluation_sets[name].scores for name in self.sets}
             means |= self.loss.means(self.document_scores(), scores, epoch)
         self._record(means)
-        shown = "".join(f", {key} {value:.4f}" for key, value in means.items())
-        log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, shown)
+        means_as_text = "".join(f", {key} {value:.4f}" for key, value in means.items())
+        log.info("epoch %d: rate %.3g, %.3f s%s", epoch, rate, time.perf_counter() - started, means_as_text)
         return Epoch(epoch, rate, self.module, means, self.state.best, self.train, self.settings.objective, self)
 
     def document_scores(self) -> Floats:
         """Return the scores of the training documents with the current weights."""
-        measured = next((one for one in self.evaluation_sets.values() if one.data is self.train), None)
-        if measured is None:
-            measured = self.training_set
-            measured.score(self.module)
-        return measured.scores.copy()
+        for evaluation_set in self.evaluation_sets.values():
+            if evaluation_set.data is self.train:
+                return evaluation_set.scores.copy()
+        self.training_set.score(self.module)
+        return self.training_set.scores.copy()
 
     def _step(self, batch: _Batch, epoch: int, rate: float) -> None:
         """Take one step along Σ_i λ_i ∂s_i/∂w, averaged over queries: backpropagation starts from λ ([B] eq. 3)."""
@@ -392,10 +401,10 @@ class _NetRun:
         state.best = state.epochs
         if self.evaluation_sets:
             first = next(iter(self.evaluation_sets))
-            columns = [state.history[f"{first}/{shown}"] for shown in self.selection.measures]
+            columns = [state.history[f"{first}/{measure}"] for measure in self.selection.measures]
             state.best = self.selection.pick(np.column_stack(columns))
         is_final = len(self.selection.measures) == 1 or not self.evaluation_sets
-        if is_final:  # by several measures, an earlier epoch may become the best again
+        if is_final:  # with several measures, an earlier epoch may become the best again
             state.candidates = {state.best: state.candidates[state.best]}
         state.epochs += 1
         if state.epochs - 1 - max(state.best, state.halved) >= self.settings.halve_after:

@@ -54,7 +54,8 @@ class BoundObjective(ABC):
     Attributes:
         team: the threads to use, set by the caller; None means all cores.
         base_score: F_0, the initial score of every document.
-        changes: whether λ at the same scores may differ between rounds. If not, training ends with a tree of one leaf.
+        changes: whether λ at the same scores may differ between rounds. If not, training stops at the first tree with a
+            single leaf, because all later trees would be the same.
         n_outputs: the number of scores of a document; if there are several, scores, λ and w have a row for each.
         output_weights: the weights of several outputs in the score that ranks documents; None if they are not summed.
         document_weights: how often each row counts in least-squares splits; None if every row counts once.
@@ -80,7 +81,7 @@ class BoundObjective(ABC):
         """Return λ and w for each row, in the order of the data; λ > 0 means that a document should rise."""
 
     def fill(self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats) -> None:
-        """Write λ and w into given arrays: allocating takes a millisecond for every few hundred thousand rows."""
+        """Write λ and w into the caller's arrays; new ones would cost a millisecond per few hundred thousand rows."""
         result = self.gradients(scores, iteration)
         shapes = [np.shape(part) for part in result] if isinstance(result, tuple) else []
         if shapes != [scores.shape] * 2:
@@ -90,7 +91,7 @@ class BoundObjective(ABC):
         gradients[:], hessians[:] = result
 
     def loss(self, scores: Floats, iteration: int = 0) -> float:
-        """Return the cost that λ lowers, as a mean over queries, or over documents in pointwise losses."""
+        """Return the cost that λ lowers, as a mean over queries, or over documents for pointwise losses."""
         return loss_of_sums(merged([term.sums() for term in self.loss_terms(scores, iteration)]))
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
@@ -110,7 +111,7 @@ class BoundObjective(ABC):
         """Do the work of `fill` on a part of the data; yield sums of this part, and receive those of all parts."""
         self.fill(scores, iteration, gradients, hessians)
         return
-        yield
+        yield  # makes this method a generator
 
     def ranked_by(self, scores: Floats) -> Floats:
         """Return the score that ranks each document, from the scores of all outputs."""
@@ -246,18 +247,18 @@ class WatchedLoss:
         self, objective: Objective, bound: BoundObjective, valid: Mapping[str, RankingData], team: Team
     ) -> None:
         self.bound = bound
-        self.elsewhere = {name: objective.bind_elsewhere(data) for name, data in valid.items()}
-        for other in self.elsewhere.values():
-            other.set_facts(merged(bound.facts()))
-            other.team = team
+        self.bound_to_valid = {name: objective.bind_elsewhere(data) for name, data in valid.items()}
+        for bound_to_set in self.bound_to_valid.values():
+            bound_to_set.set_facts(merged(bound.facts()))
+            bound_to_set.team = team
 
     def means(self, training_scores: Floats, scores: Mapping[str, Floats], iteration: int) -> dict[str, float]:
-        """Return the loss on the training data and on each validation set, by `set/loss`."""
+        """Return the loss on the training data and on each validation set, keyed by `set/loss`."""
         losses = {"train/loss": self.bound.loss(training_scores, iteration)}
-        for name, other in self.elsewhere.items():
-            if learnt := self.bound.state():
-                other.restore(learnt)
-            losses[f"{name}/loss"] = other.loss(scores[name], iteration)
+        for name, bound_to_set in self.bound_to_valid.items():
+            if state := self.bound.state():
+                bound_to_set.restore(state)
+            losses[f"{name}/loss"] = bound_to_set.loss(scores[name], iteration)
         return losses
 
 
@@ -286,12 +287,12 @@ class CompositeObjective(Objective):
 
 
 def labels_of(data: RankingData, source: str, who: object) -> Float32s:
-    """Return the labels of a source in the canonical order; raise an error that names `who` if they are missing."""
+    """Return the labels of a source in the canonical order; raise if they are missing, naming the class of `who`."""
     require_source(source)
     if source not in data.labels:
         sources = ", ".join(map(repr, data.labels)) or "none"
-        pairs = "; for its preferences use RankNet, RankNetTrees or objective=Preferences()"
-        advice = pairs if data.preferences is not None else ""
+        has_preferences = data.preferences is not None
+        advice = "; for its preferences use RankNet, RankNetTrees or objective=Preferences()" if has_preferences else ""
         raise DataError(f"{type(who).__name__} needs the labels {source!r}, but the data has {sources}{advice}")
     return data.labels[source][data.canonical_order]
 
@@ -312,13 +313,13 @@ def require_source(labels: object) -> None:
 
 
 def require_labels(labels: NDArray[Any], source: str, who: Objective) -> None:
-    """Raise if a source has no label at all, unless the data is part of data that has been checked."""
+    """Raise if a source has no label at all; a part of data that has been checked as a whole may have none."""
     if len(labels) and np.isnan(labels).all() and not who.checked:
         raise DataError(f"{type(who).__name__} needs labels: the source {source!r} has none")
 
 
 def labels_and_mask(data: RankingData, source: str, who: Objective) -> tuple[Floats, Bools]:
-    """Return the labels of a source in the canonical order, and which documents have one; raise if none has."""
+    """Return the labels of a source in the canonical order, and a mask of documents with one; raise if none has."""
     labels = labels_of(data, source, who).astype(np.float64)
     require_labels(labels, source, who)
     return labels, ~np.isnan(labels)

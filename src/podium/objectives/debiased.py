@@ -1,4 +1,4 @@
-"""Clicks without the bias of the positions at which documents were shown."""
+"""Training on clicks, corrected for the positions at which documents were shown."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Debiased(CompositeObjective):
     Documents that were not shown have b = 0.
 
     Args:
-        objective: a pair term for given propensities; any objective with a hessian otherwise.
-        propensities: for positions 1, 2, …; above 0, at most 1. Further positions have the last one.
+        objective: a pair term if you pass propensities; otherwise any objective with a hessian.
+        propensities: those of positions 1, 2, …, each above 0 and at most 1. Later positions have the last one.
         rate: v, the learning rate of the biases.
         l2: the L2 regularization of the biases.
 
@@ -110,7 +110,12 @@ class Debiased(CompositeObjective):
 
 
 class BoundBiases(BoundInParts):
-    """Biases of positions 1, 2, …, in units of the score; `biases[0]` is for documents that were not shown."""
+    """An objective with a bias for each position.
+
+    Attributes:
+        biases: b of positions 1, 2, … on the scale of scores; `biases[0] = 0` is for documents that were not shown.
+
+    """
 
     def __init__(self, settings: Debiased, inner: BoundObjective, data: RankingData) -> None:
         self.settings, self.inner = settings, require_one_output(inner, "Debiased")
@@ -142,6 +147,7 @@ class BoundBiases(BoundInParts):
         columns = gradients, hessians
         largest = yield Max(tuple(float(np.abs(values).max(initial=0.0)) for values in columns))
         exponents = [group_exponent(value, self.n) for value in largest]
+        # Sums of whole numbers do not depend on the order of rows and parts.
         whole = yield Total(tuple(self.sums.whole(*column) for column in zip(columns, exponents, strict=True)))
         gradient_sums, hessian_sums = (
             np.ldexp(w.astype(np.float64), -e) for w, e in zip(whole, exponents, strict=True)
@@ -155,8 +161,8 @@ class BoundBiases(BoundInParts):
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
         """Return the terms of the inner objective at s + b; b is 0 for positions without training data."""
         self.inner.team = self.team
-        known = np.where(self.shown < len(self.biases), self.shown, 0)
-        return self.inner.loss_terms(scores + self.biases[known], iteration)
+        positions = np.where(self.shown < len(self.biases), self.shown, 0)
+        return self.inner.loss_terms(scores + self.biases[positions], iteration)
 
     def state(self) -> dict[str, list[float]]:
         return {"biases": self.biases.tolist()} | {f"in/{name}": value for name, value in self.inner.state().items()}

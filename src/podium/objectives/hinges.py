@@ -1,7 +1,7 @@
 """Hinge losses as maxima of planes: RankSVM's pairs, and SVM-MAP.
 
-Such a cost is C(s) = max_k (b_k − λ_k·s). It is convex, and a training method that gets the plane that touches it at
-given scores needs no hessian (`podium.linear.CuttingPlanes`).
+Such a cost is C(s) = max_k (b_k − λ_k·s), which is convex. `podium.linear.CuttingPlanes` trains on it without a
+hessian, from the planes that touch the cost at the scores of each step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BoundHinge(BoundObjective):
 
 
 def is_hinge(objective: Objective) -> bool:
-    """Return whether an objective is a maximum of planes that `bind_hinge` binds."""
+    """Return whether an objective is a maximum of planes, which `bind_hinge` accepts."""
     if isinstance(objective, Pairwise | Preferences):
         return isinstance(objective.link, Hinge) and not getattr(objective, "normalize", False)
     return isinstance(objective, SVMMAP)
@@ -52,10 +52,10 @@ def bind_hinge(objective: Objective, data: RankingData) -> BoundHinge:
 
 
 class PairHinge(BoundHinge):
-    """Σ max(0, m − (s_i − s_j)) over pairs: RankSVM.
+    """C = Σ max(0, m − (s_i − s_j)) over pairs: RankSVM (Joachims 2002).
 
-    λ_ij is the weight of each pair with a lead below m, so b is m times the sum of these weights. The hessians of the
-    squared hinge contain each weight twice, once per document.
+    λ_ij is the pair's weight if s_i − s_j < m, else 0. So b of the touching plane is m times the sum of these weights.
+    The hessians of the squared hinge provide that sum; they contain each weight twice, once per document.
     """
 
     def __init__(self, objective: Pairwise | Preferences, data: RankingData) -> None:
@@ -66,8 +66,8 @@ class PairHinge(BoundHinge):
 
     def plane(self, scores: Floats) -> tuple[Floats, float]:
         self.squared.team = self.team
-        _, twice = self.squared.gradients(scores)
-        return self.gradients(scores)[0], self.margin * total(twice) / 2
+        _, doubled_weights = self.squared.gradients(scores)
+        return self.gradients(scores)[0], self.margin * total(doubled_weights) / 2
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         self.hinge.team = self.team
@@ -150,9 +150,11 @@ def worst_for_ap(
 ) -> None:
     """Write λ and 1 − AP of the order π̂ that maximizes 1 − AP(π) + F(s, π) (Yue et al. 2007, algorithm 1).
 
-    `order` sorts the documents of each list by falling score. π̂ has both relevant and other documents sorted by score.
+    `order` sorts the documents of each list by descending score. In π̂, both the relevant and the other documents are
+    sorted by score.
     Moving the j-th of the others from below the i-th relevant document to above it changes the value by
-    i / (R (i + j) (i + j − 1)) − 2 (s_i − s_j) / (R N). The others keep their order at their best places.
+    i / (R (i + j) (i + j − 1)) − 2 (s_i − s_j) / (R N). So each of the others has its own best place, and these places
+    keep the order of scores.
     """
     longest = 0
     for q in range(len(offsets) - 1):

@@ -22,16 +22,16 @@ from podium.objectives.pair_terms import MeasuredTerm, measure_in_training
 class Lambda(MeasuredTerm):
     """λ of LambdaRank and LambdaMART for a measure Z ([B] §4, §7): |ΔZ| times RankNet's cross-entropy.
 
-    λ_ij = σ |ΔZ_ij| / (1 + e^{σ(s_i − s_j)}), w_ij = σ² |ΔZ_ij| ρ (1 − ρ); ΔZ is the change of the measure when the two
-    swap ranks.
+    λ_ij = σ |ΔZ_ij| ρ_ij, w_ij = σ² |ΔZ_ij| ρ_ij (1 − ρ_ij), where ρ_ij = 1 / (1 + e^{σ(s_i − s_j)}), and ΔZ_ij is the
+    change of the measure when i and j swap ranks and all others stay.
 
     Args:
         measure: any measure with swap deltas, by value or name. With a cutoff, only swaps that change the measure at
             that cutoff count, and NDCG@3, for example, leaves few pairs ([S] §3). So estimators ignore the cutoff of
             their `measure` and train on the whole list.
-        truncation: another way to write the cutoff.
+        truncation: the cutoff, if the measure has none.
         sigma: σ, the steepness of the sigmoid.
-        normalize: scale λ as LightGBM does, see `PairTerm`; False for the papers' λ.
+        normalize: whether to scale λ as LightGBM does, see `PairTerm`; False for the papers' λ.
         pair_truncation: count only pairs with a document above this rank, each with |ΔZ| of the whole measure.
             LightGBM and XGBoost call this truncation, but they also divide by the best DCG up to this rank.
 

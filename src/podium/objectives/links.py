@@ -1,9 +1,9 @@
 """Links: the cost of a pair i ▷ j as a function of the lead o = s_i − s_j.
 
-A link is a class with the cost, the gradient λ = −dC/do and the hessian w = d²C/do². The pair kernel calls the
-functions at the end of this file, which branch on the link's code: `link_number` computes one pair in double precision,
-`link_lanes` computes 16 pairs on SIMD lanes. Both take x = σo and omit the factors σ and σ², which the kernel applies
-at the end.
+Each class defines the cost, the gradient λ = −dC/do and the hessian w = d²C/do². The pair kernel cannot call methods of
+classes, so it calls the functions at the end of this file, which branch on the link's code. `link_number` computes one
+pair in double precision, `link_lanes` 16 pairs on SIMD lanes. Both take x = σo and omit the factors σ and σ², which the
+kernel applies at the end.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def _wrong(x: Floats) -> Floats:
 
 
 @helper
-def _wrong_and_right(x: Number) -> tuple[Any, Any]:
-    """Return 1 / (1 + e^x) and 1 / (1 + e^{−x})."""
-    return 1.0 / (1.0 + math.exp(min(x, 700.0))), 1.0 / (1.0 + math.exp(min(-x, 700.0)))
+def wrong_chance(x: Number) -> Any:
+    """Return 1 / (1 + e^x), as `_wrong` does, for one number in a kernel."""
+    return 1.0 / (1.0 + math.exp(min(x, 700.0)))  # e^x of larger x might overflow
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class CrossEntropy(_Steep):
 @helper
 def cross_entropy_number(x: Number) -> tuple[Any, Any]:
     """Return ρ = 1 / (1 + e^x), and ρ (1 − ρ)."""
-    wrong, right = _wrong_and_right(x)
+    wrong, right = wrong_chance(x), wrong_chance(-x)
     return wrong, right * wrong
 
 
@@ -290,7 +290,7 @@ class Fidelity(_Steep):
 
 # --- the exponential of RankBoost
 
-LARGEST_EXPONENT = 30.0  # the limit of −σo, because e^{−σo} of a very wrong pair would outweigh all others
+LARGEST_EXPONENT = 30.0  # the limit of −σo
 
 
 @register
@@ -299,7 +299,7 @@ class Exponential(_Steep):
     """C = e^{−σo}: RankBoost (Freund, Iyer, Schapire and Singer 2003).
 
     Gradient and hessian stay at e^30 (times σ and σ²) for pairs with −σo > 30, and the cost continues as a straight
-    line, so that one very wrong pair does not outweigh all others, or leave single precision.
+    line. Otherwise one very wrong pair could outweigh all others, or overflow single precision.
 
     Args:
         sigma: σ, the steepness.
@@ -338,10 +338,10 @@ def link_number(link: Int, parameter: Number, x: Number) -> tuple[Any, Any]:
     if link == SQUARED_HINGE:
         return max(parameter - x, 0.0), np.float64(x < parameter)
     if link == LOCAL:
-        wrong, right = _wrong_and_right(x + parameter)
+        wrong, right = wrong_chance(x + parameter), wrong_chance(-(x + parameter))
         return right * wrong, right * wrong * (right - wrong)
     if link == FIDELITY:
-        wrong, right = _wrong_and_right(x)
+        wrong, right = wrong_chance(x), wrong_chance(-x)
         return 0.5 * math.sqrt(right) * wrong, 0.25 * math.sqrt(right) * wrong * (3.0 * right - 1.0)
     if link == EXPONENTIAL:
         power = math.exp(min(-x, LARGEST_EXPONENT))
@@ -357,9 +357,9 @@ def link_cost(link: Int, parameter: Number, x: Number) -> Any:
     if link == SQUARED_HINGE:
         return 0.5 * max(parameter - x, 0.0) ** 2
     if link == LOCAL:
-        return _wrong_and_right(x + parameter)[0]
+        return wrong_chance(x + parameter)
     if link == FIDELITY:
-        return 1.0 - math.sqrt(_wrong_and_right(x)[1])
+        return 1.0 - math.sqrt(wrong_chance(-x))
     if link == EXPONENTIAL:
         return math.exp(min(-x, LARGEST_EXPONENT)) * (1.0 + max(-x - LARGEST_EXPONENT, 0.0))
     return max(-x, 0.0) + math.log1p(math.exp(-abs(x)))
@@ -382,13 +382,13 @@ def link_lanes(
     Args:
         link: the code.
         constant: see `link_constant`.
-        weight, gap: a pair counts weight/gap times; gap is 1 unless pairs are normalized.
+        weight, gap: each pair counts weight/gap times; gap is 1 unless pairs are normalized.
         ahead, behind: e^{σs} of the better and of the worse document.
         lead: o; only links without σ use it.
 
     """
     inlined()
-    nothing, one = all_lanes(f32(0.0)), all_lanes(f32(1.0))
+    zero, one = all_lanes(f32(0.0)), all_lanes(f32(1.0))
     if link == CROSS_ENTROPY:
         return cross_entropy_lanes(weight, gap, ahead, behind)
     if link == LOCAL:
@@ -405,5 +405,5 @@ def link_lanes(
         gradient = weight / gap * choose_lanes(ratio < largest, ratio, largest)
         return gradient, gradient
     short = constant - lead
-    hessian = choose_lanes(short > nothing, weight / gap, nothing)
-    return (hessian, nothing) if link == HINGE else (hessian * short, hessian)
+    hessian = choose_lanes(short > zero, weight / gap, zero)
+    return (hessian, zero) if link == HINGE else (hessian * short, hessian)

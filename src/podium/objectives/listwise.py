@@ -1,4 +1,4 @@
-"""Listwise objectives: losses of whole lists, without the documents that have no label."""
+"""Listwise objectives: losses of whole lists. Documents without a label are left out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from podium.objectives.base import (
 class ListLoss(Objective):
     """A loss of the scores of a query's documents; λ = −∂C/∂s, and w is the diagonal of the hessian or a bound on it.
 
-    A document's part counts d_i times, its weight, and a query's cost u_q times.
+    With weights, the part of a document counts d_i times, and the cost of a query u_q times.
     """
 
     labels: str
@@ -94,10 +94,10 @@ class Lists:
     def _below_highest(self, values: Floats) -> Floats:
         return values - np.maximum.reduceat(values, self.offsets)[self.list_of]
 
-    def share_work(self, is_worth_it: bool, work: Callable[[int, int], None]) -> None:
-        """Call `work(thread, n_threads)` on each thread of the team, or on one if more are not worth it."""
-        with nullcontext(self.team) if self.team else Team(None if is_worth_it else 1) as team:
-            n_threads = team.n_threads if is_worth_it else 1
+    def share_work(self, in_parallel: bool, work: Callable[[int, int], None]) -> None:
+        """Call `work(thread, n_threads)` on each thread of the team, or on one thread if not `in_parallel`."""
+        with nullcontext(self.team) if self.team else Team(None if in_parallel else 1) as team:
+            n_threads = team.n_threads if in_parallel else 1
             team.each(n_threads, lambda thread: work(thread, n_threads))
 
 
@@ -174,12 +174,12 @@ class ListNet(ListLoss):
 @register
 @dataclass(frozen=True)
 class ListMLE(ListLoss):
-    """C = Σ_i log Σ_{l_j ≤ l_i} e^{s_j} − s_i: Plackett–Luce likelihood of the label order (Xia et al., ICML 2008).
+    """C = Σ_i log Σ_{l_j ≤ l_i} e^{s_j} − s_i: −log of the Plackett–Luce likelihood of the label order.
 
-    Labels do not order documents with equal labels, so each competes with its equals and with all below, like tied
-    events in Cox's model (Breslow 1974). Documents of the lowest label beat no other and add no term, because the rest
-    comes last with probability 1. Without ties this is ListMLE as published. With ties it is convex and, up to a
-    constant, a bound on −log of the likelihood summed over all orders of equal labels, because the sum in each term
+    Without ties this is ListMLE as published (Xia et al., ICML 2008). Documents with equal labels have no order, so
+    each of them competes with its equals and with all below, like tied events in Cox's model (Breslow 1974). Documents
+    of the lowest label add no term, because the rest comes last with probability 1. With ties C is still convex. Up to
+    a constant, it bounds −log of the likelihood summed over all orders of equal labels, because the sum in each term
     also contains documents that are already placed.
 
     Example:
@@ -194,8 +194,7 @@ class ListMLE(ListLoss):
     labels: str = "relevance"
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        gradients, hessians, _ = self._plackett_luce(lists, scores)
-        return gradients, hessians
+        return self._plackett_luce(lists, scores)[:2]
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         tails = self._plackett_luce(lists, scores)[2]
@@ -262,8 +261,8 @@ def plackett_luce(
 class XENDCG(ListLoss):
     """C = −Σ_i t_i log softmax(s)_i, t_i ∝ 2^{l_i} − γ_i: a bound on NDCG (Bruch, WWW 2021).
 
-    γ is drawn from [0, 1) for each document and round, by content and seed. (LightGBM's `rank_xendcg` adds terms for
-    the rest of the hessian; this is the exact gradient.)
+    γ is drawn from [0, 1) for each document and round, by content and seed. λ is the exact gradient; LightGBM's
+    `rank_xendcg` adds terms for the rest of the hessian.
 
     Args:
         labels: the label source; labels must be from 0 to 30.
@@ -307,7 +306,7 @@ class XENDCG(ListLoss):
 class RankCosine(ListLoss):
     """C = ½ (1 − cos(g, s)), where g are the gains 2^l − 1 minus their mean in the list (Qin et al., IP&M 2008).
 
-    If all scores are 0, the angle is not defined and λ points along the gains. The hessian changes its sign, so use the
+    If all scores are 0, the cosine is undefined, and λ points along the gains. The hessian changes its sign, so use the
     gradient step.
 
     Example:
@@ -329,18 +328,18 @@ class RankCosine(ListLoss):
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         d, gains = lists.weights, self._gains(lists)
         gain_length, square = np.sqrt(lists.sums(d * gains * gains)), lists.sums(d * scores * scores)
-        along = lists.sums(d * gains * scores)
+        product = lists.sums(d * gains * scores)
         with np.errstate(divide="ignore", invalid="ignore"):
-            turned = 0.5 * d * (gains - along / square * scores) / (gain_length * np.sqrt(square))
-            straight = 0.5 * d * gains / gain_length
-        gradients = np.where(square > 0, turned, straight)
-        return np.where(self._differ(lists)[lists.list_of], gradients, 0.0), np.zeros(len(d))
+            at_scores = 0.5 * d * (gains - product / square * scores) / (gain_length * np.sqrt(square))
+            at_zero = 0.5 * d * gains / gain_length
+        gradients = np.where(square > 0, at_scores, at_zero)
+        return np.where(self._labels_differ(lists)[lists.list_of], gradients, 0.0), np.zeros(len(d))
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         d, gains = lists.weights, self._gains(lists)
         lengths = np.sqrt(lists.totals(d * gains * gains)) * np.sqrt(lists.totals(d * scores * scores))
         cosines = lists.totals(d * gains * scores) / np.where(lengths > 0, lengths, 1.0)
-        return np.where(self._differ(lists), 0.5 * (1.0 - cosines), 0.0)
+        return np.where(self._labels_differ(lists), 0.5 * (1.0 - cosines), 0.0)
 
     def _gains(self, lists: Lists) -> Floats:
         """Return the gains minus their mean in the list."""
@@ -349,8 +348,8 @@ class RankCosine(ListLoss):
         gains -= lists.sums(d * gains) / np.where(total > 0, total, 1.0)
         return gains
 
-    def _differ(self, lists: Lists) -> Bools:
-        """Return for each list whether its labels differ."""
+    def _labels_differ(self, lists: Lists) -> Bools:
+        """Return whether each list has different labels; if not, the cosine is undefined, and its cost is 0."""
         lowest, highest = (f.reduceat(lists.labels, lists.offsets) for f in (np.minimum, np.maximum))
         return np.asarray(lowest < highest)
 
@@ -360,7 +359,7 @@ class RankCosine(ListLoss):
 class QueryRegression(ListLoss):
     """C = ½ Σ_i d_i (r_i − r̄)² with the residuals r = l − s and their mean r̄ in the query: CatBoost's QueryRMSE.
 
-    Only differences within a query count, so the model learns how the documents of a query differ, not how queries do.
+    Only differences within a query count: the model learns how documents of one query differ, not how queries differ.
 
     Example:
         >>> import numpy as np, podium

@@ -21,10 +21,10 @@ from podium.errors import DataError
 from podium.objectives.base import BoundInParts, Objective, register, require_source
 from podium.objectives.pointwise import BoundPoints, Points, logistic
 
-MOST_STEPS = 50  # Newton steps for the thresholds; two or three are enough from those of the previous round
-MOST_HALVINGS = 60
+MAX_STEPS = 50  # Newton steps for the thresholds; two or three are enough from those of the previous round
+MAX_HALVINGS = 60
 FAR = 50.0  # e^−50 is negligible: thresholds this far outside the range of the scores have no gradient
-PRECISE = 1e-10  # stop after a step that raises the mean log-likelihood by less
+TOLERANCE = 1e-10  # stop after a step that raises the mean log-likelihood by less
 
 
 @register
@@ -32,9 +32,9 @@ PRECISE = 1e-10  # stop after a step that raises the mean log-likelihood by less
 class Ordinal(Objective):
     """Ordinal regression by proportional odds (McCullagh 1980): P(l ≤ k) = 1 / (1 + e^{s − θ_k}), θ_1 < θ_2 < ….
 
-    C = −Σ d_i log P(l_i), with one score for each document and one threshold between any two adjacent labels that
-    occur. For a document of label k, λ = P(l < k) − P(l > k) and w = Σ L(1 − L) > 0 over the thresholds at both ends of
-    its label, with L = P(l ≤ ·). Only the order of the labels counts, not their distances. −log P(l) is the
+    C = −Σ d_i log P(l_i), with one score for each document and one threshold between any two adjacent labels of the
+    training data. For a document of label k, λ = P(l < k) − P(l > k) and w = Σ L(1 − L) > 0 over the thresholds at both
+    ends of k, with L = P(l ≤ ·). Only the order of the labels counts, not their distances. −log P(l) is the
     immediate-threshold logistic loss of Rennie and Srebro (2005) plus a term −log(1 − e^{−δ}) for the distance δ of two
     thresholds.
 
@@ -68,7 +68,13 @@ class Ordinal(Objective):
 
 
 class BoundOrdinal(BoundInParts, BoundPoints):
-    """The labels that occur, ascending, and thresholds θ between them, which change while a model trains."""
+    """Ordinal regression, bound to data.
+
+    Attributes:
+        classes: the labels that occur, ascending.
+        thresholds: θ between them, which change while a model trains.
+
+    """
 
     def __init__(self, points: Points, in_parts: bool) -> None:
         super().__init__(points)
@@ -112,8 +118,8 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         gradients[:], hessians[:] = p.by_row(p.weights * (below - above)), p.by_row(p.weights * curves)
 
     def counted_weights(self) -> Floats:
-        known = self.classes[self.class_of] == self.points.labels  # validation data may have other labels
-        return np.where(known, self.points.weights, 0.0)
+        is_class = self.classes[self.class_of] == self.points.labels  # validation data may have other labels
+        return np.where(is_class, self.points.weights, 0.0)
 
     def costs(self, scores: Floats) -> Floats:
         """Return −log P(l) = log(1 + e^{s − θ above}) + log(1 + e^{θ below − s}) − log(1 − e^{−δ})."""
@@ -144,27 +150,27 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         low, high = yield Max((-float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))))
         low, largest = -low, max(abs(low), abs(high))
         if self.thresholds[0] < low - FAR or self.thresholds[-1] > high + FAR:  # fitted to very different scores
-            around = self.for_equal_scores + (0.5 * low + 0.5 * high)
-            self.thresholds = around if (np.diff(around) > 0).all() else self.thresholds
-        farthest = high - low + 1.0
-        precise = PRECISE * float(self.class_weights.sum())
+            recentred = self.for_equal_scores + (0.5 * low + 0.5 * high)
+            self.thresholds = recentred if (np.diff(recentred) > 0).all() else self.thresholds
+        max_step = high - low + 1.0
+        tolerance = TOLERANCE * float(self.class_weights.sum())
         sums = yield from self._sums(scores, self.thresholds, largest)
-        for _ in range(MOST_STEPS):
-            step = _newton_step(sums, farthest)
+        for _ in range(MAX_STEPS):
+            step = _newton_step(sums, max_step)
             rise = 0.5 * float(sums.gradient @ step)  # of the likelihood if it were a parabola
             if not rise > 0.0:
                 return
-            for _ in range(MOST_HALVINGS):
-                moved = self.thresholds + step
-                if (np.diff(moved) > 0).all():
-                    after = yield from self._sums(scores, moved, largest)
+            for _ in range(MAX_HALVINGS):
+                candidate = self.thresholds + step
+                if (np.diff(candidate) > 0).all():
+                    after = yield from self._sums(scores, candidate, largest)
                     if after.likelihood >= sums.likelihood:
                         break
                 step = 0.5 * step
             else:
                 return  # the only steps that improve it are below rounding
-            self.thresholds, sums = moved, after
-            if rise <= precise:
+            self.thresholds, sums = candidate, after
+            if rise <= tolerance:
                 return
 
     def _sums(self, scores: Floats, thresholds: Floats, largest_score: float) -> Generator[Any, Any, _Sums]:
@@ -173,7 +179,7 @@ class BoundOrdinal(BoundInParts, BoundPoints):
         largest = self.largest_weight * self.n
         size = 2.0 * float(max(largest_score, np.abs(thresholds).max())) + 1.0
         scale, log_scale = (
-            math.ldexp(1.0, min(62 - math.frexp(most)[1], 1000)) for most in (largest, largest * 2.0 * size)
+            math.ldexp(1.0, min(62 - math.frexp(bound)[1], 1000)) for bound in (largest, largest * 2.0 * size)
         )
         ends = _with_ends(thresholds)
         with nullcontext(self.team) if self.team else Team(n_threads_for(n)) as team:
@@ -198,8 +204,8 @@ class BoundOrdinal(BoundInParts, BoundPoints):
 class _Sums(NamedTuple):
     """The log-likelihood as a function of the thresholds.
 
-    P(l = k) = P(l ≤ k) P(l ≥ k) (1 − e^{−δ}), where δ is the distance of the two thresholds at its ends. So its
-    logarithm has a term for each end, and one for both together.
+    P(l = k) = P(l ≤ k) P(l ≥ k) (1 − e^{−δ}), where δ is the distance of the two thresholds at the ends of k. So its
+    logarithm has a term for each end, and one for their distance.
     """
 
     likelihood: float  # Σ d log P(l)
@@ -208,14 +214,14 @@ class _Sums(NamedTuple):
     links: Floats  # minus the second derivatives of the terms with two thresholds, by their distance
 
 
-def _newton_step(sums: _Sums, farthest: float) -> Floats:
-    """Return H⁻¹ g, H being minus the second derivatives plus |g| / farthest on the diagonal, which bounds the step.
+def _newton_step(sums: _Sums, max_step: float) -> Floats:
+    """Return H⁻¹ g, where H is minus the second derivatives, plus |g| / max_step on the diagonal to bound the step.
 
-    H is tridiagonal with links between neighbours, and the rest of the diagonal is positive. So elimination needs no
-    subtraction, and cannot fail.
+    H is tridiagonal. Its entries next to the diagonal are −`links`, and each diagonal entry is the sum of the links at
+    both sides plus a positive rest. So elimination needs no subtraction, and cannot fail.
     """
     n, links = len(sums.gradient), [*sums.links.tolist(), 0.0]
-    rest = (sums.curves + np.abs(sums.gradient) / farthest + np.finfo(np.float64).tiny).tolist()
+    rest = (sums.curves + np.abs(sums.gradient) / max_step + np.finfo(np.float64).tiny).tolist()
     step = sums.gradient.tolist()
     pivots = [0.0] * n
     for k in range(n):

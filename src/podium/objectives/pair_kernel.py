@@ -4,9 +4,9 @@
 
 A query's documents are laid out by rank in tiles of `TILE` documents. Each tile is several rows ("fields") of float32
 in one buffer. `pair_rows` pairs each document with those below it, `LANES` at a time, so that the data of a pair is
-read once and the sums of the row stay in registers. It also visits a few pairs that do not count: with documents at or
-above the row's rank, and with the padding after the last document, whose label is NaN. Their weight is 0. The lanes are
-added up in the same order on every machine. bench/PERFORMANCE.md has the gain of each technique.
+read once and the sums of the row stay in registers. It also visits a few pairs of weight 0: with documents at or above
+the row's rank, and with the padding after the last document, whose label is NaN. The lanes are added up in the same
+order on every machine. bench/PERFORMANCE.md lists the gain of each technique.
 
 For NDCG or plain pairs with RankNet's link, the kernel is compiled without the code for all other objectives: `extras`
 is None then, and code guarded by `extras is not None` is not compiled.
@@ -47,14 +47,14 @@ from podium.objectives.pair_layout import (
     PairDocuments,
     PairScratch,
     RankedQuery,
-    add_tiles,
+    add_from_tiles,
     fill_field,
     fill_gains,
     fill_labels,
     fill_powers,
     fill_scores,
     scratch_for,
-    take_tiles,
+    set_from_tiles,
 )  # fmt: skip
 from podium.objectives.pair_rows import PairSettings, RowBlock, Swaps, far_rows, lambdaloss_columns, pair_rows
 
@@ -64,7 +64,7 @@ MAX_EXPONENT = 150.0  # beyond this range of scores (times σ), the kernel compu
 
 
 class PairTask(NamedTuple):
-    """The queries first … last − 1, and the ranks first_row … last_row − 1 of each."""
+    """The work of one call: the queries first … last − 1, and as rows the ranks first_row … last_row − 1 of each."""
 
     first: int
     last: int
@@ -80,7 +80,7 @@ class PairTask(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """The calling thread of a team, what it shares with the others, and whether this is its first or last call."""
+    """The place of a call in the work of a team, whose threads begin and end together."""
 
     # thread, n_threads: the index of the thread, and the number of threads
     thread: int
@@ -93,7 +93,7 @@ class Meeting(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """λ and w by row; with BY_SWAPS also Λ of each query, the sum of |λ_ij| over both documents of pairs."""
+    """λ and w by row; with BY_SWAPS also Λ of each query, the sum of |λ_ij| over both documents of all pairs."""
 
     gradients: Floats
     hessians: Floats
@@ -105,6 +105,7 @@ class Gradients(NamedTuple):
 
 @helper
 def _by_rank(n: Int, start: Int, order: Ints, places: Int32s, scores: Floats, by_rank: Floats) -> None:
+    """Write the scores of a query's documents in the order of their places."""
     for r in range(U(n)):
         by_rank[r] = scores[U(order[U(start) + U(places[r])])]
 
@@ -127,7 +128,7 @@ def _fill_tiles(
     query: RankedQuery, documents: PairDocuments, tables: LookupTables, settings: PairSettings, extras: Float32s | None,
     near: bool, scratch: PairScratch,
 ) -> None:  # fmt: skip
-    """Fill in the fields of each document except its label; without scores if they are too far apart (not `near`)."""
+    """Fill in the fields of each document except its label; powers and scores only if scores are close (`near`)."""
     inlined()
     buffer = scratch.buffer
     if near:
@@ -148,28 +149,28 @@ def _fill_tiles(
 
 
 @helper
-def _take_turn(task: PairTask, block: Int) -> None:
+def _wait_for_turn(task: PairTask, block: Int) -> None:
     """Wait until all blocks of rows before this one have been added up."""
-    looks = 0
+    n_spins = 0
     while read_atomically(task.turns, 0) != block:
-        looks += 1
-        if looks > 2000:
+        n_spins += 1
+        if n_spins > 2000:  # the wait is usually short, and giving up the core costs more
             yield_thread()
 
 
 @helper
 def _add_up(query: RankedQuery, task: PairTask, rows: RowBlock, settings: PairSettings, scratch: PairScratch) -> None:
-    """Add the sums of a block of rows to those in double precision, in the order of blocks, from any thread."""
+    """Add the sums of a block of rows to those in double precision, in the order of blocks on any number of threads."""
     inlined()
     n, gradients, hessians = query.n, scratch.gradients, scratch.hessians
     totals, total, buffer = scratch.row_totals, scratch.total, scratch.buffer
     if task.n_threads > 1:
-        _take_turn(task, (rows.first - task.first_row) // FLUSH)
+        _wait_for_turn(task, (rows.first - task.first_row) // FLUSH)
     if rows.first == task.first_row:
-        take_tiles(n, buffer, gradients, hessians)
+        set_from_tiles(n, buffer, gradients, hessians)
         total[U(0)] = 0.0
     else:
-        add_tiles(rows.first, n, buffer, gradients, hessians)
+        add_from_tiles(rows.first, n, buffer, gradients, hessians)
     if settings.has_totals:
         for i in range(rows.last - rows.first):
             for number in range((rows.first + 1) // TILE, rows.n_tiles):
@@ -222,6 +223,7 @@ def _write_results(
     scratch: PairScratch,
     result: Gradients,
 ) -> None:
+    """Write λ and w of a query by row, with all factors that its pairs have in common."""
     inlined()
     gradients, hessians = scratch.gradients, scratch.hessians
     into_gradients, into_hessians = result.gradients, result.hessians
@@ -256,8 +258,8 @@ def lambda_gradients(
         documents: the documents of all queries; `documents.ranked` is updated.
         tables: the tables of the measure. A query whose norm is 0 has no pairs. With BY_SWAPS, |ΔZ| comes from the
             task, results are added to `result`, and the caller normalizes.
-        settings: the kind of pairs, and the link. With `normalize`, λ and w of a query are multiplied by
-            log2(1 + Λ)/Λ, as in LightGBM, so that queries with many pairs do not outweigh the others.
+        settings: the kind of pairs, and the link. `normalize` multiplies λ and w of a query by log2(1 + Λ)/Λ, as
+            LightGBM does, so that queries with many pairs do not outweigh the others.
         extras: the group and trust of each document in the canonical order, see `PairFilter`; None for NDCG and plain
             pairs with RankNet's link and neither of these.
         task: the queries and rows.
@@ -265,7 +267,7 @@ def lambda_gradients(
         result: the output arrays; Λ is added to.
         scratch: memory for the largest query. Threads that share queries have one each, but share the sums in double
             precision.
-        meeting: where threads begin and end together.
+        meeting: the place of this call in the work of the team.
 
     """
     if meeting.is_first:
@@ -306,7 +308,7 @@ def lambda_gradients(
         leave(meeting.thread, meeting.n_threads, meeting.barrier, meeting.event)
 
 
-MIN_WORK = 4 * MIN_PARALLEL_WORK  # pairs plus an amount per document; with less, one thread is faster
+MIN_WORK = 4 * MIN_PARALLEL_WORK  # in the unit of `ThreadShares.work`; with less, one thread is faster
 NO_DELTAS: Floats = np.empty((0, 0))
 Work = list[tuple[PairTask, PairScratch, Meeting]]
 
@@ -321,7 +323,7 @@ class ThreadShares:
         self.sizes, self.depth, self.discounts = sizes, depth, discounts
         self.rows = np.minimum(sizes, depth)
         self.work = (self.rows + 20) * sizes  # pairs, plus a constant amount per document
-        self.is_worth_it = bool(self.work.sum() >= MIN_WORK)
+        self.is_parallel = bool(self.work.sum() >= MIN_WORK)
         self._scratches: list[PairScratch] = []
         self._shares: list[Work] = []
         self._no_event = np.zeros(1, np.int64)
@@ -340,10 +342,10 @@ class ThreadShares:
         event = self._no_event if event is None else event
         if len(self._shares) != n_threads or self._shares[0][0][2].event is not event:
             longest = self._longest_alone(n_threads)
-            together = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}
-            shares = [self._rows(longest, thread=thread, **together) for thread in range(n_threads)]
-            done = np.append(0, np.cumsum(np.where(self.sizes > longest, 0, self.work)))
-            edges = np.searchsorted(done[1:], done[-1] * np.arange(n_threads + 1) / n_threads)
+            common = {"n_threads": n_threads, "barrier": np.zeros(16, np.int64), "turns": np.zeros(1, np.int64)}
+            shares = [self._rows(longest, thread=thread, **common) for thread in range(n_threads)]
+            work = np.append(0, np.cumsum(np.where(self.sizes > longest, 0, self.work)))
+            edges = np.searchsorted(work[1:], work[-1] * np.arange(n_threads + 1) / n_threads)
             edges[0], edges[-1] = 0, len(self.sizes)
             for thread, share in enumerate(shares):
                 first, last = int(edges[thread]), int(edges[thread + 1])
@@ -359,17 +361,18 @@ class ThreadShares:
     def _longest_alone(self, n_threads: int) -> int:
         """Return the number of documents of the longest query that a single thread computes.
 
-        A longer query is more than a quarter of a thread's work, so threads share it, each taking whole blocks of rows.
+        Threads share each longer query, because it is more than a quarter of a thread's work. Each thread takes whole
+        blocks of rows.
         """
         shared = (self.rows > FLUSH) & (4 * n_threads * self.work > self.work.sum()) & (n_threads > 1)
         return int(self.sizes[~shared].max(initial=0))
 
-    def _rows(self, longest: int, thread: int, **together: Any) -> list[tuple[PairTask, PairScratch]]:
-        """Return a thread's part of the shared queries; the sums in double precision are the first thread's."""
-        sums = self.scratch(0)
+    def _rows(self, longest: int, thread: int, **common: Any) -> list[tuple[PairTask, PairScratch]]:
+        """Return a thread's part of the queries that all threads share; `common` are the fields that they share."""
+        sums = self.scratch(0)  # all threads add to the sums in double precision of the first
         scratch = self.scratch(thread)._replace(gradients=sums.gradients, hessians=sums.hessians, total=sums.total)
         shared = np.flatnonzero(self.sizes > longest).tolist()
-        return [(pair_task(q, q + 1, thread=thread, last_row=self.depth, **together), scratch) for q in shared]
+        return [(pair_task(q, q + 1, thread=thread, last_row=self.depth, **common), scratch) for q in shared]
 
 
 def pair_task(first: int, last: int, **others: Any) -> PairTask:

@@ -26,9 +26,9 @@ FIELD = TILE + LANES  # distance between fields of a tile; a power of two would 
 # The fields: e^{σs}, label, rank, root of the weight, score, gain, discount, |ΔZ|, sums of λ and of w, the group within
 # which pairs count, and the weight of pairs in which this is the better document.
 POWER, LABEL, RANK, ROOT, SCORE, GAIN, DISCOUNT, DELTA, GRADIENT, HESSIAN, GROUP, TRUST, N_FIELDS = range(13)
-ALL, MIXED = 0, 1  # lists of vectors: all, and those with a label other than the lowest document's
+ALL, MIXED = 0, 1  # lists of vectors: all, and those that hold a label other than that of the lowest document
 VECTORS = TILE // LANES  # of a tile
-FLUSH = 256  # number of rows to sum in single precision
+FLUSH = 256  # number of rows to sum in single precision before their sums are added in double precision
 INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(11))
 
 
@@ -61,7 +61,7 @@ class PairScratch(NamedTuple):
     buffer: Float32s  # the tiles. Ranks and discounts are filled in once, because they are the same for every query
     vectors: Ints  # the vectors in each list (ALL, MIXED) of each tile
     n_vectors: Ints  # the lengths of these lists
-    common: Float32s  # the label of all documents in vectors that are not in the list MIXED
+    common: Float32s  # the only label in vectors that are not in the list MIXED
     columns: Floats  # the inputs of swap deltas by rank (`podium.measures.family_kernels`)
     # scores, spare_scores, spare_places: for sorting
     scores: Floats
@@ -126,20 +126,20 @@ def fill_labels(query: RankedQuery, labels: Float32s, scratch: PairScratch) -> A
             buffer[label + k] = labels[U(start + ranked[U(first) + k])]
         n_mixed = 0
         for vector in range(n_all):
-            some = load_lanes(buffer, base + LABEL * FIELD + vector * LANES)
-            if any_lanes(some > common) or any_lanes(some < common):
+            label_lanes = load_lanes(buffer, base + LABEL * FIELD + vector * LANES)
+            if any_lanes(label_lanes > common) or any_lanes(label_lanes < common):
                 vectors[U(MIXED), U(number * VECTORS + n_mixed)] = vector
                 n_mixed += 1
                 last = first + vector * LANES
         n_vectors[U(ALL), U(number)], n_vectors[U(MIXED), U(number)] = n_all, n_mixed
     if last < 0:
         return 0
-    return last + _behind_another(buffer, last, labels[U(start + ranked[U(lowest)])])
+    return last + _ranks_to_other_label(buffer, last, labels[U(start + ranked[U(lowest)])])
 
 
 @helper
-def _behind_another(buffer: Float32s, first: Int, common: Any) -> Any:
-    """Return the number of ranks of a vector up to its last label other than the common one, which must exist."""
+def _ranks_to_other_label(buffer: Float32s, first: Int, common: Any) -> Any:
+    """Return the number of ranks of a vector up to its last label that differs from the common one; one must differ."""
     at = first // TILE * N_FIELDS * FIELD + first % TILE + LABEL * FIELD
     count = LANES
     while not (buffer[U(at + count - 1)] > common or buffer[U(at + count - 1)] < common):
@@ -188,7 +188,7 @@ def fill_powers(query: RankedQuery, sigma: float, scratch: PairScratch) -> None:
 
 @helper
 def fill_scores(query: RankedQuery, buffer: Float32s) -> None:
-    """Fill in scores minus their middle, for pairs with similar scores; the padding has the lowest score."""
+    """Fill in scores minus their middle, which single precision represents better; the padding has the lowest score."""
     inlined()
     n, scores = query.n, query.scores
     middle = 0.5 * (scores[U(0)] + scores[U(n - 1)])
@@ -225,30 +225,30 @@ def fill_field(query: RankedQuery, field: Int, values: Float32s, buffer: Float32
 
 
 @helper
-def take_tiles(n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
+def set_from_tiles(n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
     """Set the sums in double precision to those of the tiles, and reset the tiles to 0."""
     inlined()
-    nothing = all_lanes(f32(0.0))
+    zero = all_lanes(f32(0.0))
     for first in range(0, n, LANES):
         at, base = U(first), first // TILE * N_FIELDS * FIELD + first % TILE
         gradient, hessian = U(base + GRADIENT * FIELD), U(base + HESSIAN * FIELD)
         for k in range(U(LANES)):
             gradients[at + k] = buffer[gradient + k]
             hessians[at + k] = buffer[hessian + k]
-        store_lanes(buffer, base + GRADIENT * FIELD, nothing)
-        store_lanes(buffer, base + HESSIAN * FIELD, nothing)
+        store_lanes(buffer, base + GRADIENT * FIELD, zero)
+        store_lanes(buffer, base + HESSIAN * FIELD, zero)
 
 
 @helper
-def add_tiles(first_row: Int, n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
+def add_from_tiles(first_row: Int, n: Int, buffer: Float32s, gradients: Floats, hessians: Floats) -> None:
     """Add the sums of the tiles from the first row on to those in double precision, and reset the tiles to 0."""
     inlined()
-    nothing = all_lanes(f32(0.0))
+    zero = all_lanes(f32(0.0))
     for first in range(first_row // LANES * LANES, n, LANES):
         at, base = U(first), first // TILE * N_FIELDS * FIELD + first % TILE
         gradient, hessian = U(base + GRADIENT * FIELD), U(base + HESSIAN * FIELD)
         for k in range(U(LANES)):
             gradients[at + k] += buffer[gradient + k]
             hessians[at + k] += buffer[hessian + k]
-        store_lanes(buffer, base + GRADIENT * FIELD, nothing)
-        store_lanes(buffer, base + HESSIAN * FIELD, nothing)
+        store_lanes(buffer, base + GRADIENT * FIELD, zero)
+        store_lanes(buffer, base + HESSIAN * FIELD, zero)

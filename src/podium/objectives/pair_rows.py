@@ -60,7 +60,7 @@ def lambdaloss_deltas(i: Int, tile: Span, columns: Floats, buffer: Float32s) -> 
         buffer[delta + k] = abs(gain_i - buffer[gain + k]) * change
 
 
-GAP_OFFSET = f32(0.01)  # added to the gap of scores that a normalized pair is divided by
+GAP_OFFSET = f32(0.01)  # normalized pairs are divided by this plus the gap of their scores
 
 
 class PairSettings(NamedTuple):
@@ -97,11 +97,11 @@ class RowBlock(NamedTuple):
     last: Any
     number: Any
     n_tiles: Any
-    common: Any  # the one label in the vectors that are not listed as `MIXED`
+    common: Any  # the only label in vectors that are not in the list MIXED
 
 
-class Visited(NamedTuple):
-    """The a-th to (b − 1)-th vector of a list; those of the tile begin at `first`."""
+class VectorRange(NamedTuple):
+    """The a-th to (b − 1)-th vector of a tile in a list (`which`: ALL or MIXED), where the tile begins at `first`."""
 
     which: Any
     first: Any
@@ -161,7 +161,7 @@ def _weight_lanes(
 ) -> Any:
     """Return |ΔZ| times the weights of the pairs of a row with 16 documents; 0 for those that are not pairs."""
     inlined()
-    nothing = all_lanes(f32(0.0))
+    zero = all_lanes(f32(0.0))
     weight = all_lanes(f32(1.0))
     if settings.family == DISCOUNTED:  # |ΔZ| = |g_i − g_j| |d_i − d_j|, the gains divided by the norm
         gain, discount = load_lanes(buffer, j + GAIN * FIELD), load_lanes(buffer, j + DISCOUNT * FIELD)
@@ -172,26 +172,27 @@ def _weight_lanes(
         if settings.family != DISCOUNTED and settings.family != ONES:
             weight = weight * load_lanes(buffer, j + DELTA * FIELD)
         if settings.has_groups:  # NaN is in no group
-            weight = choose_lanes(row.group == load_lanes(buffer, j + GROUP * FIELD), weight, nothing)
+            weight = choose_lanes(row.group == load_lanes(buffer, j + GROUP * FIELD), weight, zero)
         if settings.has_trusts:
             weight = weight * choose_lanes(better, row.trust, load_lanes(buffer, j + TRUST * FIELD))
-    weight = choose_lanes(load_lanes(buffer, j + RANK * FIELD) > row.rank, weight, nothing)
-    return choose_lanes(better, weight, choose_lanes(worse, weight, nothing))
+    weight = choose_lanes(load_lanes(buffer, j + RANK * FIELD) > row.rank, weight, zero)
+    return choose_lanes(better, weight, choose_lanes(worse, weight, zero))
 
 
 @helper
 def _pair_row(
-    at: Int, base: Int, some: Visited, buffer: Float32s, vectors: Ints, settings: PairSettings, extras: Float32s | None
-) -> Any:
-    """Subtract λ of a row's pairs from the other documents of some vectors, add w to them, and return Σλ, Σw, Σ|λ|."""
+    at: Int, base: Int, visited: VectorRange, buffer: Float32s, vectors: Ints, settings: PairSettings,
+    extras: Float32s | None,
+) -> Any:  # fmt: skip
+    """Pair a row with the documents of some vectors: subtract λ from theirs, add w to theirs; return Σλ, Σw, Σ|λ|."""
     inlined()
     row = _row_lanes(buffer, at)
-    nothing, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
+    zero, one, near = all_lanes(f32(0.0)), all_lanes(f32(1.0)), all_lanes(GAP_OFFSET)
     if extras is not None:
         constant = link_constant(settings.link, settings.parameter)
-    gradients, hessians, total = nothing, nothing, nothing
-    for k in range(some.a, some.b):
-        j = base + LANES * vectors[U(some.which), U(some.first + k)]
+    gradients, hessians, total = zero, zero, zero
+    for k in range(visited.a, visited.b):
+        j = base + LANES * vectors[U(visited.which), U(visited.first + k)]
         label, power = load_lanes(buffer, j + LABEL * FIELD), load_lanes(buffer, j + POWER * FIELD)
         better, worse = row.label > label, row.label < label
         weight = _weight_lanes(row, buffer, j, better, worse, settings, extras)
@@ -223,9 +224,9 @@ def pair_rows(
 ) -> None:  # fmt: skip
     """Add λ and w of the pairs of some ranks with the ranks of one tile, without σ and σ²; Σ |λ_ij| into `totals`.
 
-    For RankNet's link and i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ, w_ij = |ΔZ| ρ (1 − ρ). This only
-    takes an exponential for each document and a division for each pair. Vectors in which every label equals the row's
-    add nothing to any sum, not even to the sign of a zero, and most of them are skipped.
+    For RankNet's link and i ▷ j: ρ = e^{σs_j} / (e^{σs_i} + e^{σs_j}), λ_ij = |ΔZ| ρ, w_ij = |ΔZ| ρ (1 − ρ). This
+    takes only one exponential per document and one division per pair. Most vectors in which every label equals the
+    row's are skipped. That changes no sum, not even the sign of a zero.
     """
     not_inlined()
     base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
@@ -239,14 +240,14 @@ def pair_rows(
         while mixed < n_mixed and vectors[U(MIXED), U(listed + mixed)] < above:
             mixed += 1
         is_common = not (label > rows.common or label < rows.common)
-        some = Visited(MIXED, listed, mixed, n_mixed) if is_common else Visited(ALL, listed, above, n_all)
+        visited = VectorRange(MIXED, listed, mixed, n_mixed) if is_common else VectorRange(ALL, listed, above, n_all)
         gradient, hessian, total = f32(0.0), f32(0.0), 0.0
-        if some.a < some.b and label == label:  # NaN has no pairs
+        if visited.a < visited.b and label == label:  # NaN has no pairs
             if extras is not None and swaps.family != DISCOUNTED and swaps.family != ONES:
-                low = vectors[U(some.which), U(listed + some.a)] * LANES
-                high = vectors[U(some.which), U(listed + some.b - 1)] * LANES + LANES
+                low = vectors[U(visited.which), U(listed + visited.a)] * LANES
+                high = vectors[U(visited.which), U(listed + visited.b - 1)] * LANES + LANES
                 _row_deltas(i, Span(base, low, high, first), swaps, columns, deltas, buffer)
-            gradient, hessian, total = _pair_row(at, base, some, buffer, vectors, settings, extras)
+            gradient, hessian, total = _pair_row(at, base, visited, buffer, vectors, settings, extras)
         k = U(i - rows.first)
         sums[U(0), k], sums[U(1), k], totals[k * U(rows.n_tiles) + U(rows.number)] = gradient, hessian, total
     # Add the sums of the rows themselves last, after the pairs of rows above have been subtracted. Writing each sum at
@@ -286,7 +287,7 @@ def far_rows(
     rows: RowBlock, buffer: Float32s, scores: Floats, settings: PairSettings, extras: Float32s | None, swaps: Swaps,
     columns: Floats, deltas: Floats, totals: Floats,
 ) -> None:  # fmt: skip
-    """Do the work of `pair_rows` if e^{σs} leaves single precision, with an exponential for each pair."""
+    """Do the work of `pair_rows` with an exponential for each pair, for scores so far apart that e^{σs} overflows."""
     not_inlined()
     base, first = rows.number * N_FIELDS * FIELD, rows.number * TILE
     end = min((swaps.n + LANES - 1) // LANES * LANES - first, TILE)

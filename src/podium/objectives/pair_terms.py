@@ -1,4 +1,4 @@
-"""Pair terms: sums over pairs of |ΔZ| of a measure, or 1, times a link."""
+"""Pair terms: sums over pairs of a link, weighted by |ΔZ| of a measure or by 1."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from podium.objectives.single_pairs import add_pairs, pair_costs
 
 NO_TOTALS: Floats = np.empty(0)
 NO_EXTRAS: Float32s = np.zeros((2, 0), np.float32)
-BLOCK_CELLS = 1 << 22  # numbers |ΔZ| in memory for a measure without a family
+BLOCK_CELLS = 1 << 22  # the most |ΔZ| to keep in memory, for a measure without a family
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PairFilter:
     """Conditions on the pairs that count, in addition to different labels.
 
     Attributes:
-        groups: the group of each document in the canonical order; only pairs within a group count, NaN is in no group.
+        groups: the group of each document in the canonical order; only pairs within a group count. NaN is in no group.
         nonzero: whether to leave out documents whose label is 0.
         trusts: the weight of pairs by their better document, for each document in the canonical order.
 
@@ -89,8 +89,9 @@ class PairTerm(LinkedObjective):
     Attributes:
         link: C.
         labels: the source of the labels that determine the better document of a pair.
-        normalize: divide each pair by 0.01 + |s_i − s_j| (unless all scores are equal), then scale each query's λ and
-            w by log2(1 + Λ)/Λ, where Λ is the sum of |λ_ij| over both documents of all pairs, as in LightGBM.
+        normalize: whether to scale λ and w as LightGBM does: each pair is divided by 0.01 + |s_i − s_j| (unless all
+            scores are equal), then each query's λ and w are multiplied by log2(1 + Λ)/Λ, where Λ is the sum of |λ_ij|
+            over both documents of all pairs.
         pair_truncation: count only pairs with a document above this rank; None counts all.
 
     Example:
@@ -136,7 +137,7 @@ def require_flag(normalize: object) -> None:
 
 
 def measure_in_training(measure: Measure, truncation: int | None) -> Measure:
-    """Return a measure cut at the truncation, or uncut without one; precision and recall keep their cutoff."""
+    """Return a measure with the truncation as cutoff, or without a cutoff; precision and recall keep their own."""
     require_whole("truncation", truncation, 1, optional=True)
     cutoff = truncation
     if cutoff is None and measure.needs_cutoff:
@@ -156,7 +157,7 @@ class MeasuredTerm(PairTerm):
     def __post_init__(self) -> None:
         object.__setattr__(self, "measure", as_measure(self.measure))
         require_flag(self.normalize)
-        assert self.link  # raises if the steepness or centre is invalid
+        _ = self.link  # raises if the steepness or centre is invalid
         self.trained_measure()
 
     def trained_measure(self) -> Measure:
@@ -197,9 +198,8 @@ class BoundPairs(BoundObjective):
         self.documents = PairDocuments(order, data.offsets, ranked, labels, roots, query_weights_of(data))
         tables = term.lookup_tables(self.measure, data.labels[term.labels][order], data.offsets)
         highest, lowest = (f.reduceat(labels, data.offsets[:-1]) for f in (np.fmax, np.fmin))
-        self.tables = tables._replace(
-            norms=np.where(highest > lowest, tables.norms, 0.0)
-        )  # 0 for queries without pairs
+        norms = np.where(highest > lowest, tables.norms, 0.0)  # 0 for queries without pairs
+        self.tables = tables._replace(norms=norms)
         link = term.link
         self.settings = PairSettings(
             self.tables.family, link.code, float(link.parameter), float(link.sigma), weights is not None,
@@ -208,7 +208,7 @@ class BoundPairs(BoundObjective):
         self.extras = self._extras(among)
         self.n_rows = min(self.tables.depth, term.pair_truncation or self.tables.depth)  # ranks of upper documents
         self.shares = ThreadShares(data.query_sizes, self.n_rows, self.tables.discounts)
-        _ = self._lambda_gradients  # compile now: in training another process compiles tree growth at the same time
+        _ = self._lambda_gradients  # compile now, while another process compiles tree growth (`trees.compilation`)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lambda_gradients"}
@@ -249,7 +249,7 @@ class BoundPairs(BoundObjective):
             self._fill_by_swaps(scores, Gradients(gradients, hessians, np.zeros(self.data.n_queries)))
             return
         result = Gradients(gradients, hessians, NO_TOTALS)
-        if not self.shares.is_worth_it or (self.team is not None and self.team.n_threads == 1):
+        if not self.shares.is_parallel or (self.team is not None and self.team.n_threads == 1):
             self._fill_share(self.shares.of()[0], scores, result)
             return
         with nullcontext(self.team) if self.team else Team() as team:
@@ -261,7 +261,7 @@ class BoundPairs(BoundObjective):
             self._lambda_gradients(task, scores, result, scratch, meeting)
 
     def _fill_by_swaps(self, scores: Floats, result: Gradients) -> None:
-        """Fill in the pairs of a measure without a family from its swap deltas, a few rows at a time."""
+        """Compute λ and w for a measure without a family from its swap deltas, a few rows at a time."""
         result.gradients[:], result.hessians[:] = 0.0, 0.0
         [(_, scratch, alone)] = self.shares.of()[0]
         for q, first, last, deltas in self._swaps(scores):
@@ -274,7 +274,7 @@ class BoundPairs(BoundObjective):
                 result.hessians[rows] *= math.log2(1 + total) / total
 
     def _swaps(self, scores: Floats) -> Iterator[tuple[int, int, int, Floats]]:
-        """Yield |ΔZ| of a measure without a family by query: of the ranks first … last − 1 with all others."""
+        """Yield |ΔZ| of a measure without a family: a query, ranks first … last − 1, and their |ΔZ| with all others."""
         assert self.measure is not None
         labels, offsets = Ranking(self.data, scores).labels(self.measure.labels).astype(np.float64), self.data.offsets
         for q in range(self.data.n_queries):

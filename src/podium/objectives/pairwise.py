@@ -27,7 +27,7 @@ from podium.objectives.pair_terms import LinkedObjective, PairTerm, require_flag
 @register
 @dataclass(frozen=True)
 class Pairwise(PairTerm):
-    """All pairs with different labels, each of weight 1: RankNet's objective ([B] §2), or that of another link.
+    """C = Σ C(s_i − s_j) over all pairs i ▷ j, each of weight 1: RankNet's objective ([B] §2), or that of another link.
 
     Args:
         link: `CrossEntropy()` is RankNet's, `Hinge()` RankSVM's, `SquaredHinge()` GBRank's, `Fidelity()` FRank's.
@@ -58,9 +58,9 @@ class Pairwise(PairTerm):
 class Preferences(LinkedObjective):
     """RankNet on the data's `preferences` (i, j, P̄), which may contradict each other; needs no labels ([B] §2).
 
-    C = P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), where P̄ is the share of judges who put i above j. With cross-entropy
-    λ_ij = σ (P̄ − P) and w_ij = σ² P (1 − P), P = 1 / (1 + e^{−σ(s_i − s_j)}). With weights a pair counts
-    p_ij u_q √(d_i d_j) times, where p_ij is the pair's own weight.
+    C = Σ P̄ C(s_i − s_j) + (1 − P̄) C(s_j − s_i), where P̄ is the share of judges who put i above j. With cross-entropy
+    λ_ij = σ (P̄ − P) and w_ij = σ² P (1 − P), where P = 1 / (1 + e^{−σ(s_i − s_j)}). With weights a pair counts
+    p_ij u_q √(d_i d_j) times, where p_ij is the weight of the pair itself.
 
     Args:
         link: C; RankNet's cross-entropy by default.
@@ -90,11 +90,11 @@ class BoundPreferences(BoundObjective):
         if data.preferences is None or not (len(data.preferences.i) or objective.checked):
             raise DataError("Preferences needs pairs: RankingData(…, preferences=(i, j, probability))")
         self.link, self.data, self.n = objective.link, data, len(data)
-        place = np.empty(self.n, np.int64)
-        place[data.canonical_order] = np.arange(self.n)
+        self.places = np.empty(self.n, np.int64)  # of each row in the canonical order
+        self.places[data.canonical_order] = np.arange(self.n)
         pairs = data.preferences
         i, j, share, counts = pairs.i, pairs.j, pairs.probability.astype(np.float64), pairs.weights
-        order = np.lexsort((counts, share, place[j], place[i]))  # sums do not depend on the order of the pairs
+        order = np.lexsort((counts, share, self.places[j], self.places[i]))  # so that sums do not depend on their order
         self.i, self.j, self.share = i[order], j[order], share[order]
         weights = np.empty(self.n)
         weights[data.canonical_order] = document_weights_of(data)
@@ -118,10 +118,8 @@ class BoundPreferences(BoundObjective):
         """Add λ_jk and |λ_jk| of the pairs of some documents j to sums[slot of j, class of k], see `BoundPairs`."""
         gap, for_i, for_j = self._gaps_and_weights(scores)
         lambdas = for_i * self.link.gradient(gap) - for_j * self.link.gradient(-gap)
-        place = np.empty(self.n, np.int64)
-        place[self.data.canonical_order] = np.arange(self.n)
         for rows, others, pushes in ((self.i, self.j, lambdas), (self.j, self.i, -lambdas)):
-            slot, kind = slots[place[rows]], classes[place[others]]
+            slot, kind = slots[self.places[rows]], classes[self.places[others]]
             counts = (slot >= 0) & (kind >= 0)
             cells = slot[counts], kind[counts]
             np.add.at(sums[:, :, 0], cells, pushes[counts])
@@ -132,6 +130,7 @@ class BoundPreferences(BoundObjective):
         return 1.0
 
     def _gaps_and_weights(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return s_i − s_j of each pair, and the weights of i ▷ j and j ▷ i."""
         return scores[self.i] - scores[self.j], self.weights * self.share, self.weights * (1.0 - self.share)
 
 
@@ -140,11 +139,11 @@ class BoundPreferences(BoundObjective):
 class GBRank(CompositeObjective):
     """GBRank (Zheng, Chen, Sun and Zha 2007, algorithm 1) for boosted trees.
 
-    For each pair i ▷ j with h(i) < h(j) + m, a regression tree g has the targets h(j) + m for i and h(i) − m for j. It
-    joins the average h_k = (k h_{k−1} + η g_k) / (k + 1). So (k + 1) h_k, which ranks like h_k, is a sum of trees times
-    the learning rate η, and Podium computes this sum. With the λ and w of `Pairwise(SquaredHinge(m))`, w is the number
-    of misranked pairs of a document, and h + λ/w the mean of its targets. A tree fitted to these means with weights w
-    has the Newton splits and values of the gradient λ + w h, without L2:
+    For each pair i ▷ j with h(i) < h(j) + m, a regression tree g has the targets h(j) + m for i and h(i) − m for j. The
+    model is the average h_k = (k h_{k−1} + η g_k) / (k + 1). So (k + 1) h_k, which ranks like h_k, is a sum of trees
+    times the learning rate η, and Podium computes this sum. With the λ and w of `Pairwise(SquaredHinge(m))`, w is the
+    number of misranked pairs of a document, and h + λ/w the mean of its targets. A tree fitted to these means with
+    weights w has the Newton splits and values of the gradient λ + w h, without L2:
 
         LambdaMART(objective="gbrank(1.0)", learning_rate=1.0, l2=0.0, split_fraction=1.0)
 

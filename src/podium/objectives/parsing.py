@@ -1,9 +1,9 @@
 """Objectives as text: `anneal(lambda(ndcg), local(ndcg@3), linear_growth(0.1, 0.01))`.
 
-The text is a Python expression of calls, numbers, lists, quoted text and words, which is parsed but not run. Names are
-those of the classes in `podium.objectives`, of measures and of gains, in upper or lower case, with or without
+The text is a Python expression of calls, numbers, lists, quoted text and words. It is parsed but never executed. Names
+are those of the classes in `podium.objectives`, of measures and of gains, in upper or lower case, with or without
 underscores or hyphens. `true`, `false` and `none` are values; other words, such as the name of a measure, are text. The
-`repr` of an objective can be parsed too.
+`repr` of an objective can also be parsed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORDS = {
 _NUMBERS = re.compile(r"np\.(u?int|float|bool)\d*_?")  # how NumPy 2 shows its numbers: np.float32(0.5)
 _QUOTED_OR_WORD = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?<![\w.])[A-Za-z_][\w@.\-]*""")
 _WORD = re.compile(r"[^\W\d][\w@.\-]*")
-# Objectives of other tools by name, in lower case, and the most similar ones here.
+# Objectives of other tools by name, in lower case, and the most similar ones of Podium.
 OF_OTHER_TOOLS = {
     **dict.fromkeys(("lambdarank", "rank:ndcg", "yetirank", "lambdamart"), "lambda(ndcg)"),
     "rank:map": "lambda(ap)",
@@ -45,7 +45,7 @@ OF_OTHER_TOOLS = {
 
 
 def parse(text: str) -> Objective:
-    """Parse an objective.
+    """Return the objective that a text describes; raise if it describes none, with a hint.
 
     Example:
         >>> from podium.objectives import parse
@@ -53,14 +53,14 @@ def parse(text: str) -> Objective:
         Pairwise(link=Hinge(margin=0.5), labels='relevance', normalize=False)
 
     """
-    meant = OF_OTHER_TOOLS.get(text.strip().lower())
-    if meant is not None:
-        raise DataError(f"{_short(text)} is an objective of another tool: use objective={meant!r}")
+    equivalent = OF_OTHER_TOOLS.get(text.strip().lower())
+    if equivalent is not None:
+        raise DataError(f"{_short(text)} is an objective of another tool: use objective={equivalent!r}")
     reader = _ObjectiveReader(text)
     tree = reader.tree()
     value = reader.value(tree)
     if isinstance(value, type):
-        value = reader.called(value, [], {}, tree)
+        value = reader.call(value, [], {}, tree)
     if not isinstance(value, Objective):
         is_measure = isinstance(value, Measure) or str(value).partition("@")[0] in registered()
         hint = f" but a measure: use lambda({text})" if is_measure else did_you_mean(text, _objectives())
@@ -124,7 +124,7 @@ class _ObjectiveReader:
                 if isinstance(number, int | float):
                     return -number if isinstance(sign, ast.USub) else number
             case ast.Call():
-                return self.built(node)
+                return self.build(node)
             case ast.BinOp(left=ast.Call() as call, op=ast.MatMult(), right=ast.Constant(value=int() as cutoff)):
                 measure = self.value(call)
                 if isinstance(measure, Measure):
@@ -142,19 +142,19 @@ class _ObjectiveReader:
             raise self.error(f"{_short(word)} cannot be read", node)
         return word
 
-    def built(self, call: ast.Call) -> Any:
+    def build(self, call: ast.Call) -> Any:
         """Return the object that a name with arguments describes."""
         name = self.word(call.func)
         plain = _plain(name)
         values = [self.value(argument) for argument in call.args]
         named = {str(argument.arg).lower(): self.value(argument.value) for argument in call.keywords}
-        if len(named) < len(call.keywords):
+        if len(named) < len(call.keywords):  # Python itself only refuses repeated names in the same case
             raise self.error(f"{name} has the same argument twice", call)
         classes, others = registered_classes(), _measures()
         if plain in classes:
-            return self.called(classes[plain], values, named, call)
+            return self.call(classes[plain], values, named, call)
         if plain in others:
-            return self.called(others[plain], values, named, call)
+            return self.call(others[plain], values, named, call)
         if _NUMBERS.fullmatch(name.lower()) and len(values) == 1 and not named:
             return values[0]
         names = ", ".join(_objectives())
@@ -162,12 +162,12 @@ class _ObjectiveReader:
             f"there is no {name!r}{did_you_mean(plain, [*classes, *others])}; objectives are {names}", call
         )
 
-    def called(self, cls: Callable[..., Any], values: list[Any], named: dict[str, Any], at: ast.AST) -> Any:
+    def call(self, cls: Callable[..., Any], values: list[Any], named: dict[str, Any], at: ast.AST) -> Any:
         """Call a class; arguments that are classes are called without arguments."""
-        values = [self.called(value, [], {}, at) if isinstance(value, type) else value for value in values]
-        named = {k: self.called(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
-        if (several := _several(cls)) in named and not values:  # as Python prints it
-            parts = named.pop(str(several))
+        values = [self.call(value, [], {}, at) if isinstance(value, type) else value for value in values]
+        named = {k: self.call(value, [], {}, at) if isinstance(value, type) else value for k, value in named.items()}
+        if (variadic := _variadic(cls)) in named and not values:  # as `repr` shows it, `Sum(parts=(…), …)`
+            parts = named.pop(str(variadic))
             values = parts if isinstance(parts, list) else [parts]
         if cls is Gain and isinstance(named.get("table"), list):
             named["table"] = tuple(named["table"])
@@ -185,7 +185,7 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
-def _several(cls: Callable[..., Any]) -> str | None:
+def _variadic(cls: Callable[..., Any]) -> str | None:
     """Return the name of a class's `*args`, such as `tiers` of `Tiers`, or None."""
     parameters = inspect.signature(cls).parameters.values()
     return next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
@@ -212,12 +212,12 @@ def describe(value: Any) -> str:
         return f"[{', '.join(map(describe, value))}]"
     if type(value) not in registered_classes().values() or not is_dataclass(value):
         raise DataError(f"{value!r} cannot be written as text")
-    several = _several(type(value))
-    parts = [] if several is None else [describe(part) for part in getattr(value, several)]
+    variadic = _variadic(type(value))
+    parts = [] if variadic is None else [describe(part) for part in getattr(value, variadic)]
     for field in fields(value):
         setting = getattr(value, field.name)
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        if field.name != several and setting != default:
+        if field.name != variadic and setting != default:
             parts.append(f"{field.name}={describe(setting)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 

@@ -26,7 +26,7 @@ from podium.objectives.base import (
 
 
 class Points:
-    """The labelled documents of some data in the canonical order, with their weights d_i u_q."""
+    """The labelled documents of the data in the canonical order, with their weights d_i u_q."""
 
     def __init__(self, data: RankingData, source: str, who: Objective) -> None:
         labels, labelled = labels_and_mask(data, source, who)
@@ -134,9 +134,8 @@ class _BoundRegression(BoundPoints):
 class Logistic(Objective):
     """Two classes, t = +1 if the label is above `above` and −1 otherwise: C = Σ d_i log(1 + e^{−2σtF}) ([B] §6).
 
-    F_0 = (1/2σ) log((1 + t̄)/(1 − t̄)), y = 2tσ / (1 + e^{2tσF}), leaf = Σy / Σ|y|(2σ − |y|). σ changes the scale of
-    F and nothing else. If balanced ([B] 6.1, eq. 15), each document counts 1/n₊ or 1/n₋ times, in y and in both sums of
-    the leaf.
+    F_0 = (1/2σ) log((1 + t̄)/(1 − t̄)), y = 2tσ / (1 + e^{2tσF}), leaf = Σy / Σ|y|(2σ − |y|). σ only changes the scale
+    of F. If balanced ([B] 6.1, eq. 15), each document counts 1/n₊ or 1/n₋ times, in y and in both sums of the leaf.
 
     Args:
         sigma: σ.
@@ -159,7 +158,7 @@ class Logistic(Objective):
     labels: str = "relevance"
     pointwise = True
     works_in_parts = True
-    sides: ClassVar[tuple[float, ...]] = ()
+    class_weights: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
         require_number("sigma", self.sigma, above=0)
@@ -176,7 +175,7 @@ class Logistic(Objective):
     def fixed(self, data: RankingData) -> Self:
         """Return a copy with the weights of the two classes of this data."""
         fixed = super().fixed(data)
-        object.__setattr__(fixed, "sides", _BoundLogistic(self, Points(data, self.labels, self)).sides)
+        object.__setattr__(fixed, "class_weights", _BoundLogistic(self, Points(data, self.labels, self)).class_weights)
         return fixed
 
 
@@ -188,30 +187,30 @@ class _BoundLogistic(BoundPoints):
         if objective.in_parts:
             return
         if not objective.checked:
-            self._set_sides(*(math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)))
+            self._set_class_weights(*(math.fsum(points.weights[self.t == side]) for side in (1.0, -1.0)))
         else:  # a part of the data, after `fixed` stored the weights of both classes in all data
-            self._set_sides(*objective.sides)
+            self._set_class_weights(*objective.class_weights)
 
     def facts_of_points(self) -> Any:
         return Total(tuple(ExactSum.of(self.points.weights[self.t == side]) for side in (1.0, -1.0)))
 
     def set_facts_of_points(self, facts: Any) -> None:
-        self._set_sides(*map(float, facts))
+        self._set_class_weights(*map(float, facts))
 
-    def _set_sides(self, positive: float, negative: float) -> None:
+    def _set_class_weights(self, positive: float, negative: float) -> None:
         """Set the weights of both classes in all data."""
-        objective, points, sides = self.objective, self.points, (positive, negative)
-        if min(sides) <= 0:
+        objective, points, class_weights = self.objective, self.points, (positive, negative)
+        if min(class_weights) <= 0:
             raise DataError(
                 f"Logistic needs documents of both classes: labels above {objective.above:g}, and labels up to it"
             )
-        self.sides = sides
+        self.class_weights = class_weights
         self.weights = points.weights
         if objective.balanced:  # [B] eq. 15
-            self.weights = points.weights / np.where(self.t > 0, *sides)
+            self.weights = points.weights / np.where(self.t > 0, *class_weights)
         self.base_score = 0.0  # (1 + t̄) / (1 − t̄) is the weight of the positive documents over that of the others
         if not objective.balanced:
-            self.base_score = math.log(sides[0] / sides[1]) / (2 * self.sigma)
+            self.base_score = math.log(class_weights[0] / class_weights[1]) / (2 * self.sigma)
 
     def gradients(self, scores: Floats, iteration: int = 0) -> tuple[Floats, Floats]:
         p, sigma = self.points, self.sigma
@@ -226,7 +225,7 @@ class _BoundLogistic(BoundPoints):
         return np.logaddexp(0.0, -2 * self.sigma * self.t * scores)
 
 
-MOST_CLASSES = 256
+MAX_CLASSES = 256
 
 
 @register
@@ -264,7 +263,13 @@ class Multiclass(Objective):
 
 
 class BoundMulticlass(BoundPoints):
-    """The labels that occur in some data, ascending, and the value of each in a document's score: its `worth`."""
+    """A loss with several scores per document, bound to data.
+
+    Attributes:
+        classes: the labels that occur, ascending.
+        worth: the value of each class in the score that ranks documents: the label, or its gain.
+
+    """
 
     def __init__(self, objective: Multiclass, points: Points) -> None:
         super().__init__(points)
@@ -273,7 +278,7 @@ class BoundMulticlass(BoundPoints):
             self._set_classes(self.classes)
 
     def facts_of_points(self) -> Any:
-        return Union(lowest(self.classes, MOST_CLASSES + 1), MOST_CLASSES + 1)
+        return Union(lowest(self.classes, MAX_CLASSES + 1), MAX_CLASSES + 1)
 
     def set_facts_of_points(self, facts: Any) -> None:
         self._set_classes(facts)
@@ -281,7 +286,7 @@ class BoundMulticlass(BoundPoints):
     def _set_classes(self, classes: Floats) -> None:
         self.classes, self.class_of = classes, np.searchsorted(classes, self.points.labels)
         self.n_outputs = len(classes)
-        if not 2 <= self.n_outputs <= MOST_CLASSES:
+        if not 2 <= self.n_outputs <= MAX_CLASSES:
             raise DataError(f"Multiclass needs between 2 and 256 different labels, but got {self.n_outputs}")
         self.worth = self.classes if self.objective.expects == "relevance" else np.exp2(self.classes) - 1.0
         if not np.isfinite(self.worth).all():
@@ -294,16 +299,16 @@ class BoundMulticlass(BoundPoints):
         return p.by_row(p.weights * y), p.by_row(p.weights * size * (1.0 - size) * (n_classes / (n_classes - 1)))
 
     def counted_weights(self) -> Floats:
-        return np.where(self._known(), self.points.weights, 0.0)
+        return np.where(self._is_class(), self.points.weights, 0.0)
 
     def costs(self, scores: Floats) -> Floats:
-        rows, known = np.arange(scores.shape[1]), self._known()
         highest = scores.max(axis=0)
         logarithms = highest + np.log(np.exp(scores - highest).sum(axis=0))
-        return np.asarray(logarithms - scores[np.where(known, self.class_of, 0), rows])
+        rows = np.arange(scores.shape[1])
+        return np.asarray(logarithms - scores[np.where(self._is_class(), self.class_of, 0), rows])
 
-    def _known(self) -> Bools:
-        """Return whether each label is a class; the loss ignores others, which validation data may have."""
+    def _is_class(self) -> Bools:
+        """Return whether each label is a class; validation data may have other labels, which the loss ignores."""
         places = np.minimum(self.class_of, len(self.classes) - 1)
         return np.asarray(self.classes[places] == self.points.labels)
 
@@ -317,9 +322,10 @@ class BoundMulticlass(BoundPoints):
 class Cumulative(Multiclass):
     """K − 1 scores for K labels, each with P(l > k) = 1 / (1 + e^{−F_k}): McRank (Li, Burges and Wu 2007, §5).
 
-    For a tree of the boundary above label k: y = 1[l > k] − p_k, leaf = Σy / Σ p_k (1 − p_k). Documents are ranked by
-    the expected relevance, the lowest label plus the sum of P(l > k) times the distance to the next label, or by the
-    expected gain, computed in the same way. `Ordinal` has one score for all boundaries instead.
+    C = −Σ_i d_i Σ_k log q_ik, where q_ik is P(l > k) if l_i > k, else P(l ≤ k). For a tree of the boundary above label
+    k: y = 1[l > k] − p_k, leaf = Σy / Σ p_k (1 − p_k). Documents are ranked by the expected relevance, which is the
+    lowest label plus the sum of P(l > k) times the distance to the next label, or by the expected gain, computed in the
+    same way. `Ordinal` has one score for all boundaries instead.
 
     Args:
         expects: `"relevance"` or `"gain"`.
@@ -363,7 +369,7 @@ def logistic(x: Floats) -> Floats:
 
 
 def softmax(scores: Floats) -> Floats:
-    """Return e^s over the sum of its column."""
+    """Return the softmax of each column."""
     powers = np.exp(scores - scores.max(axis=0))
     return np.asarray(powers / powers.sum(axis=0))
 
@@ -385,7 +391,9 @@ def expected_above(scores: Floats, worth: Floats) -> Floats:
 
 
 def probabilities_between(scores: Floats) -> Floats:
-    """Return the probability of each label (row); a P(l > k) above that of a lower k is lowered to it.
+    """Return the probability of each label (row) from a row of scores for each boundary.
+
+    P(l > k) cannot rise with k, so a larger value is lowered to that of the boundary below.
 
     >>> probabilities_between(np.array([[1.0], [0.0]])).round(4).tolist()
     [[0.2689], [0.2311], [0.5]]

@@ -1,7 +1,7 @@
 """Costs and λ of pairs of documents, one by one in double precision.
 
-The formulas are those of `pair_rows`, for callers that need more than the sums λ and w: the loss of a pair term, and
-diagnostics. `tests/references/objectives.py` has a slow reference.
+These kernels have the formulas of `pair_rows`. They serve callers that need more than the sums λ and w: the loss of a
+pair term, and diagnostics. `tests/references/objectives.py` has a slow reference.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from podium.objectives.links import link_cost, link_number
 from podium.objectives.pair_layout import GROUPS, TRUSTS, PairDocuments
 from podium.objectives.pair_rows import GAP_OFFSET, PairSettings
 
-SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)  # numbers of each rank, of one query
+# Rows of the table of one query, which has a column for each rank. DISTANCE is what LambdaLoss adds to the difference
+# of discounts of two ranks at that distance.
+SCORE, LABEL, ROOT, VALUE, GROUP, TRUST, DISCOUNT, DISTANCE = range(8)
 
 
 class RankScratch(NamedTuple):
     """Memory for the kernels, large enough for the largest query."""
 
-    ranks: Floats  # the numbers of each rank
+    ranks: Floats  # the table of one query, see above
     row: Floats  # |ΔZ| of one rank with those below it
     columns: Floats  # the inputs of swap deltas by rank (`podium.measures.family_kernels`)
     singles: Float32s  # swap deltas as the families write them
@@ -51,10 +53,7 @@ def rank_scratch(documents: PairDocuments, first: Int, last: Int) -> Any:
 def rank_query(
     q: Int, documents: PairDocuments, tables: LookupTables, extras: Float32s, scores: Floats, scratch: RankScratch
 ) -> Any:  # fmt: skip
-    """Rank the documents of a query, and store the numbers of each rank; return how many there are, 0 without pairs.
-
-    `DISTANCE` is what LambdaLoss adds to |ΔZ| of ranks at this distance.
-    """
+    """Rank the documents of a query, and fill in its table; return the number of ranks, or 0 if there are no pairs."""
     start, n = documents.offsets[q], documents.offsets[q + 1] - documents.offsets[q]
     family, ranks = tables.family, scratch.ranks
     if not tables.norms[q] > 0.0 or n < 2:
@@ -84,7 +83,7 @@ def rank_query(
 def fill_deltas(
     i: Int, n: Int, first_row: Int, norm: float, tables: LookupTables, deltas: Floats, scratch: RankScratch
 ) -> None:
-    """Write |ΔZ| of rank i with all below it into the row; `BY_SWAPS` takes it from `deltas`, from `first_row` on."""
+    """Write |ΔZ| of rank i with all below it into `scratch.row`; with BY_SWAPS it comes from `deltas`."""
     family, ranks, row = tables.family, scratch.ranks, scratch.row
     if family == ONES or family == DISCOUNTED or family == LAMBDALOSS:
         for j in range(i + 1, n):
@@ -100,7 +99,7 @@ def fill_deltas(
 
 @helper
 def pair_weight(i: Int, j: Int, delta: float, ranks: Floats, settings: PairSettings) -> Any:
-    """Return |ΔZ| times the weights of the pair at two ranks except its query's; 0 if the documents are not a pair."""
+    """Return |ΔZ| times the weights of a pair of ranks, without that of the query; 0 if the two are not a pair."""
     if not (ranks[LABEL, i] > ranks[LABEL, j] or ranks[LABEL, i] < ranks[LABEL, j]):
         return 0.0
     if settings.has_groups and not ranks[GROUP, i] == ranks[GROUP, j]:
@@ -145,6 +144,7 @@ def pair_costs(
 
 @helper
 def _add(slot: Int, kind: Int, push: float, sums: Floats) -> None:
+    """Add λ of one pair to a cell of the sums, if there is one."""
     if slot >= 0 and kind >= 0:
         sums[slot, kind, 0] += push
         sums[slot, kind, 1] += abs(push)
@@ -165,24 +165,24 @@ def add_pairs(
 
     """
     scratch = rank_scratch(documents, first, last)
-    chosen, ranks = np.empty(len(scratch.row), np.int64), scratch.ranks
+    selected, ranks = np.empty(len(scratch.row), np.int64), scratch.ranks  # selected: the ranks that have a slot
     for q in range(first, last):
-        n, start, n_chosen, at = rank_query(q, documents, tables, extras, scores, scratch), documents.offsets[q], 0, 0
+        n, start, n_selected, at = rank_query(q, documents, tables, extras, scores, scratch), documents.offsets[q], 0, 0
         ranked = documents.ranked[start : start + n]
         for r in range(n):
             if slots[start + ranked[r]] >= 0:
-                chosen[n_chosen] = r
-                n_chosen += 1
+                selected[n_selected] = r
+                n_selected += 1
         normalize = settings.normalize and n > 0 and ranks[SCORE, 0] > ranks[SCORE, n - 1]
         for i in range(first_row, min(n, tables.depth, last_row)):
             slot, kind = slots[start + ranked[i]], classes[start + ranked[i]]
-            while at < n_chosen and chosen[at] <= i:
+            while at < n_selected and selected[at] <= i:
                 at += 1
-            if slot < 0 and at == n_chosen:
+            if slot < 0 and at == n_selected:
                 break
             fill_deltas(i, n, first_row, tables.norms[q], tables, deltas, scratch)
-            for k in range(n - 1 - i if slot >= 0 else n_chosen - at):  # with all below, or with the chosen ones
-                j = i + 1 + k if slot >= 0 else chosen[at + k]
+            for k in range(n - 1 - i if slot >= 0 else n_selected - at):  # with all below, or with those selected
+                j = i + 1 + k if slot >= 0 else selected[at + k]
                 weight, gap = pair_weight(i, j, scratch.row[j], ranks, settings), ranks[SCORE, i] - ranks[SCORE, j]
                 if weight == 0.0:
                     continue
@@ -190,9 +190,7 @@ def add_pairs(
                     weight /= GAP_OFFSET + abs(gap)
                 sign = 1.0 if ranks[LABEL, i] > ranks[LABEL, j] else -1.0
                 gradient, _ = link_number(settings.link, settings.parameter, sign * settings.sigma * gap)
-                push, other = (
-                    documents.query_weights[q] * (sign * settings.sigma * weight * gradient),
-                    start + ranked[j],
-                )
+                push = documents.query_weights[q] * (sign * settings.sigma * weight * gradient)
+                other = start + ranked[j]
                 _add(slot, classes[other], push, sums)
                 _add(slots[other], kind, -push, sums)

@@ -1,4 +1,4 @@
-"""Smooth forms of measures, whose slope is λ: ApproxNDCG and SoftRank."""
+"""Smooth forms of measures, which have a gradient: ApproxNDCG and SoftRank."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from podium.errors import DataError
 from podium.measures import NDCG, Measure, as_measure
 from podium.measures.discounted import Discounted
 from podium.objectives.base import register
+from podium.objectives.links import wrong_chance
 from podium.objectives.listwise import ListLoss, Lists
 
-PAIRS_WORTH_SHARING = 1 << 15  # computing fewer is faster than waking a thread
-CERTAIN = 6.0  # erfc(6)/2 = 1e-17 is the chance that noise changes the order of two documents this far apart
-WORTH_SHARING = 1 << 16  # doing fewer multiplications is faster than waking a thread
+PAIRS_WORTH_SHARING = 1 << 15  # with fewer pairs, one thread is faster
+CERTAIN_GAP = 6.0  # erfc(6)/2 = 1e-17 is the chance that noise changes the order of two documents this far apart
+STEPS_WORTH_SHARING = 1 << 16  # with fewer multiplications, one thread is faster
 
 
 class SmoothMeasure(ListLoss):
-    """A smooth form of a measure that sums gain times discount; λ is its slope, and its hessian changes its sign."""
+    """A smooth form Z of a measure that sums gain times discount: λ = ∂Z/∂s, and the hessian changes its sign."""
 
     measure: Measure | str
     has_hessian = False
@@ -47,7 +48,7 @@ class SmoothMeasure(ListLoss):
 
     @abstractmethod
     def slopes_and_values(self, lists: Lists, scores: Floats, iteration: int, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the slope by the score of each document, and the value of each list; `weights` weight documents."""
+        """Return ∂Z/∂s of each document and the value Z of each list, with these weights of documents."""
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         return self.slopes_and_values(lists, scores, iteration, lists.weights)[0], np.zeros(len(scores))
@@ -60,7 +61,7 @@ class SmoothMeasure(ListLoss):
         return result
 
     def gain_shares(self, lists: Lists, offsets: Ints, weights: Floats) -> Floats:
-        """Return the weighted gain of each document over the norm of its list."""
+        """Return the weighted gain of each document, divided by the norm of its list; 0 if the norm is 0."""
         gains = self._measure.gains(lists.labels)
         norms = self._measure.norms(gains, offsets, lists.sizes)
         return np.asarray(weights * gains / np.where(norms > 0, norms, 1.0)[lists.list_of])
@@ -71,13 +72,13 @@ class SmoothMeasure(ListLoss):
 class ApproxNDCG(SmoothMeasure):
     """NDCG of approximate ranks, r_i = 1 + Σ_{j≠i} 1 / (1 + e^{σ(s_i − s_j)}) (Qin, Liu and Li 2010, eq. 10).
 
-    λ is the slope of Σ_i g_i / log2(1 + r_i) over the ideal DCG (their eq. 17), which takes O(n²) for a list of n
+    λ = ∂Z/∂s of Z = Σ_i g_i / log2(1 + r_i), divided by the ideal DCG (their eq. 17), which takes O(n²) for a list of n
     documents. With a large σ the ranks are nearly exact, and few pairs have a slope. The hessian changes its sign, so
-    use the gradient step. A document's term counts d_i times, a query u_q times.
+    use the gradient step. With weights, the term of a document counts d_i times, and a query u_q times.
 
     Args:
         measure: NDCG of the whole list, by value or name; its gain is used.
-        sigma: σ, whose unit is 1 over that of the scores; α in the paper.
+        sigma: σ, the steepness; α in the paper.
 
     Example:
         >>> import numpy as np, podium
@@ -121,12 +122,6 @@ class ApproxNDCG(SmoothMeasure):
         return gradients, values
 
 
-@helper
-def _chance(x: Any) -> Any:
-    """Return 1 / (1 + e^x)."""
-    return 1.0 / (1.0 + math.exp(min(x, 700.0)))
-
-
 @kernel
 def approximate_lists(
     thread: int, n_threads: int, offsets: Ints, scores: Floats, sigma: float, shares: Floats, gradients: Floats,
@@ -146,7 +141,7 @@ def approximate_lists(
         ranks[:n] = 1.0
         for i in range(n):
             for j in range(i + 1, n):
-                chance = _chance(sigma * (scores[start + i] - scores[start + j]))
+                chance = wrong_chance(sigma * (scores[start + i] - scores[start + j]))
                 ranks[i] += chance
                 ranks[j] += 1.0 - chance
         for i in range(n):
@@ -155,7 +150,7 @@ def approximate_lists(
             slopes[i] = -shares[start + i] * math.log(2.0) / ((1.0 + ranks[i]) * log * log)
         for i in range(n):
             for j in range(i + 1, n):
-                chance = _chance(sigma * (scores[start + i] - scores[start + j]))
+                chance = wrong_chance(sigma * (scores[start + i] - scores[start + j]))
                 push = sigma * chance * (1.0 - chance) * (slopes[j] - slopes[i])
                 gradients[start + i] += push
                 gradients[start + j] -= push
@@ -169,17 +164,18 @@ class SoftRank(SmoothMeasure):
     Each score is a normal variable with mean s and standard deviation σ. Document i beats j with the probability
     π_ij = Φ((s_i − s_j) / (√2 σ)). The rank of j is the number of documents that beat it, independently of each other,
     so p_j(r) is a Poisson-binomial distribution. SoftNDCG = (1/Z) Σ_j g_j Σ_r d(r) p_j(r) is maximized, so
-    λ = ∂SoftNDCG/∂s. Without noise (σ → 0) it is NDCG. A document's term counts d_j times, a query u_q times.
+    λ = ∂SoftNDCG/∂s. Without noise (σ → 0) it is NDCG. With weights, the term of a document counts d_j times, and a
+    query u_q times.
 
-    λ are exact for lists of up to `exact_limit` documents, by the recursion of p_j over the other documents, and the
-    same recursion backwards for the slopes ∂/∂π_ij: O(n³) for a list of n, O(n² k) with a cutoff k. So a cutoff k makes
-    longer lists exact, up to n k = `exact_limit`². For other lists λ are estimated without bias in O(n²) by drawing the
-    outcomes of all comparisons with j. The slope by π_ij is then d(r + 1) − d(r), where r is the number of *other*
-    documents that beat j. Each round draws new pairs of opposite noise.
+    For lists of up to `exact_limit` documents λ are exact, by the recursion of p_j over the other documents, and the
+    same recursion backwards for the slopes ∂/∂π_ij. That takes O(n³) for a list of n documents, O(n² k) with a cutoff
+    k, so with a cutoff longer lists are exact too, up to n k = `exact_limit`². For other lists λ are estimated without
+    bias in O(n²) by drawing the outcomes of all comparisons with j. The slope by π_ij is then d(r + 1) − d(r), where r
+    is the number of *other* documents that beat j. Each round draws new pairs of opposite noise.
 
-    The hessian changes its sign, so use the gradient step. σ has the unit of the scores. If σ is much smaller than the
-    differences of scores, few pairs have a slope. If it is much larger, all documents have nearly the same distribution
-    of ranks. σ is not rescaled while the scores of a model grow.
+    The hessian changes its sign, so use the gradient step. σ is on the scale of the scores. If σ is much smaller than
+    the differences of scores, few pairs have a slope. If it is much larger, all documents have nearly the same
+    distribution of ranks. σ stays the same while the scores of a model grow.
 
     Args:
         measure: NDCG or another sum of gain times discount (`dcg`, `precision@k`, `rbp`, …), by value or name, with its
@@ -253,8 +249,8 @@ class SoftRank(SmoothMeasure):
                 self.samples // 2, gradients, values,
             )  # fmt: skip
 
-        amount = float((sizes.astype(np.float64) ** 2 * np.where(is_exact, sizes, self.samples)).sum())
-        lists.share_work(amount >= WORTH_SHARING, work)
+        n_steps = float((sizes.astype(np.float64) ** 2 * np.where(is_exact, sizes, self.samples)).sum())
+        lists.share_work(n_steps >= STEPS_WORTH_SHARING, work)
         return gradients / (2.0 * self.sigma * math.sqrt(math.pi)), values
 
 
@@ -306,9 +302,9 @@ def uncertain_others(scores: Floats, unit: Any, start: Any, end: Any, j: Any, ot
     n_others = n_above = 0
     for i in range(start, end):
         gap = (scores[i] - scores[j]) / unit
-        if i == j or gap < -CERTAIN:
+        if i == j or gap < -CERTAIN_GAP:
             continue
-        if gap > CERTAIN:
+        if gap > CERTAIN_GAP:
             n_above += 1
             continue
         others[n_others], chances[n_others] = i, 0.5 * math.erfc(-gap)
@@ -346,10 +342,13 @@ def exact_slopes(chances: Floats, discounts: Floats, states: Floats, ahead: Floa
 
 @helper
 def slope_and_step_back(state: Floats, ahead: Floats, wins: Any, n: Any) -> Any:
-    """Return Σ_r p(r) (a(r + 1) − a(r)), in four independent sums, and step `a` back by one document."""
+    """Return Σ_r p(r) (a(r + 1) − a(r)), and step `a` back by one document.
+
+    There are four sums, because the additions to a single one would have to wait for each other.
+    """
     sum_0 = sum_1 = sum_2 = sum_3 = 0.0
-    whole = n - n % 4
-    for r in range(0, whole, 4):
+    n_unrolled = n - n % 4
+    for r in range(0, n_unrolled, 4):
         fall_0, fall_1 = ahead[r + 1] - ahead[r], ahead[r + 2] - ahead[r + 1]
         fall_2, fall_3 = ahead[r + 3] - ahead[r + 2], ahead[r + 4] - ahead[r + 3]
         sum_0 += state[r] * fall_0
@@ -360,7 +359,7 @@ def slope_and_step_back(state: Floats, ahead: Floats, wins: Any, n: Any) -> Any:
         ahead[r + 1] += wins * fall_1
         ahead[r + 2] += wins * fall_2
         ahead[r + 3] += wins * fall_3
-    for r in range(whole, n):
+    for r in range(n_unrolled, n):
         fall = ahead[r + 1] - ahead[r]
         sum_0 += state[r] * fall
         ahead[r] += wins * fall

@@ -13,7 +13,7 @@ from podium.core.validation import require_number, require_whole
 from podium.objectives.base import register
 from podium.objectives.listwise import ListLoss, Lists, require_labels_up_to, softmax_costs, softmax_cross_entropy
 
-GONE = -1e300  # the score of a document that has been drawn from the list
+LOWEST_SCORE = -1e300  # of documents that have been drawn from the list, or have weight 0
 
 
 @register
@@ -22,9 +22,9 @@ class TopListNet(ListLoss):
     """ListNet of the top k documents: the cross-entropy of two Plackett–Luce models (Cao et al. 2007, §4.2).
 
     C = −Σ_g P_l(g) log P_s(g) over all ordered choices g of k documents. P_l draws the next document from the softmax
-    of the labels of the remaining documents, P_s from that of their scores. So C is the sum, over 0 … k − 1 documents
-    already drawn, of the expectation of `ListNet`'s cost on the remaining ones. With k = 1 it is `ListNet`. For k > 1
-    there are too many choices, so each round draws some by P_l, from content and seed; the expectation of λ is exact.
+    of the labels of the remaining documents, P_s from that of their scores. So C is a sum over 0 … k − 1 drawn
+    documents: the expected cost of `ListNet` on the documents that remain. With k = 1 it is `ListNet`. For k > 1 there
+    are too many choices, so each round draws some by P_l, from content and seed; the expectation of λ is exact.
 
     Args:
         k: the number of top documents.
@@ -56,15 +56,15 @@ class TopListNet(ListLoss):
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         gradients, hessians = np.zeros(len(scores)), np.zeros(len(scores))
-        for left, n_samples in self._remaining(lists, iteration):
-            gradient, hessian = softmax_cross_entropy(lists, *_of_remaining(left, lists, scores))
+        for remains, n_samples in self._remaining(lists, iteration):
+            gradient, hessian = softmax_cross_entropy(lists, *_of_remaining(remains, lists, scores))
             gradients, hessians = gradients + gradient / n_samples, hessians + hessian / n_samples
         return gradients, hessians
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         costs = np.zeros(len(lists.sizes))
-        for left, n_samples in self._remaining(lists, iteration):
-            costs = costs + softmax_costs(lists, *_of_remaining(left, lists, scores)) / n_samples
+        for remains, n_samples in self._remaining(lists, iteration):
+            costs = costs + softmax_costs(lists, *_of_remaining(remains, lists, scores)) / n_samples
         return costs
 
     def _remaining(self, lists: Lists, iteration: int) -> Iterator[tuple[Bools, int]]:
@@ -86,10 +86,10 @@ class TopListNet(ListLoss):
         return places
 
 
-def _of_remaining(left: Bools, lists: Lists, scores: Floats) -> tuple[Floats, Floats]:
-    """Return the scores and ListNet's target if only some of the documents are left."""
-    target = np.where(left, lists.softmax(np.where(left, lists.labels, GONE)), 0.0)
-    return np.where(left, scores, GONE), target
+def _of_remaining(remains: Bools, lists: Lists, scores: Floats) -> tuple[Floats, Floats]:
+    """Return the scores and ListNet's target for lists that consist of the remaining documents only."""
+    target = np.where(remains, lists.softmax(np.where(remains, lists.labels, LOWEST_SCORE)), 0.0)
+    return np.where(remains, scores, LOWEST_SCORE), target
 
 
 @register
@@ -97,8 +97,8 @@ def _of_remaining(left: Bools, lists: Lists, scores: Floats) -> tuple[Floats, Fl
 class QuerySoftMax(ListLoss):
     """C = −Σ_i d_i l_i log p_i, p_i = d_i e^{βs_i} / Σ_j d_j e^{βs_j}: CatBoost's loss of the same name.
 
-    Labels are not normalized to a distribution, so the weight of a query is the sum of its labels. As in CatBoost, w
-    adds l2 to the diagonal of the hessian: w = β Σ_j d_j l_j (β p (1 − p) + l2).
+    Labels are not normalized to a distribution, so the weight of a query is the sum of its labels. As in CatBoost, l2
+    is added to the diagonal of the hessian: w = β Σ_j d_j l_j (β p (1 − p) + l2).
 
     Args:
         labels: the label source; labels must not be negative.
@@ -132,7 +132,7 @@ class QuerySoftMax(ListLoss):
 
     def of_lists(self, lists: Lists, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         with np.errstate(divide="ignore"):
-            shares = lists.softmax(np.maximum(self.beta * scores + np.log(lists.weights), GONE))
+            shares = lists.softmax(np.maximum(self.beta * scores + np.log(lists.weights), LOWEST_SCORE))
         weighted = lists.weights * lists.labels
         sums = lists.sums(weighted)
         hessians = self.beta * sums * (self.beta * shares * (1.0 - shares) + self.l2)
@@ -140,5 +140,5 @@ class QuerySoftMax(ListLoss):
 
     def costs(self, lists: Lists, scores: Floats, iteration: int) -> Floats:
         with np.errstate(divide="ignore"):
-            logs = lists.log_softmax(np.maximum(self.beta * scores + np.log(lists.weights), GONE))
+            logs = lists.log_softmax(np.maximum(self.beta * scores + np.log(lists.weights), LOWEST_SCORE))
         return lists.totals(-lists.weights * lists.labels * logs)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,12 +34,12 @@ from podium.objectives.pair_terms import PairFilter, PairTerm, measure_in_traini
 
 def weights_of(who: str, weights: Sequence[float] | None, n_parts: int) -> tuple[float, ...]:
     """Return weights, equal by default; raise if they are negative or do not sum to 1."""
-    chosen = numbers_of("weights", weights) if weights is not None else (1 / n_parts,) * n_parts
-    if len(chosen) != n_parts:
-        raise DataError(f"weights must have an entry for each of the {n_parts} {who}, but has {len(chosen)}")
-    if min(chosen) < 0 or not math.isclose(sum(chosen), 1.0, abs_tol=1e-9):
-        raise DataError(f"the weights of {who} must be non-negative and sum to 1, but are {chosen}")
-    return chosen
+    numbers = numbers_of("weights", weights) if weights is not None else (1 / n_parts,) * n_parts
+    if len(numbers) != n_parts:
+        raise DataError(f"weights must have an entry for each of the {n_parts} {who}, but has {len(numbers)}")
+    if min(numbers) < 0 or not math.isclose(sum(numbers), 1.0, abs_tol=1e-9):
+        raise DataError(f"the weights of {who} must be non-negative and sum to 1, but are {numbers}")
+    return numbers
 
 
 class _BoundObjectives(BoundInParts):
@@ -51,8 +51,8 @@ class _BoundObjectives(BoundInParts):
         return [part.facts() for part in self.parts]
 
     def set_facts(self, facts: Any) -> None:
-        for part, of_part in zip(self.parts, facts, strict=True):
-            part.set_facts(of_part)
+        for part, part_facts in zip(self.parts, facts, strict=True):
+            part.set_facts(part_facts)
         self.changes = self.changes or any(part.changes for part in self.parts)
 
     def state(self) -> dict[str, list[float]]:
@@ -86,13 +86,13 @@ class BoundSum(_BoundObjectives):
         self, scores: Floats, iteration: int, gradients: Floats, hessians: Floats
     ) -> Generator[Any, Any, None]:
         gradients[:], hessians[:] = 0.0, 0.0
-        of_part = np.empty(len(scores)), np.empty(len(scores))
+        part_gradients, part_hessians = np.empty(len(scores)), np.empty(len(scores))
         for part, weight in zip(self.parts, self.weights(iteration), strict=True):
             if weight > 0:
                 part.team = self.team
-                yield from part.fill_in_parts(scores, iteration, *of_part)
-                gradients += weight * of_part[0]
-                hessians += weight * of_part[1]
+                yield from part.fill_in_parts(scores, iteration, part_gradients, part_hessians)
+                gradients += weight * part_gradients
+                hessians += weight * part_hessians
 
     def loss_terms(self, scores: Floats, iteration: int = 0) -> list[LossTerm]:
         weighted = [(w, part) for w, part in zip(self.weights(iteration), self.parts, strict=True) if w > 0]
@@ -106,12 +106,12 @@ class BoundSum(_BoundObjectives):
 @register
 @dataclass(frozen=True, init=False)
 class Sum(CompositeObjective):
-    """A weighted sum of objectives: λ and w are weighted sums of theirs, such as λ = Σ_k w_k λ^(k).
+    """A weighted sum of objectives: λ = Σ_k w_k λ^(k), and the hessian in the same way.
 
     One model then learns from all of them, for example the top of the lists from λ of a measure, and all differences of
     labels from query regression (CatBoost's QueryRMSE). Objectives differ in scale: the hessian of query regression is
-    1 for each document, that of λ a few hundredths, so equal weights are mostly query regression. For label sources in
-    order of trust use `Tiers`, which leave out pairs that an earlier source has decided.
+    1 for each document, that of λ a few hundredths, so with equal weights query regression dominates. For label sources
+    in order of trust use `Tiers`, which leaves out pairs that an earlier source has decided.
 
     Args:
         parts: objectives, each with one score for a document.
@@ -143,12 +143,12 @@ class Sum(CompositeObjective):
 @register
 @dataclass(frozen=True, init=False)
 class Tiers(CompositeObjective):
-    """Several label sources in order of trust ([S] §3–4): λ and w are weighted sums, such as λ = Σ_k w_k λ^(k).
+    """Several label sources in order of trust ([S] §3–4): λ = Σ_k w_k λ^(k), and the hessian in the same way.
 
     A pair counts in tier k if its documents have equal labels in all earlier tiers and different ones in tier k. If the
     tier is `nonzero`, neither label may be 0. So human labels decide first, and clicks decide between documents with
-    equal labels. A document without a label in a source (NaN) keeps its rank but has no pairs there. The source treats
-    all documents without a label as equal, so other tiers decide between them.
+    equal labels. A document without a label in a source (NaN) keeps its rank but has no pairs there. All documents
+    without a label in a source count as equal in it, so later tiers decide between them.
 
     Args:
         tiers: pair terms, the most trusted first, such as `Lambda("ndcg"), Lambda("cndcg")`.
@@ -171,12 +171,12 @@ class Tiers(CompositeObjective):
     ) -> None:
         if not tiers or not all(isinstance(tier, PairTerm) for tier in tiers):
             raise DataError("Tiers takes pair terms: Lambda, Local, Pairwise or LambdaLoss")
-        chosen = weights_of("tiers", weights, len(tiers))
+        tier_weights = weights_of("tiers", weights, len(tiers))
         leaves_out = tuple(nonzero) if nonzero is not None else tuple(k > 0 for k in range(len(tiers)))
         if len(leaves_out) != len(tiers):
             raise DataError(f"nonzero must have an entry for each of the {len(tiers)} tiers, but has {len(leaves_out)}")
         object.__setattr__(self, "tiers", tuple(tiers))
-        object.__setattr__(self, "weights", chosen)
+        object.__setattr__(self, "weights", tier_weights)
         object.__setattr__(self, "nonzero", leaves_out)
 
     def bind(self, data: RankingData) -> BoundObjective:
@@ -188,11 +188,11 @@ class Tiers(CompositeObjective):
 
 
 def _refined(groups: Float32s | None, labels: Float32s) -> Float32s:
-    """Number the distinct pairs of group and label, where no label counts as a label; exact below 2^24."""
+    """Number the distinct combinations of group and label, where a missing label counts as a label."""
     levels = np.unique(labels, return_inverse=True)[1]
-    pairs = levels if groups is None else np.column_stack([groups, levels])
-    numbers = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
-    if len(numbers) and numbers.max() >= 1 << 24:
+    combinations = levels if groups is None else np.column_stack([groups, levels])
+    numbers = np.unique(combinations, axis=0, return_inverse=True)[1].ravel()
+    if len(numbers) and numbers.max() >= 1 << 24:  # float32 cannot represent all larger numbers
         raise DataError("there are more than 2^24 different combinations of labels")
     return np.asarray(numbers, np.float32)
 
@@ -214,7 +214,7 @@ class Schedule(Protocol):
 @register
 @dataclass(frozen=True)
 class Constant:
-    """Always the same weight.
+    """The same weight in every round.
 
     Example:
         >>> from podium.objectives import Constant
@@ -251,7 +251,7 @@ class LinearGrowth:
 @register
 @dataclass(frozen=True)
 class ExponentialGrowth:
-    """w_m = w_{m−1} + e^{−α/m} from w_0 on, as in the text of [S] §5, with α of 100 and 250.
+    """w_m = w_{m−1} + e^{−α/m}, starting from w_0, as in the text of [S] §5, which tried α of 100 and 250.
 
     Example:
         >>> from podium.objectives import ExponentialGrowth
@@ -288,7 +288,7 @@ class ExponentialShare:
 def weight_at(schedule: Schedule, iteration: int) -> float:
     """Return the weight of an iteration, clipped to [0, 1]."""
     weight = schedule(iteration)
-    if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or math.isnan(weight):
+    if isinstance(weight, bool) or not isinstance(weight, Real) or math.isnan(weight):
         raise DataError(f"the schedule {schedule!r} returned {weight!r} for iteration {iteration}, not a number")
     return min(max(float(weight), 0.0), 1.0)
 
@@ -296,7 +296,7 @@ def weight_at(schedule: Schedule, iteration: int) -> float:
 @register
 @dataclass(frozen=True)
 class Anneal(CompositeObjective):
-    """A transition between objectives: λ_m = (1 − w_m) λ^(from) + w_m λ^(to), and likewise the hessian ([S] §5).
+    """A transition between objectives: λ_m = (1 − w_m) λ^(before) + w_m λ^(after), also of the hessian ([S] §5).
 
     Args:
         before: the objective of the first rounds, such as `Lambda("ndcg")`.
@@ -331,7 +331,7 @@ class Anneal(CompositeObjective):
         return BoundSum(parts, weights, changes=True)
 
 
-SETTLED = 10  # from this round on the spread of scores changes slowly, and is measured every ten rounds
+SETTLED = 10  # from this round on, the spread of scores changes slowly and is measured only every ten rounds
 
 
 class BoundAverage(_BoundObjectives):
@@ -375,8 +375,8 @@ class BoundAverage(_BoundObjectives):
         """Return the terms of all parts, each at its own scores, weighted for the mean of the losses."""
         return [
             term._replace(weight=term.weight / self.n_outputs)
-            for part, of_part in zip(self.parts, scores, strict=True)
-            for term in part.loss_terms(of_part, iteration)
+            for part, part_scores in zip(self.parts, scores, strict=True)
+            for term in part.loss_terms(part_scores, iteration)
         ]
 
     def ranked_by(self, scores: Floats) -> Floats:
