@@ -1,4 +1,4 @@
-"""The features that a model expects, and the conversion of any input to them. Every prediction uses it."""
+"""The features that a model expects, and the conversion of any input to them, which every prediction uses."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Schema:
             )
 
     def _rows_from(self, data: RankingData, sources: list[int]) -> Features:
-        features = data.features if sources == list(range(data.n_features)) else self._taken(data, sources)
+        features = data.features if sources == list(range(data.n_features)) else self._selected(data, sources)
         return self._recoded(data, sources, features)
 
     def _sources(self, data: RankingData, extra: str) -> list[int]:
@@ -128,7 +128,8 @@ class Schema:
             stacklevel=6,
         )
 
-    def _taken(self, data: RankingData, sources: list[int]) -> Features:
+    def _selected(self, data: RankingData, sources: list[int]) -> Features:
+        """Return these columns of the data, with the absent value in place of −1."""
         if -1 not in sources:
             return data.features[:, sources]
         assert data.absent_value is not None

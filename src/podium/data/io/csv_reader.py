@@ -1,6 +1,6 @@
 """The reader of CSV and TSV with a header line: pyarrow parses the fields, and column names determine their roles.
 
-Errors of pyarrow do not say where a problem is. If it refuses a block, `check_lines` searches that block line by line.
+pyarrow's errors do not say where the problem is. If it refuses a block, `check_lines` searches that block line by line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Float32s, Floats, Ints
 from podium.core.threads import map_threads
-from podium.data.columns import LARGEST_EXACT
+from podium.data.columns import LARGEST_EXACT, run_starts
 from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
 from podium.data.frames import assign_roles
 from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
@@ -167,7 +167,7 @@ class CsvReader(TextReader):
         check_quotes(block, layout)
         texts, numbers = [layout.qid, *layout.texts], list(layout.numbers)
         table = _read_fields(block, layout, texts, numbers)
-        far: dict[str, Ints] = {}
+        inexact: dict[str, Ints] = {}  # the rows whose numbers float64 may merge, by column
         for name, (place, is_feature) in layout.numbers.items():
             values, short = table.column(name).to_numpy(), (features if is_feature else extras)[rows, place]
             with np.errstate(over="ignore"):
@@ -178,8 +178,8 @@ class CsvReader(TextReader):
                 whole = np.unique(values[is_large].astype(np.int64))
                 self.merges.add(np.column_stack([np.full(len(whole), place), whole]))
             if (size >= LARGEST_EXACT).any():
-                far[name] = np.flatnonzero(size >= LARGEST_EXACT)
-        overflows = self._examine_texts(block, far) if far else 0
+                inexact[name] = np.flatnonzero(size >= LARGEST_EXACT)
+        overflows = self._examine_texts(block, inexact) if inexact else 0
         trimmed = (compute.utf8_trim(table.column(name), " ").combine_chunks() for name in texts)
         query, *columns = (column.dictionary_encode() for column in trimmed)
         # Equal values share one object, to save memory.
@@ -243,11 +243,11 @@ def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _L
         if name is not None and name in used:
             raise FileFormatError(file, f"the column {name!r} has two roles: name it only once", line=1)
         used.add(name)
-    known, chosen = set(features), list(dict.fromkeys(columns.categorical))
-    unknown = next((name for name in chosen if name not in known), None)
-    if unknown is not None:
-        raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
-    return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], chosen)
+    categorical = list(dict.fromkeys(columns.categorical))
+    unknown = sorted(set(categorical).difference(features))
+    if unknown:
+        raise FileFormatError(file, f"categorical: there is no feature {unknown[0]!r}", line=1)
+    return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], categorical)
 
 
 def _read_fields(block: Block, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
@@ -298,9 +298,9 @@ def _to_numbers(texts: Any) -> Any:
 
 
 def _runs(block: Block, query: Any) -> list[QueryRun]:
-    """Return the rows of a block whose query id differs from the previous one, with their row and line in the file."""
+    """Return the runs of rows of a block that have the same query id."""
     codes = query.indices.to_numpy()
-    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    starts = run_starts(codes)
     names, lines = query.dictionary.to_pylist(), _lines(block.text)[1][starts]
     return [
         QueryRun(block.first_row + row, names[codes[row]], block.file, block.first_line + line)

@@ -186,9 +186,9 @@ def read_blocks(
 
 def request_for(source: Source | Sequence[Source], format: DataFormat | None, options: dict[str, Any]) -> Request:  # noqa: A002
     """Return the arguments of `read` as a request."""
-    given = inspect.signature(read).bind(source, format, **options)
-    given.apply_defaults()
-    return request_of(given.arguments)
+    bound = inspect.signature(read).bind(source, format, **options)
+    bound.apply_defaults()
+    return request_of(bound.arguments)
 
 
 @dataclass(frozen=True)
@@ -286,24 +286,25 @@ class Request:
     def _blocks_of_text(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
         budget, options, n_passes = Budget(self.max_bytes), self.options, 2 if like is None else 1
         if options.returning_qid == "warn" and (whole_queries or like is not None):
-            # With whole queries another warning follows, and scores of a model that does not see lists cannot change.
+            # With whole queries, `_all_at_once` warns instead. With `like`, a model scores rows one by one, so it does
+            # not matter which rows form a query.
             options = replace(options, returning_qid="merge")
         with progress(f"reading {self.name}", n_passes * (self.total_size or 0) or None) as advance:
-            first, known, stamps = None, None, self._stamps()
+            first, facts, stamps = None, None, self._stamps()
             sizes: Iterable[int] | None = repeat(rows)
             if like is None:
                 first = self._text_reader(options, budget, most_rows=rows if whole_queries else None)
-                for items in first.groups(advance, repeat(rows)):
-                    first.examine(items)
+                for group in first.groups(advance, repeat(rows)):
+                    first.examine(group)
                 first.finish()
-                known = first.facts()
+                facts = first.facts()
                 if whole_queries:
                     sizes = None if first.has_returning_query else first.query_blocks.sizes(first.n_rows)
             if sizes is not None:
-                reader = self._text_reader(options, budget, known=known, like=like)
-                for items in reader.groups(advance, sizes):
+                reader = self._text_reader(options, budget, known=facts, like=like)
+                for group in reader.groups(advance, sizes):
                     rows_before = reader.n_rows
-                    data = self._data_of_text(reader.arguments(items), rows_before)
+                    data = self._data_of_text(reader.arguments(group), rows_before)
                     yield self.finished(data, rows_before)
                     del data
                 if first is not None:
@@ -361,7 +362,7 @@ class Request:
         return self.read()
 
     def _text_reader(self, options: TextOptions, budget: Budget, **others: Any) -> TextReader:
-        """Return a reader for the text; `others` are arguments of `TextReader`."""
+        """Return a reader for the text; `others` are further arguments of `TextReader`."""
         if self.format == "letor":
             from podium.data.io.letor_reader import LetorReader
 
@@ -372,7 +373,7 @@ class Request:
         return CsvReader(delimiter, self.columns, self.sources, options, budget, **others)
 
     def _data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
-        """Return the data for a text reader's arguments of `RankingData`; its rows follow `rows_before` others."""
+        """Return the data from a text reader's arguments for `RankingData`; `rows_before` rows precede it."""
         categorical = self.columns.categorical
         reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
         if self.format == "letor":
@@ -391,7 +392,7 @@ class Request:
 
     @contextmanager
     def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
-        """Add the file, and the row from which rows are counted, to errors in columns, such as a negative weight."""
+        """Add the file, and the row to count from, to errors in columns, such as a negative weight."""
         try:
             yield
         except FileFormatError:
@@ -417,16 +418,16 @@ class Request:
         return sum(path.stat().st_size for path in paths)
 
 
-def request_of(given: Mapping[str, Any]) -> Request:
-    """Return the validated arguments of `read`."""
-    source = given["source"]
+def request_of(arguments: Mapping[str, Any]) -> Request:
+    """Return the arguments of `read` as a request; raise if they are invalid."""
+    source = arguments["source"]
     sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]
-    kind = _checked_format(given["format"], sources)
-    options = TextOptions(**{option.name: given[option.name] for option in fields(TextOptions)})
-    labels, feature_names, categorical = given["labels"], given["feature_names"], given["categorical"]
+    kind = _checked_format(arguments["format"], sources)
+    options = TextOptions(**{option.name: arguments[option.name] for option in fields(TextOptions)})
+    labels, feature_names, categorical = arguments["labels"], arguments["feature_names"], arguments["categorical"]
     if labels is not None and not isinstance(labels, Mapping):
         raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, but got {labels!r:.60}")
-    roles = {role: given[role] for role in _ROLES} | {"labels": dict(labels or {})}
+    roles = {role: arguments[role] for role in _ROLES} | {"labels": dict(labels or {})}
     _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
     for argument, names in (("feature_names", feature_names), ("categorical", categorical)):
         is_list = isinstance(names, Sequence) and not isinstance(names, str)
@@ -438,7 +439,8 @@ def request_of(given: Mapping[str, Any]) -> Request:
         if not isinstance(column, str):
             raise DataError(f"{argument} must be the name of a column, but got {column!r:.60}")
     columns = Columns(roles, feature_names, categorical or ())
-    return Request(kind, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
+    unlabelled, normalize, max_bytes = arguments["unlabelled"], arguments["normalize"], arguments["max_bytes"]
+    return Request(kind, sources, options, columns, unlabelled, normalize, max_bytes)
 
 
 def _checked_format(name: str | None, sources: Sequence[Source]) -> DataFormat:

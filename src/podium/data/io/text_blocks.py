@@ -199,7 +199,7 @@ def text_blocks(
     with opened(source) as raw, _naming_file(name):
         n_read = 0.0
         head = raw.read(_MAGIC_BYTES) or b""
-        format_ = next((one for one in _FORMATS if head.startswith(one.magic)), None)
+        format_ = next((kind for kind in _FORMATS if head.startswith(kind.magic)), None)
         stream = raw if format_ is None else _Decompressed(raw, head, format_)
         # The start of a line whose end has not been read yet; initially, what was read to detect the format.
         rest, is_first = np.frombuffer(head if format_ is None else b"", np.uint8), True

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
-OBJECT_BYTES = 256  # of the Python objects of a run of rows with one query id, or of a document id
+OBJECT_BYTES = 256  # of the Python objects for a run of rows with one query id, or for a document id
 
 
 def drain(blocks: list[Block]) -> Iterator[Block]:
@@ -70,7 +70,7 @@ class Merges:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that depend on the whole text."""
+    """What only a pass over the whole text shows."""
 
     has_integer_ids: bool  # whether every query id is an integer
     n_features: int = 0  # LETOR
@@ -87,7 +87,7 @@ class TextReader(ABC):
     largest feature index, and where the scan stopped. It implements the abstract methods.
 
     While a subclass parses, it calls `budget.hold` before it allocates memory, and passes numbers that float32 may
-    merge to `merges.add`. It calls `add_group` once for each group. If `known` or `like` is given, it uses their facts
+    merge to `merges.add`. It calls `add_group` once for each group. If `known` or `like` is passed, it uses their facts
     instead of those of the text.
 
     Args:
@@ -143,22 +143,22 @@ class TextReader(ABC):
 
         Lines without a row belong to the group before them. Groups are read lazily, and the budget limits one group.
         """
-        wanted = iter(sizes)
+        next_sizes = iter(sizes)
         group: list[Block] = []
-        left, first_row = next(wanted), 0
+        n_more, first_row = next(next_sizes), 0
         for source in self.sources:
             lines_before = n_rows = 0
             for block in self.open_blocks(source, advance):
                 text, first_line = block.text, block.first_line + lines_before
                 while len(text):
-                    lines, rows, largest, end = self.scan(text, left)
+                    lines, rows, largest, end = self.scan(text, n_more)
                     if end == 0:  # the group is full
                         yield group
                         self.budget.release()
-                        group, left, first_row = [], next(wanted, ALL_ROWS), 0
+                        group, n_more, first_row = [], next(next_sizes, ALL_ROWS), 0
                         continue
                     group.append(Block(block.file, text[:end], first_line, rows, largest, first_row))
-                    left, first_row, n_rows = left - rows, first_row + rows, n_rows + rows
+                    n_more, first_row, n_rows = n_more - rows, first_row + rows, n_rows + rows
                     text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
             self.end_source(source, n_rows)
         yield group
