@@ -110,23 +110,22 @@ def take_apart(
     categories are added to `seen`.
     """
     refuse_other_rows(native, roles | roles["labels"])
-    frame, series_of = columns_by_name(native)
-    roles, features = assign_roles(list(series_of), roles, feature_names)
+    frame = narwhals_frame(native)
+    roles, features = assign_roles(frame.columns, roles, feature_names)
     for role, value in roles.items():
         if isinstance(value, str):
-            roles[role] = values_of(series_of[value])
+            roles[role] = values_of(frame[value])
     roles["labels"] = {
-        source: values_of(series_of[value]) if isinstance(value, str) else value
+        source: values_of(frame[value]) if isinstance(value, str) else value
         for source, value in roles["labels"].items()
     }
     with_categories = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
     _require(features, with_categories, "categorical")
-    return _to_matrix(frame, series_of, features, with_categories, encoding, seen), features, roles
+    return _to_matrix(frame, features, with_categories, encoding, seen), features, roles
 
 
 def _to_matrix(
     frame: Any,
-    series_of: dict[str, Any],
     features: Sequence[str],
     categorical: set[str],
     encoding: Encoding | None,
@@ -134,7 +133,7 @@ def _to_matrix(
 ) -> Converted:
     builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding, seen)
     for k, name in enumerate(features):
-        series = series_of[name]
+        series = frame[name]
         if encoding is None:
             holds_categories = name in categorical or is_categorical(series)
         else:
@@ -160,10 +159,10 @@ def not_numbers(name: str, dtype: Any, *, is_temporal: bool = False) -> DataErro
 
 def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
     """Return the given columns, by name or index, that are not numeric."""
-    _, series_of = columns_by_name(native)
-    features = [name for name in series_of if not has_role(name)]
+    frame = narwhals_frame(native)
+    features = [name for name in frame.columns if not has_role(name)]
     named = [features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in columns]
-    return [name for name in named if name in series_of and not holds_numbers(series_of[name])]
+    return [name for name in named if name in frame.columns and not holds_numbers(frame[name])]
 
 
 def holds_numbers(series: Any) -> bool:
@@ -200,8 +199,8 @@ def shown_columns(native: Any) -> str:
     return _shown(nw.from_native(native).lazy().collect_schema().names())
 
 
-def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
-    """Return a narwhals frame and its columns by name; names that are not text are converted to text."""
+def narwhals_frame(native: Any) -> Any:
+    """Return a frame of any library as one of narwhals, in memory; names that are not text are converted to text."""
     import narwhals.stable.v2 as nw
 
     if hasattr(native, "set_axis"):  # pandas
@@ -213,9 +212,7 @@ def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
             native = native.astype(dense)
     try:
         frame = nw.from_native(native)
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
-        return frame, {name: frame[name] for name in frame.columns}
+        return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     except nw.exceptions.NarwhalsError as error:
         raise DataError(f"the frame cannot be read: {error}") from None
 
@@ -224,21 +221,23 @@ def features_by_name(
     native: Any, names: Sequence[str] | None, encoding: Encoding, *, refuse_extra: bool = False
 ) -> Float32s:
     """Return the features of a frame in the order of `names`; without names, all columns without a role."""
-    frame, series_of = columns_by_name(native)
+    frame = narwhals_frame(native)
+    columns = frame.columns
     if names is None:
-        names = [name for name in series_of if not has_role(name)]
-    absent = [name for name in names if name not in series_of]
+        names = [name for name in columns if not has_role(name)]
+    present = set(columns)
+    absent = [name for name in names if name not in present]
     if absent:
         raise DataError(
             f"the data lacks the feature {absent[0]!r} of the model ({len(absent)} missing in all); its columns are "
-            f"{_shown(list(series_of))}"
+            f"{_shown(columns)}"
         )
     if refuse_extra:
         expected = set(names)
-        extra = [name for name in series_of if name not in expected and not has_role(name)]
+        extra = [name for name in columns if name not in expected and not has_role(name)]
         if extra:
             raise DataError(f"the model has no feature for the column {extra[0]!r} ({len(extra)} such columns in all)")
-    features: Float32s = _to_matrix(frame, series_of, names, set(), encoding, None).features
+    features: Float32s = _to_matrix(frame, names, set(), encoding, None).features
     return features
 
 

@@ -166,7 +166,7 @@ class ParquetFiles:
 
     def facts(self, like: Schema | None) -> ColumnFacts:
         """Examine whole columns: all that may need a shift, or with `like` only those that the model shifts."""
-        series_of = frames.columns_by_name(self._empty)[1]
+        empty = frames.narwhals_frame(self._empty)
         precisions: dict[str, ColumnPrecision] = {}
         categories, shifts, wide = dict(self.described.categories), dict(self.described.shifts), set()
 
@@ -183,7 +183,7 @@ class ParquetFiles:
                     categories[k] = names_of_categories(
                         value for part in self._parts(name) for value in frames.objects_of(part)
                     )  # fmt: skip
-            elif may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
+            elif may_be_shifted(empty[name]) and (like is None or feature in like.encoding.shifts):
                 precision, shift, is_wide = self._precision_of(name)
                 precisions |= precision
                 if shift is not None and not self.described:
@@ -229,11 +229,11 @@ class ParquetFiles:
     def data(self, table: Any, facts: ColumnFacts, first_row: int, has_whole_queries: bool) -> RankingData:
         """Return the rows of a table as data."""
         table = self._without_text(table)
-        series_of = frames.columns_by_name(table)[1]
+        frame = frames.narwhals_frame(table)
         categories = dict(facts.encoding.categories)
         for k, name in enumerate(self.features):
             if not self.described and k not in categories and self._holds_categories(name):
-                categories[k] = names_of_categories(frames.objects_of(series_of[name]))
+                categories[k] = names_of_categories(frames.objects_of(frame[name]))
         encoding = Encoding(categories, facts.encoding.shifts)
         converted, names, roles = frames.take_apart(table, *self.columns, encoding, self.seen)
         pairs = self.preferences if has_whole_queries else None
@@ -241,7 +241,7 @@ class ParquetFiles:
             pairs = pairs[(pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + len(table))]
             pairs[:, :2] -= first_row
         data = RankingData(converted.features, **roles, feature_names=names, encoding=encoding, preferences=pairs)
-        wide = {k: frames.values_of(series_of[self.features[k]]) for k in sorted(facts.wide)}
+        wide = {k: frames.values_of(frame[self.features[k]]) for k in sorted(facts.wide)}
         return self._as_described(data)._changed(wide=wide, losses=facts.losses)
 
     def _as_described(self, data: RankingData) -> RankingData:
@@ -284,7 +284,7 @@ class ParquetFiles:
         """Yield a column in parts, as narwhals series."""
         for batch in self._batches([name], ROWS_AT_ONCE):
             table = import_pyarrow().Table.from_batches([batch]).select([name])
-            yield frames.columns_by_name(_joined([self._empty.select([name]), table]))[1][name]
+            yield frames.narwhals_frame(_joined([self._empty.select([name]), table]))[name]
 
     def _batches(self, names: list[str], n_rows: int) -> Iterator[Any]:
         for source, file in zip(self.sources, self.files, strict=True):
