@@ -134,7 +134,7 @@ def compare(
         data, measures, drop_uniform, judged_only: as in `evaluate`.
         systems: scores by name, as in `evaluate`.
         baseline: the only system to compare the others with; by default every pair is compared.
-        margin: if given, also test for equivalence: whether the means of two systems differ by less than this. Systems
+        margin: if passed, also test for equivalence: whether the means of two systems differ by less than this. Systems
             that do not differ significantly are not necessarily equivalent.
         resamples: the number of resamples of the randomisation test.
         seed: the seed of the randomisation test.
@@ -152,12 +152,12 @@ def compare(
     """
     if not isinstance(systems, Mapping):
         raise DataError("systems must be a mapping from names to scores, as in {'a': scores, 'b': scores}")
-    chosen = as_measures(measures)
+    distinct = as_measures(measures)
     data, rankings = rankings_of(data, list(systems.values()))
-    warn_of_powers(chosen, data)
+    warn_of_powers(distinct, data)
     trained_by = measures_of(systems.values())
     evaluations = {
-        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by, judged_only)
+        name: evaluated(data, ranking, distinct, drop_uniform, name, trained_by, judged_only)
         for name, ranking in zip(systems, rankings, strict=True)
     }
     return compared(evaluations, baseline, margin, resamples, seed)

@@ -225,17 +225,17 @@ def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "
 
 def matched(data: RankingData, run: Run) -> Ranking:
     """Return a run as a ranking of data, matched by query and document id."""
-    left = {(query, document) for query, documents in run.scores.items() for document in documents}
+    unmatched = {(query, document) for query, documents in run.scores.items() for document in documents}
     scores, retrieved = np.zeros(data.n_documents), np.zeros(data.n_documents, bool)
     for row, (query, document) in enumerate(_pairs_of_ids(data)):
-        if (query, document) in left:
-            left.remove((query, document))
+        if (query, document) in unmatched:
+            unmatched.remove((query, document))
             scores[row], retrieved[row] = run.scores[query][document], True
-    if left:
-        query, document = min(left)
+    if unmatched:
+        query, document = min(unmatched)
         raise DataError(
-            f"the run {run.name!r} has {len(left)} documents that are not in the data, for example {document!r} of "
-            f"query {query!r}"
+            f"the run {run.name!r} has {len(unmatched)} documents that are not in the data, for example "
+            f"{document!r} of query {query!r}"
         )
     return Ranking(data, checked_scores(scores, len(scores)), retrieved=retrieved)
 

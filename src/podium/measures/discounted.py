@@ -361,14 +361,15 @@ class PropensityNDCG(NDCG):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given: Any = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
-        chosen = Propensities(numbers_of("propensities", [given] if isinstance(given, int | float) else given))
-        if not chosen or not all(0 < p <= 1 for p in chosen):
+        entries: Any = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
+        entries = [entries] if isinstance(entries, int | float) else entries
+        propensities = Propensities(numbers_of("propensities", entries))
+        if not propensities or not all(0 < p <= 1 for p in propensities):
             raise DataError(
                 f"propensities of {self.name} must be the probabilities, above 0 and at most 1, that users look at "
-                f"positions 1, 2, …, for example 1/0.5/0.3, but got {tuple(chosen)}"
+                f"positions 1, 2, …, for example 1/0.5/0.3, but got {tuple(propensities)}"
             )
-        object.__setattr__(self, "propensities", chosen)
+        object.__setattr__(self, "propensities", propensities)
 
     def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
         """Return g / p in an order of the rows."""
