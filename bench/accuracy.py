@@ -251,7 +251,7 @@ def run() -> Report:
 
 def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, dict[str, Any]], own: str) -> None:
     """Add to the row of each other tool how far one of Podium's models is ahead, and p."""
-    from podium.evaluation.significance import holm, randomisation
+    from podium.evaluation.significance import holm, randomization
 
     tests = []
     for row in rows:
@@ -259,7 +259,7 @@ def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, di
         if row["tool"] != own:
             gain = of_tools[own][PRIMARY] - of_tools[row["tool"]][PRIMARY]
             row[f"{title} ahead by"] = f"{gain.mean():+.4f}"
-            tests.append((row, randomisation(gain, list(range(len(gain))))))
+            tests.append((row, randomization(gain, list(range(len(gain))))))
     for (row, p), corrected in zip(tests, holm([p for _, p in tests]), strict=True):
         row[f"{title}, p"] = f"{p:.2g} ({corrected:.2g})"
 

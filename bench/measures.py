@@ -1,4 +1,4 @@
-"""Measures against ranx and pytrec_eval, swap deltas, and the randomisation test."""
+"""Measures against ranx and pytrec_eval, swap deltas, and the randomization test."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def child(tool: str) -> dict[str, Any]:
 
 
 def extras() -> dict[str, float]:
-    """Return pairs per second of swap deltas, and the seconds of a randomisation test."""
+    """Return pairs per second of swap deltas, and the seconds of a randomization test."""
     import numpy as np
 
-    from podium.evaluation.significance import randomisation
+    from podium.evaluation.significance import randomization
     from podium.measures import parse
 
     labels = np.random.default_rng(0).integers(0, 5, 4_000).astype(np.float32)
@@ -80,7 +80,7 @@ def extras() -> dict[str, float]:
     found = {name: pairs / timed(lambda n=name: all_swaps(n)) for name in ("ndcg", "ap", "err", "rr")}
     differences = np.random.default_rng(1).normal(0.001, 0.1, 10_000)
     queries = list(range(10_000))
-    return found | {"randomisation": timed(lambda: randomisation(differences, queries), 1)}
+    return found | {"randomisation": timed(lambda: randomization(differences, queries), 1)}
 
 
 def run() -> Report:

@@ -138,7 +138,7 @@ def kept(tool: str, name: str, number: int, seed: int) -> Any:
 
 def run() -> Report:
     """Run what is not cached, and compare over the test queries of all folds."""
-    from podium.evaluation.significance import randomisation
+    from podium.evaluation.significance import randomization
 
     values = {
         name: {
@@ -159,7 +159,7 @@ def run() -> Report:
         for own in (RANKER, COMMITTEE):
             best = max(PEERS, key=lambda tool: of_tool[tool].mean())
             ahead = of_tool[own] - of_tool[best]
-            p = randomisation(ahead, list(range(len(ahead))))
+            p = randomization(ahead, list(range(len(ahead))))
             row[f"{own} ahead of the better peer"] = f"{ahead.mean():+.4f} (p = {p:.2g})"
         rows.append(row)
     return Report(

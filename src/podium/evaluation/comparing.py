@@ -14,7 +14,7 @@ from podium.core.plotting import draw
 from podium.core.sums import mean, with_weights
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
-from podium.evaluation.significance import equivalence, holm, paired_t, randomisation, t_interval
+from podium.evaluation.significance import equivalence, holm, paired_t, randomization, t_interval
 from podium.evaluation.tables import Table
 from podium.measures import as_measure, warn_of_powers
 
@@ -29,7 +29,7 @@ class Pair:
     difference: float  # mean of b minus mean of a, with its 95% interval `low` … `high` (Student's t)
     low: float
     high: float
-    # p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test
+    # p_t, p_random: two-sided p of the paired t-test and of Fisher's randomization test
     p_t: float
     p_random: float
     # p_t_holm, p_random_holm: the same, corrected for the number of pairs (Holm)
@@ -136,8 +136,8 @@ def compare(
         baseline: the only system to compare the others with; by default every pair is compared.
         margin: if passed, also test for equivalence: whether the means of two systems differ by less than this. Systems
             that do not differ significantly are not necessarily equivalent.
-        resamples: the number of resamples of the randomisation test.
-        seed: the seed of the randomisation test.
+        resamples: the number of resamples of the randomization test.
+        seed: the seed of the randomization test.
 
     Returns:
         The evaluation of each system, and for each pair the difference with its interval and p-values.
@@ -202,7 +202,7 @@ def _test(
     return {
         "measure": measure, "a": a, "b": b, "difference": mean(weighted), "low": low, "high": high,
         "p_t": paired_t(weighted),
-        "p_random": randomisation(flipped, queries, resamples, seed),
+        "p_random": randomization(flipped, queries, resamples, seed),
         "p_equivalent": None if margin is None else equivalence(weighted, margin),
         "wins": int((differences > 0).sum()), "ties": int((differences == 0).sum()),
         "losses": int((differences < 0).sum()),

@@ -96,8 +96,8 @@ def equivalence(differences: Floats, margin: float) -> float:
     return float(max(above, below))
 
 
-def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int = 100_000, seed: int = 0) -> float:
-    """Return the two-sided p of Fisher's randomisation test: how often random signs give as large a mean.
+def randomization(differences: Floats, query_ids: Sequence[Any], resamples: int = 100_000, seed: int = 0) -> float:
+    """Return the two-sided p of Fisher's randomization test: how often random signs give as large a mean.
 
     The observed signs count as one of the resamples, so p is never 0.
     """
