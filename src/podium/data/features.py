@@ -95,8 +95,7 @@ def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, ar
     for feature in features:
         if isinstance(feature, str):
             if names is None or feature not in names:
-                numbered = names and all(name.isdecimal() for name in names)
-                hint = f"; they are numbered {names[0]} to {names[-1]}" if names and numbered else ""
+                hint = f"; they are numbered {names[0]} to {names[-1]}" if names and are_numbers(names) else ""
                 raise DataError(f"{argument}: there is no feature named {feature!r}{hint}")
             numbers.append(list(names).index(feature))
         else:
@@ -176,6 +175,11 @@ def already_encoded(features: Any, encoding: Encoding) -> Converted:
         if not np.isin(present, np.arange(len(names), dtype=np.float32)).all():
             raise DataError(f"feature {feature} must contain category numbers 0 to {len(names) - 1}, or NaN")
     return replace(converted, encoding=encoding)
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+    """Return whether all names are whole numbers, as the names of LETOR's features are."""
+    return all(name.isascii() and name.isdecimal() for name in names)
 
 
 def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:

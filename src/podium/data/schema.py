@@ -12,7 +12,7 @@ import numpy as np
 from podium.core.array_types import Float32s
 from podium.data import frames
 from podium.data.encoding import Encoding, recoded, shifted, warn_of_unknown_categories
-from podium.data.features import Features, to_features
+from podium.data.features import Features, are_numbers, to_features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 from podium.errors import DataError, warn
@@ -70,7 +70,7 @@ class Schema:
     def n_indices(self, first_index: int) -> int:
         """Return how many indices LETOR text may use for these features if the first index is `first_index`."""
         names = self.names or ()
-        if not names or not all(name.isascii() and name.isdecimal() for name in names):
+        if not names or not are_numbers(names):
             return self.n_features
         return max(map(int, names)) + 1 - first_index
 
@@ -184,10 +184,7 @@ class Schema:
 
 def _are_beyond(missing: list[str], data: RankingData) -> bool:
     """Return whether the numbers of all these features are above the last one in a sparse text."""
-    if data.absent_value is None or data.feature_names is None:
-        return False
-    named = [*missing, *data.feature_names]
-    if not all(name.isascii() and name.isdecimal() for name in named):
+    if data.absent_value is None or data.feature_names is None or not are_numbers([*missing, *data.feature_names]):
         return False
     return min(map(int, missing)) > max(map(int, data.feature_names), default=-1)
 

@@ -19,7 +19,7 @@ import numpy as np
 from podium.core.array_types import Bytes, Float32s, Floats, Ints
 from podium.core.threads import map_threads
 from podium.data.columns import LARGEST_EXACT, run_starts
-from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
+from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, names_of_categories
 from podium.data.frames import assign_roles
 from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
 from podium.data.io.parquet import import_pyarrow
@@ -207,19 +207,19 @@ class CsvReader(TextReader):
 
     def _encode(self, features: Float32s, texts: dict[str, list[str]]) -> Encoding:
         """Fill in the numbers of categories; an empty field is a missing value."""
-        categories: dict[int, tuple[str, ...]] = {}
-        place_of = {name: k for k, name in enumerate(self.layout.features)}
+        column_of = {name: column for column, name in enumerate(self.layout.features)}
+        expected: dict[int, tuple[str, ...]] = {}
         for name in self.layout.categorical:
-            column, values = place_of[name], [text or None for text in texts[name]]
-            trained = None
-            if self.like is not None:
-                trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
-            if trained is not None and self.known is None:
-                self.seen.add(repr(name), values, trained)
-            names = self.known.categories[name] if self.known is not None else trained
-            categories[column] = names_of_categories(values) if names is None else names
-            features[:, column] = codes_of_categories(values, categories[column])
-        return Encoding(categories)
+            if self.known is not None:
+                expected[column_of[name]] = self.known.categories[name]
+            elif self.like is not None:
+                feature = self.like.feature_of(column_of[name], name)
+                if feature in self.like.encoding.categories:
+                    expected[column_of[name]] = self.like.encoding.categories[feature]
+        builder = FeatureBuilder(features, Encoding(expected), self.seen)
+        for name in self.layout.categorical:
+            builder.set_categories(column_of[name], repr(name), [text or None for text in texts[name]])
+        return Encoding(builder.categories)
 
 
 def _lines(text: Bytes) -> tuple[Ints, Ints]:

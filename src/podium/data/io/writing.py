@@ -18,6 +18,7 @@ from podium.core.files import compressed, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import to_path
+from podium.data.features import are_numbers
 from podium.data.io.reading import format_of
 from podium.data.io.text_numbers import COLON, HASH, LINE_FEED, SPACE, write_integer, write_number
 from podium.data.ranking_data import RankingData
@@ -135,7 +136,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
 
 def numbers_of(names: Sequence[str] | None) -> Ints | None:
     """Return feature names as the indices of LETOR text; None if they are not ascending numbers."""
-    if names is None or not all(name.isascii() and name.isdecimal() and len(name) <= 10 for name in names):
+    if names is None or not are_numbers(names) or any(len(name) > 10 for name in names):
         return None
     numbers = np.array([int(name) for name in names], np.int64)
     as_written = all(str(number) == name for number, name in zip(numbers.tolist(), names, strict=True))
