@@ -337,14 +337,14 @@ class Request:
 
         errors = (*DAMAGED, import_pyarrow().ArrowException)
         with opened_files(self.sources, self.columns, Budget(self.max_bytes)) as files:
-            with self.naming_rows(0, errors):
+            with self.locating_errors(0, errors):
                 sizes = files.sizes_of_blocks(rows) if whole_queries else repeat(rows)
                 facts = files.facts(like) if sizes is not None else None
             if sizes is not None and facts is not None:
                 with progress(f"reading {self.name}", files.n_rows) as advance:
                     rows_before = 0
                     for table in files.tables(sizes, advance):
-                        with self.naming_rows(rows_before, errors):
+                        with self.locating_errors(rows_before, errors):
                             data = files.data(table, facts, rows_before, whole_queries)
                         yield self.finished(data, rows_before)
                         rows_before += len(table)
@@ -379,19 +379,19 @@ class Request:
         if self.format == "letor":
             reading = {"absent": self.options.absent, "first_index": self.options.first_index}
         origin = {"absent_value": arguments.pop("absent_value", None), "reading": reading}
-        with self.naming_rows(rows_before):
+        with self.locating_errors(rows_before):
             return RankingData._make(arguments, origin)
 
     def finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
         """Return the data with unlabelled values removed and features normalized, as requested."""
-        with self.naming_rows(rows_before):
+        with self.locating_errors(rows_before):
             if self.unlabelled is not None:
                 labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
                 data = data.replace(labels=labels)
             return data if self.normalize is None else data.normalized(self.normalize)
 
     @contextmanager
-    def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
+    def locating_errors(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
         """Add the file, and the row to count from, to errors in columns, such as a negative weight."""
         try:
             yield
