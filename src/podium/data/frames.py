@@ -96,7 +96,7 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
 
 
-def take_apart(
+def convert_frame(
     native: Any,
     roles: dict[str, Any],
     feature_names: Sequence[str] | None,

@@ -27,7 +27,7 @@ class Budget:
         self._held = {"text": 0, "data": 0, "query ids": 0}
         self._lock = threading.Lock()
 
-    def left(self, what: str) -> int:
+    def remaining(self, what: str) -> int:
         """Return how many more bytes of text, data or query ids fit within the limit."""
         return max(0, self.limit - self._held[what])
 

@@ -132,7 +132,7 @@ class RankingData:
             roles["qid"] = columns.qid_from_sizes(group_sizes, n_rows(features))
         categorical, is_frame = as_list_of_features(categorical), frames.is_frame(features)
         if is_frame:
-            converted, feature_names, roles = frames.take_apart(features, roles, feature_names, categorical)
+            converted, feature_names, roles = frames.convert_frame(features, roles, feature_names, categorical)
         elif encoding is not None:
             converted = already_encoded(features, encoding)
         else:

@@ -39,19 +39,20 @@ def groups_of(data: RankingData, by: Any) -> NDArray[np.object_]:
             `query_ids`, or one for each row that is constant within a query.
 
     """
-    values: Any = by
-    if isinstance(by, str):
-        values = _names(data, by)
-    return by_query(values, f"by={by!r}" if isinstance(by, str) else "by", data.query_ids, data.order, data.offsets,
-                    lambda entries: np.array([_text(entry) for entry in entries], object))  # fmt: skip
+    name, values = (f"by={by!r}", _values_of_feature(data, by)) if isinstance(by, str) else ("by", by)
+
+    def names_of_groups(entries: Any) -> NDArray[np.object_]:
+        return np.array([_name_of_group(entry) for entry in entries], object)
+
+    return by_query(values, name, data.query_ids, data.order, data.offsets, names_of_groups)
 
 
 def in_order(groups: NDArray[np.object_]) -> list[str]:
     """Return the distinct groups in order: numbers by value, then text alphabetically."""
-    return sorted(set(groups.tolist()), key=_place)
+    return sorted(set(groups.tolist()), key=_sort_key)
 
 
-def _names(data: RankingData, feature: str) -> Any:
+def _values_of_feature(data: RankingData, feature: str) -> Any:
     """Return the values of a feature, with the names of categories."""
     values = data.feature(feature)
     number = data.feature_names.index(feature) if data.feature_names else -1
@@ -61,7 +62,7 @@ def _names(data: RankingData, feature: str) -> Any:
     return [MISSING if math.isnan(value) else categories[int(value)] for value in values.tolist()]
 
 
-def _text(entry: Any) -> str:
+def _name_of_group(entry: Any) -> str:
     if entry is None or (isinstance(entry, numbers.Real) and math.isnan(entry)):
         return MISSING
     if isinstance(entry, numbers.Real) and not isinstance(entry, bool | np.bool_ | numbers.Integral):
@@ -69,7 +70,7 @@ def _text(entry: Any) -> str:
     return str(entry)
 
 
-def _place(group: str) -> tuple[int, float, str]:
+def _sort_key(group: str) -> tuple[int, float, str]:
     try:
         value = float(group)
     except ValueError:

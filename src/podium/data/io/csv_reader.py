@@ -186,7 +186,7 @@ class CsvReader(TextReader):
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
-        runs = _runs(block, query)
+        runs = _query_runs(block, query)
         n_objects = len(runs) + (block.rows if layout.document_ids is not None else 0)
         self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * block.rows * len(layout.categorical), block.file)
         return runs, values, overflows
@@ -297,7 +297,7 @@ def _to_numbers(texts: Any) -> Any:
     return digits.cast(pyarrow.float64())
 
 
-def _runs(block: Block, query: Any) -> list[QueryRun]:
+def _query_runs(block: Block, query: Any) -> list[QueryRun]:
     """Return the runs of rows of a block that have the same query id."""
     codes = query.indices.to_numpy()
     starts = run_starts(codes)

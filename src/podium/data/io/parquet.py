@@ -80,14 +80,14 @@ def read_parquet(sources: Sequence[Source], columns: Columns, budget: Budget) ->
     pairs, tables = [], []
     for source in sources:
         name = source_name(source)
-        with _opened_file(source, budget, buffer_bytes=0) as (file, schema), _naming_damage(name):
+        with _opened_file(source, budget, buffer_bytes=0) as (file, schema), _locating_errors(name):
             _, _, names = _used_columns(schema, columns)
             n_bytes = _unpacked_bytes(file.metadata, len(names))
             budget.hold("data", n_bytes, name)
             tables.append(file.read(names).select(names))
             budget.hold("data", max(0, tables[-1].nbytes - n_bytes), name)
         pairs.append((file, schema))
-    with _naming_damage(source_name(sources[0])):
+    with _locating_errors(source_name(sources[0])):
         files = ParquetFiles(sources, pairs, columns, budget)
     return files.all_rows(tables)
 
@@ -97,7 +97,7 @@ def opened_files(sources: Sequence[Source], columns: Columns, budget: Budget) ->
     """Yield all files as one table that is read in parts."""
     with ExitStack() as stack:
         pairs = [stack.enter_context(_opened_file(source, budget, BUFFER_BYTES)) for source in sources]
-        with _naming_damage(source_name(sources[0])):
+        with _locating_errors(source_name(sources[0])):
             files = ParquetFiles(sources, pairs, columns, budget)
         yield files
 
@@ -235,7 +235,7 @@ class ParquetFiles:
             if not self.described and k not in categories and self._holds_categories(name):
                 categories[k] = names_of_categories(frames.objects_of(frame[name]))
         encoding = Encoding(categories, facts.encoding.shifts)
-        converted, names, roles = frames.take_apart(table, *self.columns, encoding, self.seen)
+        converted, names, roles = frames.convert_frame(table, *self.columns, encoding, self.seen)
         pairs = self.preferences if has_whole_queries else None
         if pairs is not None:
             pairs = pairs[(pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + len(table))]
@@ -290,7 +290,7 @@ class ParquetFiles:
         for source, file in zip(self.sources, self.files, strict=True):
             batches = file.iter_batches(n_rows, columns=names)
             while True:
-                with _naming_damage(source_name(source)):
+                with _locating_errors(source_name(source)):
                     batch = next(batches, None)
                 if batch is None:
                     break
@@ -330,7 +330,7 @@ def _opened_file(source: Source, budget: Budget, buffer_bytes: int) -> Iterator[
     """
     name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
-        with _naming_damage(name):
+        with _locating_errors(name):
             file = stream if stream.seekable() else _in_memory(stream, budget, name)
             position = _position_of_digest(file)
             if position is not None and _digest(file, position) != _bytes_at(file, position, _DIGEST_BYTES):
@@ -347,7 +347,7 @@ def _opened_file(source: Source, budget: Budget, buffer_bytes: int) -> Iterator[
 
 
 @contextmanager
-def _naming_damage(name: str) -> Iterator[None]:
+def _locating_errors(name: str) -> Iterator[None]:
     """Add the name of the file to errors of pyarrow, and to errors in the roles of columns."""
     try:
         yield

@@ -261,7 +261,7 @@ class Request:
 
     def read(self) -> RankingData:
         """Return the data of all rows."""
-        with self.naming_memory_errors():
+        with self.converting_memory_errors():
             budget = Budget(self.max_bytes)
             if self.format == "parquet":
                 from podium.data.io.parquet import read_parquet
@@ -275,7 +275,7 @@ class Request:
         """Yield the data in blocks of rows; see `read_blocks`."""
         whole_queries = whole_queries or self.normalize is not None
         like = None if whole_queries else like
-        with self.naming_memory_errors():
+        with self.converting_memory_errors():
             if self.format == "parquet":
                 yield from self._blocks_of_parquet(rows, whole_queries, like)
             elif like is None and self.total_size is None:
@@ -402,7 +402,7 @@ class Request:
             raise FileFormatError(self.name, f"{error}{place}") from None
 
     @contextmanager
-    def naming_memory_errors(self) -> Iterator[None]:
+    def converting_memory_errors(self) -> Iterator[None]:
         """Turn a MemoryError into an error that names the file."""
         try:
             yield

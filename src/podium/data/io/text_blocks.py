@@ -196,7 +196,7 @@ def text_blocks(
     """
     name = source_name(source)
     budget = budget or Budget()
-    with opened(source) as raw, _naming_file(name):
+    with opened(source) as raw, _locating_errors(name):
         n_read = 0.0
         head = raw.read(_MAGIC_BYTES) or b""
         format_ = next((kind for kind in _FORMATS if head.startswith(kind.magic)), None)
@@ -205,7 +205,7 @@ def text_blocks(
         rest, is_first = np.frombuffer(head if format_ is None else b"", np.uint8), True
         while True:
             # If a line is longer than a block, the next block is twice as large, so that no line is copied many times.
-            n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
+            n_more = min(max(BLOCK_BYTES, len(rest)), budget.remaining("text") + 1)
             pages = mmap.mmap(-1, len(rest) + n_more + 1)  # unmapped with its last view; `malloc` might keep memory
             text = np.frombuffer(pages, np.uint8)
             text[: len(rest)] = rest
@@ -308,7 +308,7 @@ def _length_of_mark(name: str, text: Bytes) -> int:
 
 
 @contextmanager
-def _naming_file(name: str) -> Iterator[None]:
+def _locating_errors(name: str) -> Iterator[None]:
     """Turn errors of decompressors into errors that name the file."""
     try:
         yield
