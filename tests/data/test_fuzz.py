@@ -37,7 +37,7 @@ pairs = st.builds(
     numbers,
 )
 sorted_pairs = st.dictionaries(st.integers(1, 50), decimals, max_size=5).map(
-    lambda found: " ".join(f"{index}:{found[index]}" for index in sorted(found))
+    lambda values: " ".join(f"{index}:{values[index]}" for index in sorted(values))
 )
 lines = st.builds(
     lambda a, label, b, key, qid, c, features, d, comment, end: a + label + b + key + qid + c + features

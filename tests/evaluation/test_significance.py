@@ -59,9 +59,9 @@ def test_equivalence_is_two_one_sided_tests():
 def test_bootstrap_agrees_with_scipy_and_does_not_depend_on_order():
     low, high = bootstrap_interval(VALUES)
     seed = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"  # before SciPy 1.15
-    found = stats.bootstrap((VALUES,), np.mean, method="percentile", n_resamples=10_000, **{seed: 1})
-    found = found.confidence_interval
-    assert (low, high) == pytest.approx((found.low, found.high), abs=0.002)
+    theirs = stats.bootstrap((VALUES,), np.mean, method="percentile", n_resamples=10_000, **{seed: 1})
+    expected = theirs.confidence_interval
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.002)
     assert bootstrap_interval(VALUES[::-1]) == (low, high)
     assert bootstrap_interval(VALUES, seed=1) != (low, high)
     assert bootstrap_interval(VALUES, confidence=0.5)[0] > low
@@ -72,8 +72,8 @@ def test_randomization_agrees_with_enumeration(differences):
     differences = np.array(differences)
     sums = [abs(np.dot(signs, differences)) for signs in itertools.product((1, -1), repeat=len(differences))]
     exact = np.mean([total >= abs(differences.sum()) for total in sums])
-    found = randomization(differences, range(len(differences)), resamples=20_000)
-    assert found == pytest.approx(exact, abs=0.02)
+    p = randomization(differences, range(len(differences)), resamples=20_000)
+    assert p == pytest.approx(exact, abs=0.02)
 
 
 def test_randomization_does_not_depend_on_the_order_of_queries():
@@ -108,8 +108,8 @@ def test_holm_corrects_as_published():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_keeps_the_order_and_lies_between_none_and_bonferroni(p):
     corrected = holm(p)
-    for raw, mine in zip(p, corrected, strict=True):
-        assert raw <= mine <= min(1.0, raw * len(p)) + 1e-12 or mine >= raw
-        assert mine <= 1
+    for raw, adjusted in zip(p, corrected, strict=True):
+        assert raw <= adjusted <= min(1.0, raw * len(p)) + 1e-12 or adjusted >= raw
+        assert adjusted <= 1
     order = np.argsort(p, kind="stable")
     assert (np.diff(np.array(corrected)[order]) >= 0).all()

@@ -16,14 +16,14 @@ SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=canonical)", "(ties=canoni
 
 def all_measures():
     """Every registered measure with every setting that it has."""
-    found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4",
+    names = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4",
              "ap(norm=reachable)@3", "ndcg(discount=reciprocal)@4"]  # fmt: skip
     for name, kind in registered().items():
         for setting in SETTINGS:
             if name == "propensity_ndcg":
                 setting = f"({setting[1:-1]},propensities=1/0.5/0.2)"  # noqa: PLW2901
-            found += [f"{name}{setting}{cutoff}" for cutoff in (("", "@1", "@5") if kind.has_cutoff else ("",))]
-    return found
+            names += [f"{name}{setting}{cutoff}" for cutoff in (("", "@1", "@5") if kind.has_cutoff else ("",))]
+    return names
 
 
 def lists(sizes, seed=0):
@@ -73,9 +73,9 @@ def test_means_are_those_of_a_new_ranking_to_the_bit(monkeypatch, n_threads):
     data = lists([1, 2, 40, 7, 11, 1, 30, 5, 16, 3])
     measures = {name: parse(name) for name in all_measures()}
     with Team(n_threads) as team:
-        together = BoundMeasures(data, measures, team)
+        bound_measures = BoundMeasures(data, measures, team)
         for scores in rounds(data.n_documents):
-            assert bits(together.means(scores)) == bits(plain(data, measures, scores))
+            assert bits(bound_measures.means(scores)) == bits(plain(data, measures, scores))
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_scores_are_checked():
             measures.means(bad)
     with pytest.raises(DataError, match="one number for each of the 15 rows"):
         measures.means(np.zeros(14))
-    want = plain(data, {"ndcg": NDCG()}, np.arange(15))
-    assert measures.means(list(range(15))) == want
-    assert measures.means(np.arange(15, dtype=np.float32)) == want
-    assert measures.means(np.arange(30, dtype=np.float64)[::2]) == want
+    expected = plain(data, {"ndcg": NDCG()}, np.arange(15))
+    assert measures.means(list(range(15))) == expected
+    assert measures.means(np.arange(15, dtype=np.float32)) == expected
+    assert measures.means(np.arange(30, dtype=np.float64)[::2]) == expected
 
 
 def test_missing_labels_raise_when_measures_are_bound():
