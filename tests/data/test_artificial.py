@@ -33,7 +33,7 @@ def test_the_same_seed_gives_these_bits_on_every_machine():
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"features": 7}, {"shift": 0.5}, {"shift": 0}, {"part": "test"}])
 def test_earlier_data_does_not_change_later_data(other):
-    """Calibrations are kept: each must be that of its data."""
+    """Calibrations are cached, and each must belong to its data."""
     settings = {"queries": 4, "features": 6}
     artificial._calibrated_cubic.cache_clear()
     expected = digest(podium.artificial(**settings | other))

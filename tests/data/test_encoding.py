@@ -148,7 +148,7 @@ def test_models_that_weigh_features_refuse_categories(shop):
 def test_the_rarest_of_many_categories_share_a_bin():
     rng = np.random.default_rng(1)
     n = 6000
-    number = np.minimum(rng.geometric(0.01, n), 600)  # some 400 different ones
+    number = np.minimum(rng.geometric(0.01, n), 600)  # about 400 different ones
     label = (number % 3 == 0).astype(float)
     frame = pd.DataFrame({"qid": np.arange(n) // 20, "label": label, "item": [f"i{k}" for k in number]})
     frame["item"] = frame["item"].astype("category")
@@ -194,7 +194,7 @@ def test_time_stamps_are_shifted_and_learnt_from():
         assert model.score(data) > 0.99
         expected = model.predict(X)
         np.testing.assert_array_equal(model.predict(data), expected)
-        # Data with few rows has no reason to shift by itself, and is read exactly all the same.
+        # Three rows alone would not be shifted, but the model reads them exactly as well.
         few = RankingData(X[:3], label[:3], qid=qid[:3])
         np.testing.assert_array_equal(model.predict(few), expected[:3])
         np.testing.assert_array_equal(model.predict(data.select([0, 3])), expected[np.isin(qid, [0, 3])])

@@ -1,6 +1,6 @@
 """Text of all sorts, against the slow readers: the same result, or an error at the same place.
 
-`pytest tests/data/test_fuzz.py --hypothesis-profile=fuzz` goes on for a long time.
+`pytest tests/data/test_fuzz.py --hypothesis-profile=fuzz` runs for a long time.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Parquet."""
+"""Reading and writing Parquet files."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Blocks of a file are cuts of what reading the whole file gives."""
+"""Blocks of a file equal the rows of the whole file."""
 
 import gzip
 import io
@@ -37,7 +37,7 @@ def letor_text():
 
 
 def frame():
-    """Time stamps, a crowded column, categories of which the last queries have others, missing values."""
+    """Time stamps, a crowded column, categories that change in the last queries, and missing values."""
     qid = np.repeat(np.arange(30), rng.integers(1, 9, 30))
     n = len(qid)
     table = pd.DataFrame({"qid": qid, "label": rng.integers(0, 3, n), "x": rng.normal(size=n)})

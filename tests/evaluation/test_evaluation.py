@@ -43,8 +43,8 @@ def test_evaluate_returns_values_means_and_intervals(data, systems):
     low, high = evaluation.bootstrap()["ap"]
     assert low < evaluation.means["ap"] < high
     skipped = np.isnan(evaluation.values["ndcg(empty=skip)@3"])
-    barren = np.array([not data.relevance[data.rows(k)].any() for k in range(data.n_queries)])
-    assert np.array_equal(skipped, barren)
+    is_empty = np.array([not data.relevance[data.rows(k)].any() for k in range(data.n_queries)])
+    assert np.array_equal(skipped, is_empty)
     assert list(evaluation.per_query) == ["qid", "ndcg@10", "ap", "ndcg(empty=skip)@3"]
 
 
@@ -438,7 +438,7 @@ class TestSubtopics:
          ("b", 0.7795858, 0.72617247)],
     )  # fmt: skip
     def test_runs_that_miss_judged_documents_are_measured_as_ndeval_does(self, order, alpha, err, tmp_path):
-        """Values of ndeval, TREC's program for diversity; what a run lacks counts in the ideal order alone."""
+        """Values of ndeval, TREC's program for diversity; documents that a run lacks count only in the ideal order."""
         (tmp_path / "q").write_text(self.TEXT)
         run = Run("r", {"1": {document: -float(k) for k, document in enumerate(order)}})
         evaluation = podium.evaluate(podium.read_qrels(tmp_path / "q"), run, ["alpha_ndcg@5", "err_ia(max_label=1)@5"])

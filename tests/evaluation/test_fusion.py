@@ -39,7 +39,7 @@ def test_scores_that_cannot_be_scaled_are_refused(score):
 
 
 def slow(runs, by, k):
-    """Each document of one query by the definitions, one at a time."""
+    """Fuse one query by the definitions, document by document."""
     pool = {d for run in runs for d in run}
     result = {}
     for d in pool:

@@ -18,7 +18,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def repeated(data):
-    """Each query as often as its weight says."""
+    """Each query repeated as often as its weight."""
     parts = [(rows, q, copy) for q in range(data.n_queries) for copy in range(int(data.query_weights[q]))
              for rows in [data.rows(q)]]  # fmt: skip
     rows = np.concatenate([part[0] for part in parts])

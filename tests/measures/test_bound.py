@@ -45,7 +45,7 @@ def lists(sizes, seed=0):
 
 
 def rounds(n, seed=0):
-    """Scores that go on from round to round: all equal, many ties, small steps, large steps."""
+    """Scores of successive rounds: all equal, many ties, small steps, large steps."""
     rng = np.random.default_rng(seed)
     scores = np.zeros(n)
     yield scores.copy()
@@ -82,7 +82,7 @@ def test_means_are_those_of_a_new_ranking_to_the_bit(monkeypatch, n_threads):
     "name", ["ndcg@2", "cndcg@2", "ap@3", "err@5", "rr@1", "ndcg(ties=canonical)@2", "err(ties=canonical)@5"]
 )
 def test_each_measure_alone_is_ranked_as_deep_as_it_needs(name):
-    """Together, those without a cutoff have everything sorted."""
+    """Bound together, measures without a cutoff would sort everything."""
     data, measures = lists([30, 4, 100, 1, 12], seed=2), {name: parse(name)}
     alone = BoundMeasures(data, measures)
     infinite = np.where(np.arange(data.n_documents) % 3 == 0, np.inf, -np.inf)
@@ -101,7 +101,7 @@ def test_without_counted_queries_there_is_no_mean():
 
 @dataclass(frozen=True)
 class Twice(NDCG):
-    """A measure whose values are its own."""
+    """A measure that overrides `values`."""
 
     def values(self, ranking):
         return 2 * super().values(ranking)
@@ -109,7 +109,7 @@ class Twice(NDCG):
 
 @dataclass(frozen=True)
 class Last(NDCG):
-    """A measure whose mean is its own."""
+    """A measure that overrides `mean`."""
 
     def mean(self, ranking):
         return float(self.values(ranking)[-1])
@@ -117,7 +117,7 @@ class Last(NDCG):
 
 @dataclass(frozen=True)
 class Top(Measure):
-    """A measure of no family."""
+    """A measure that belongs to no family."""
 
     def value(self, labels):
         return float(labels[0])
@@ -134,7 +134,7 @@ def test_scores_are_checked():
     data = lists([4, 5, 6])
     measures = BoundMeasures(data, {"ndcg": NDCG()})
     scores = np.zeros(15)
-    for row in range(15):  # those of empty queries, too
+    for row in range(15):  # also of empty queries
         bad = scores.copy()
         bad[row] = np.nan
         with pytest.raises(DataError, match=rf"scores must not be NaN, but row {row} is \(1 in all\)"):
@@ -153,7 +153,7 @@ def test_missing_labels_raise_when_measures_are_bound():
 
 
 def test_few_documents_are_measured_without_a_pool_of_threads(monkeypatch):
-    """And many on threads: the same values."""
+    """On threads, the values are the same."""
     data = lists([9] * 200)
     scores = np.random.default_rng(0).normal(size=data.n_documents)
     values = {name: parse(name).values(Ranking(data, scores)) for name in all_measures()}

@@ -1,4 +1,4 @@
-"""α-NDCG and ERR-IA: definitions worked slowly, and ndeval, TREC's program for diversity, through pyndeval."""
+"""α-NDCG and ERR-IA against their definitions, and against ndeval, TREC's program for diversity."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ def subtopic_data(judged, qid=None):
 
 
 def alpha_dcg(judged, alpha, cutoff):
-    """Document by document."""
+    """Sum the gains document by document."""
     total = 0.0
     for rank, document in enumerate(judged[:cutoff], 1):
         for t, is_relevant in enumerate(document):
@@ -114,7 +114,7 @@ def test_invalid_arguments():
 
 
 def test_agrees_with_ndeval():
-    """Of documents that add as much, ndeval takes the higher id, we the first subtopics: here the ids say both."""
+    """Among documents that add equally much, ndeval takes the higher id, Podium the first subtopics: here, the same."""
     ir_measures = pytest.importorskip("ir_measures")
     pytest.importorskip("pyndeval", reason="pip install pyndeval compares with TREC's program")
     rng = np.random.default_rng(5)

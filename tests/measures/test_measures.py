@@ -44,7 +44,7 @@ from podium.measures import (  # fmt: skip
 from podium.measures.registry import unregister
 from podium.testing.measures import brute_force_swaps, check_measure
 
-# Others: pairs are in tests/estimators/test_preferences.py, positions in test_propensity_ndcg.py, documents without a
+# Tested elsewhere: pairs in tests/estimators/test_preferences.py, positions in test_propensity_ndcg.py, documents without a
 # label in test_incomplete.py.
 NAMES = sorted(set(registered()) - {"preferences", "propensity_ndcg", "judged"})
 WITH_CUTOFF = [name for name in NAMES if registered()[name].has_cutoff]
@@ -439,7 +439,7 @@ def test_agrees_with_scipy_on_kendalls_tau(web):
 
 
 def letor_slowly(labels, k, version):
-    """NDCG@k and AP as LETOR's evaluation scripts reckon them, written out again from their description."""
+    """NDCG@k and AP as LETOR's evaluation scripts compute them, written again from their description."""
 
     def dcg(ranked):
         total = 0.0
@@ -477,7 +477,7 @@ def test_letors_presets_equal_an_independent_computation(real_data):
     assert str(letor(["ndcg@5"])[0]) == "ndcg(ties=stable,discount=letor,short=zero)@5"
 
 
-# --- what is easily got wrong
+# --- edge cases
 
 
 def test_nan_is_never_picked():
