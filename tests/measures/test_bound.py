@@ -9,6 +9,7 @@ import pytest
 import podium
 from podium import DataError
 from podium.core.team import Team
+from podium.core.threads import for_ranges
 from podium.measures import NDCG, BoundMeasures, Measure, Ranking, bound, parse, ranking, registered
 
 SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=canonical)", "(ties=canonical,empty=skip)", "(ties=stable)")
@@ -157,11 +158,17 @@ def test_few_documents_are_measured_without_a_pool_of_threads(monkeypatch):
     data = lists([9] * 200)
     scores = np.random.default_rng(0).normal(size=data.n_documents)
     values = {name: parse(name).values(Ranking(data, scores)) for name in all_measures()}
-    started = []
-    monkeypatch.setattr(ranking, "map_threads", lambda work, items, n: started.append(n) or map(work, items))
+    used = []
+
+    def on_ranges(n, work, n_threads, smallest):
+        used.append(n_threads)
+        for_ranges(n, work, n_threads, smallest)
+
+    monkeypatch.setattr(ranking, "for_ranges", on_ranges)
     assert np.array_equal(parse("ndcg").values(Ranking(data, scores)), values["ndcg"])
-    assert not started
+    assert set(used) == {1}
+    used.clear()
     monkeypatch.setattr(ranking, "n_threads_for", lambda work, n: 3)
     for name, expected in values.items():
         assert np.array_equal(parse(name).values(Ranking(data, scores)), expected, equal_nan=True)
-    assert set(started) == {3}
+    assert set(used) == {3}

@@ -44,8 +44,8 @@ from podium.measures import (  # fmt: skip
 from podium.measures.registry import unregister
 from podium.testing.measures import brute_force_swaps, check_measure
 
-# Tested elsewhere: pairs in tests/estimators/test_preferences.py, positions in test_propensity_ndcg.py, documents without a
-# label in test_incomplete.py.
+# Tested elsewhere: preferences in tests/estimators/test_preferences.py, positions in test_discounted.py, and documents
+# without a label in test_other_tools.py.
 NAMES = sorted(set(registered()) - {"preferences", "propensity_ndcg", "judged"})
 WITH_CUTOFF = [name for name in NAMES if registered()[name].has_cutoff]
 WITH_TIES = [name for name in WITH_CUTOFF if registered()[name].knows_expected_ties]

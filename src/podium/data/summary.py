@@ -25,7 +25,7 @@ SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # in a notebook
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """A label source: the number of labelled documents, and the count of each value, or of intervals of many values."""
+    """The labels of a source: how many documents are labelled, and how many have each value, or range of values."""
 
     labelled: int
     lowest: float

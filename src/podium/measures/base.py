@@ -221,14 +221,12 @@ class Measure(ABC):
         """
         self.refuse_without_swaps()
         labels = self.prepared(labels)
-        n = len(labels)
-        last = n if last is None else last
-        rows = np.zeros((last - first, n))
+        n, rows = len(labels), zero_swaps(len(labels), first, last)
         if self.is_empty(labels):
             return rows
         before = self.value(labels)
         swapped = labels.copy()
-        for i in range(first, last):
+        for i in range(first, first + len(rows)):
             for j in range(i + 1, n):
                 swapped[i], swapped[j] = labels[j], labels[i]
                 rows[i - first, j] = self.value(swapped) - before
@@ -280,6 +278,11 @@ class Measure(ABC):
         """Return the result of `pick`, and the candidates that it may return when more are added: only the best."""
         best = self.pick(means)
         return best, [best]
+
+
+def zero_swaps(n: int, first: int, last: int | None) -> Floats:
+    """Return zeros for the swap deltas of the ranks from `first` to `last` (by default n) with all n ranks."""
+    return np.zeros(((n if last is None else last) - first, n))
 
 
 def weights_in_means(data: RankingData) -> Floats | None:

@@ -20,7 +20,7 @@ from podium.core.array_types import Floats, Int, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import numbers_of
 from podium.errors import DataError
-from podium.measures.base import Example, ListMeasure, ListSums, without_values
+from podium.measures.base import Example, ListMeasure, ListSums, without_values, zero_swaps
 from podium.measures.families import DISCOUNTED, LookupTables, lookup_tables
 from podium.measures.gains import Gain, shown
 from podium.measures.ranking import for_queries, in_descending_order
@@ -74,7 +74,7 @@ class Discounted(ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return (g_j − g_i)(d_i − d_j) / norm; see `Measure.swaps`."""
         gains = self.gains(np.asarray(labels))
-        rows = np.zeros(((len(gains) if last is None else last) - first, len(gains)))
+        rows = zero_swaps(len(gains), first, last)
         norm = self.norms(gains, *_one_list(gains))[0] if len(gains) else 0.0
         if norm > 0:
             discounted_swaps(gains, self.discounts(len(gains)), float(norm), first, rows)

@@ -138,7 +138,7 @@ def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
 
 @helper
 def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
-    """Parse the number at `at`; return its value, the position after it, its certainty, and `_large_number`."""
+    """Parse the number at `at`; return its value, the position after it, its certainty, and its `_large_number`."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
