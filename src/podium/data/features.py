@@ -124,8 +124,9 @@ def _column_by_column(array: NDArray[Any], categorical: set[int], encoding: Enco
         if column in categorical:
             builder.set_categories(column, column, array[:, column].tolist())
             continue
-        numbers = array[:, column]
-        builder.set_numbers(column, column, _from_objects(numbers, column) if array.dtype.kind in "OU" else numbers)
+        values = array[:, column]
+        is_object = array.dtype.kind in "OU"
+        builder.set_numbers(column, column, _numbers_from_objects(values, column) if is_object else values)
     return replace(builder.result(), features=frozen(builder.matrix))
 
 
@@ -147,7 +148,7 @@ def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
     return Converted(rows, losses=reported_losses(precisions))
 
 
-def _from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
+def _numbers_from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
     with suppress(OverflowError, TypeError, ValueError):
         return from_objects(values, f"feature {column}")
     for row, value in enumerate(values):

@@ -56,11 +56,11 @@ def assign_roles(
             "wrote its index there"
         )
     named_features = set(feature_names or ())
-    _require(names, named_features, "feature_names")
+    _require_columns(names, named_features, "feature_names")
     roles = dict(roles)
     for role, defaults in ROLES.items():
         if isinstance(roles.get(role), str):
-            _require(names, {roles[role]}, role)
+            _require_columns(names, {roles[role]}, role)
         elif roles.get(role) is None:
             candidates = [name for name in defaults if name in names and name not in named_features]
             roles[role] = candidates[0] if candidates else None
@@ -74,7 +74,7 @@ def assign_roles(
     labels = dict(roles.get("labels") or {})
     for source, value in labels.items():
         if isinstance(value, str):
-            _require(names, {value}, f"labels[{source!r}]")
+            _require_columns(names, {value}, f"labels[{source!r}]")
     for name in names:
         source = name.removeprefix(LABEL_PREFIX)
         if name.startswith(LABEL_PREFIX) and name not in named_features and source not in labels:
@@ -86,7 +86,7 @@ def assign_roles(
     return roles, [name for name in names if name not in with_role and not has_role(name)]
 
 
-def _require(names: Sequence[str], required: set[str], argument: str) -> None:
+def _require_columns(names: Sequence[str], required: set[str], argument: str) -> None:
     absent = sorted(required - set(names))
     if absent:
         raise DataError(f"{argument}: there is no column {absent[0]!r}; the columns are {_shown(names)}")
@@ -120,7 +120,7 @@ def convert_frame(
         for source, value in roles["labels"].items()
     }
     with_categories = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
-    _require(features, with_categories, "categorical")
+    _require_columns(features, with_categories, "categorical")
     return _to_matrix(frame, features, with_categories, encoding, seen), features, roles
 
 

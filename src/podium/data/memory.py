@@ -53,11 +53,11 @@ class Budget:
 
 def free_bytes() -> int:
     """Return the memory available to this process, on the machine and in its control groups."""
-    limits = [*_of_machine(), *_of_groups()]
+    limits = [*_limits_of_machine(), *_limits_of_control_groups()]
     return max(1, min(limits)) if limits else _UNKNOWN
 
 
-def _of_machine() -> Iterator[int]:
+def _limits_of_machine() -> Iterator[int]:
     try:
         for line in (_PROC / "meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -69,7 +69,7 @@ def _of_machine() -> Iterator[int]:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _of_groups() -> Iterator[int]:
+def _limits_of_control_groups() -> Iterator[int]:
     """Return the memory that the limits of control groups (versions 1 and 2) leave; a container is its own root."""
     try:
         lines = (_PROC / "self" / "cgroup").read_text().splitlines()
@@ -85,13 +85,13 @@ def _of_groups() -> Iterator[int]:
             group = root / path.lstrip("/")
             for folder in {root, group, *(parent for parent in group.parents if parent.is_relative_to(root))}:
                 try:
-                    used = int((folder / usage).read_text()) - _cache(folder / "memory.stat")
+                    used = int((folder / usage).read_text()) - _page_cache(folder / "memory.stat")
                     yield int((folder / limit).read_text()) - used
                 except (OSError, ValueError):  # the group does not exist, or has no limit ("max")
                     continue
 
 
-def _cache(statistics: Path) -> int:
+def _page_cache(statistics: Path) -> int:
     """Return the memory of the page cache, which the system can reclaim."""
     names = ("active_file", "inactive_file")
     counts = dict(line.split() for line in statistics.read_text().splitlines())

@@ -164,10 +164,10 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     arguments: dict[str, Any] = {"feature_names": first.feature_names}
     arguments["features"], arguments["encoding"], wide = _stacked(parts)
     arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
-    without = [number for number, part in enumerate(parts) if part.document_ids is None]
-    if 0 < len(without) < len(parts):
-        warn(f"part {without[0]} has no document ids, so the result has none", stacklevel=4)
-    elif not without:
+    without_ids = [number for number, part in enumerate(parts) if part.document_ids is None]
+    if 0 < len(without_ids) < len(parts):
+        warn(f"part {without_ids[0]} has no document ids, so the result has none", stacklevel=4)
+    elif not without_ids:
         arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
     for name in ("qid", "document_weights", "positions"):
         if getattr(first, name) is not None:

@@ -179,7 +179,7 @@ def compared(
     sides = list(combinations(names, 2)) if baseline is None else [(baseline, b) for b in names if b != baseline]
     pairs = []
     for measure in evaluations[names[0]].values:
-        tests = [_test(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
+        tests = [_compare_pair(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
         t_holm, random_holm = holm([p["p_t"] for p in tests]), holm([p["p_random"] for p in tests])
         pairs += [
             Pair(**entry, p_t_holm=t, p_random_holm=r) for entry, t, r in zip(tests, t_holm, random_holm, strict=True)
@@ -187,7 +187,7 @@ def compared(
     return Comparison(evaluations, pairs)
 
 
-def _test(
+def _compare_pair(
     evaluations: Mapping[str, Evaluation], measure: str, a: str, b: str, margin: float | None, resamples: int, seed: int
 ) -> dict[str, Any]:
     """Return the figures of one pair, before the correction for the number of pairs."""

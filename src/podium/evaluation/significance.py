@@ -58,7 +58,7 @@ def bootstrap_means(values: Floats, key: np.uint64, first: Int, means: Floats) -
     for b in range(len(means)):
         total = 0.0
         for k in range(n):
-            bits = random_bits(key, np.uint64((first + b) * n + k))
+            bits = random_bits(key, np.uint64((first + b) * n + k))  # of which the upper 32 are scaled to 0 … n − 1
             total += values[np.int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))]
         means[b] = total / n
 

@@ -121,7 +121,7 @@ class CsvReader(TextReader):
     def arguments(self, blocks: list[Block]) -> dict[str, Any]:
         layout = self.layout
         features, extras, runs, texts = self._parse(blocks)
-        facts = self.known or self.facts()
+        facts = self.earlier_facts or self.facts()
         arguments: dict[str, Any] = {
             "features": features,
             "feature_names": layout.features,
@@ -210,8 +210,8 @@ class CsvReader(TextReader):
         column_of = {name: column for column, name in enumerate(self.layout.features)}
         expected: dict[int, tuple[str, ...]] = {}
         for name in self.layout.categorical:
-            if self.known is not None:
-                expected[column_of[name]] = self.known.categories[name]
+            if self.earlier_facts is not None:
+                expected[column_of[name]] = self.earlier_facts.categories[name]
             elif self.like is not None:
                 feature = self.like.feature_of(column_of[name], name)
                 if feature in self.like.encoding.categories:

@@ -279,7 +279,7 @@ class Request:
             if self.format == "parquet":
                 yield from self._blocks_of_parquet(rows, whole_queries, like)
             elif like is None and self.total_size is None:
-                yield from _cut(self.read(), rows, whole_queries)
+                yield from _blocks_in_memory(self.read(), rows, whole_queries)
             else:
                 yield from self._blocks_of_text(rows, whole_queries, like)
 
@@ -301,7 +301,7 @@ class Request:
                 if whole_queries:
                     sizes = None if first.has_returning_query else first.query_blocks.sizes(first.n_rows)
             if sizes is not None:
-                reader = self._text_reader(options, budget, known=facts, like=like)
+                reader = self._text_reader(options, budget, earlier_facts=facts, like=like)
                 for group in reader.groups(advance, sizes):
                     rows_before = reader.n_rows
                     data = self._data_of_text(reader.arguments(group), rows_before)
@@ -472,7 +472,7 @@ def _refuse_unused(kind: DataFormat, options: TextOptions, of_columns: dict[str,
         )
 
 
-def _cut(data: RankingData, rows: int, whole_queries: bool) -> Iterator[RankingData]:
+def _blocks_in_memory(data: RankingData, rows: int, whole_queries: bool) -> Iterator[RankingData]:
     """Yield data that is in memory in blocks of rows."""
     if not whole_queries:
         data = data.replace(preferences=None)

@@ -86,7 +86,7 @@ class _Decompressed(io.RawIOBase):
                 return 0
             piece = b""
             if self._decompressor.needs_input:
-                piece = self._more()
+                piece = self._next_piece()
                 if not piece:
                     raise EOFError
             try:
@@ -97,7 +97,7 @@ class _Decompressed(io.RawIOBase):
                 buffer[: len(text)] = text
                 return len(text)
 
-    def _more(self) -> bytes:
+    def _next_piece(self) -> bytes:
         if self._ahead:
             piece, self._ahead = self._ahead, b""
             return piece
@@ -110,7 +110,7 @@ class _Decompressed(io.RawIOBase):
         """Begin the next member; return False at the end of the stream; raise if anything else follows."""
         self._ahead = self._decompressor.unused_data
         n_zeros = 0
-        while piece := self._more():
+        while piece := self._next_piece():
             rest = piece.lstrip(b"\0") if self._format.padding else piece
             n_zeros += len(piece) - len(rest)
             if rest:
@@ -120,7 +120,7 @@ class _Decompressed(io.RawIOBase):
             raise DamagedError(f"{n_zeros} zeros between members, but {self._format.name} pads to multiples of four")
         while self._ahead and len(self._ahead) < len(self._format.magic):  # the magic bytes may arrive in pieces
             self._ahead, before = b"", self._ahead
-            piece = self._more()
+            piece = self._next_piece()
             self._ahead = before + piece
             if not piece:
                 break

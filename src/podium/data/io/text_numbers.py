@@ -83,6 +83,7 @@ def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]
 @helper
 def _is_word(text: Bytes, at: Int, first: Int, second: Int, third: Int) -> Any:
     """Return whether the text at `at` is these three letters in either case, without reading past the line."""
+    # | 32 turns ASCII letters into lower case. A line feed never matches, so `and` stops there.
     return (text[at] | 32) == first and (text[at + 1] | 32) == second and (text[at + 2] | 32) == third
 
 
@@ -240,7 +241,7 @@ def write_number(out: Bytes, at: Int, value: Any) -> Int:
     if math.isinf(value):
         out[at], out[at + 1], out[at + 2] = 105, 110, 102
         return at + 3
-    if value < 16777216 and value == np.floor(value):
+    if value < EXACT_FLOAT32 and value == np.floor(value):
         return write_integer(out, at, np.int64(value))
     mantissa, exponent = _shortest(value)
     end = write_integer(out, at, mantissa)

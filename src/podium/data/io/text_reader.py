@@ -87,14 +87,14 @@ class TextReader(ABC):
     largest feature index, and where the scan stopped. It implements the abstract methods.
 
     While a subclass parses, it calls `budget.hold` before it allocates memory, and passes numbers that float32 may
-    merge to `merges.add`. It calls `add_group` once for each group. If `known` or `like` is passed, it uses their facts
-    instead of those of the text.
+    merge to `merges.add`. It calls `add_group` once for each group. If `earlier_facts` or `like` is passed, it uses
+    these facts instead of those of the text.
 
     Args:
         sources: files and streams, read as one data set.
         options: the options for text.
         budget: the memory limit of all rows, or of one group.
-        known: the facts of an earlier pass; by default those of the text so far.
+        earlier_facts: the facts of an earlier pass; by default those of the text so far.
         like: the features of a model, which replace those of the text.
         most_rows: the maximum size of blocks of whole queries, if this pass is to find them.
 
@@ -107,13 +107,14 @@ class TextReader(ABC):
         sources: Sequence[Source],
         options: TextOptions,
         budget: Budget,
-        known: Facts | None = None,
+        earlier_facts: Facts | None = None,
         like: Schema | None = None,
         most_rows: int | None = None,
     ) -> None:
-        self.sources, self.options, self.budget, self.known, self.like = sources, options, budget, known, like
+        self.sources, self.options, self.budget = sources, options, budget
+        self.earlier_facts, self.like = earlier_facts, like
         self.names = ", ".join(source_name(source) for source in sources)
-        self.returning = options.returning_qid if known is None else "merge"
+        self.returning = options.returning_qid if earlier_facts is None else "merge"
         self.keeps_ids = self.returning != "merge" or most_rows is not None
         self.query_blocks = QueryBlocks(most_rows or 0)
         self.has_integer_ids = True  # whether all query ids so far are integers
