@@ -266,10 +266,10 @@ class Request:
             if self.format == "parquet":
                 from podium.data.io.parquet import read_parquet
 
-                return self.finished(read_parquet(self.sources, self.columns, budget))
+                return self._finished(read_parquet(self.sources, self.columns, budget))
             with progress(f"reading {self.name}", self.total_size) as advance:
                 arguments = self._text_reader(self.options, budget).all_rows(advance)
-            return self.finished(self._data_of_text(arguments))
+            return self._data_of_text(arguments)
 
     def blocks(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
         """Yield the data in blocks of rows; see `read_blocks`."""
@@ -304,9 +304,7 @@ class Request:
                 reader = self._text_reader(options, budget, earlier_facts=facts, like=like)
                 for group in reader.groups(advance, sizes):
                     rows_before = reader.n_rows
-                    data = self._data_of_text(reader.arguments(group), rows_before)
-                    yield self.finished(data, rows_before)
-                    del data
+                    yield self._data_of_text(reader.arguments(group), rows_before)
                 if first is not None:
                     self._require_unchanged(stamps, first.n_rows == reader.n_rows)
                 if like is not None:
@@ -318,8 +316,9 @@ class Request:
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
         """Return the size and modification time of each file; None if it does not exist."""
-        files = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
-        return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else None for file in files}
+        return {
+            str(path): (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None for path in self._paths
+        }
 
     def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], has_same_rows: bool) -> None:
         """Raise if a file has changed since the first pass."""
@@ -346,7 +345,7 @@ class Request:
                     for table in files.tables(sizes, advance):
                         with self.locating_errors(rows_before, errors):
                             data = files.data(table, facts, rows_before, whole_queries)
-                        yield self.finished(data, rows_before)
+                        yield self._finished(data, rows_before)
                         rows_before += len(table)
                         del data, table
                 files.seen.warn()
@@ -380,9 +379,10 @@ class Request:
             reading = {"absent": self.options.absent, "first_index": self.options.first_index}
         origin = {"absent_value": arguments.pop("absent_value", None), "reading": reading}
         with self.locating_errors(rows_before):
-            return RankingData._make(arguments, origin)
+            data = RankingData._make(arguments, origin)
+        return self._finished(data, rows_before)
 
-    def finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
+    def _finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
         """Return the data with unlabelled values removed and features normalized, as requested."""
         with self.locating_errors(rows_before):
             if self.unlabelled is not None:
@@ -412,10 +412,14 @@ class Request:
     @property
     def total_size(self) -> int | None:
         """The size of all files in bytes; None if a source is a stream or a pipe, which cannot be read twice."""
-        paths = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
-        if len(paths) < len(self.sources) or not all(path.is_file() for path in paths):
+        if len(self._paths) < len(self.sources) or not all(path.is_file() for path in self._paths):
             return None
-        return sum(path.stat().st_size for path in paths)
+        return sum(path.stat().st_size for path in self._paths)
+
+    @property
+    def _paths(self) -> list[Path]:
+        """The sources that are files, not streams."""
+        return [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
 
 
 def request_of(arguments: Mapping[str, Any]) -> Request:
@@ -459,12 +463,13 @@ def _checked_format(name: str | None, sources: Sequence[Source]) -> DataFormat:
     return formats.pop()
 
 
-def _refuse_unused(kind: DataFormat, options: TextOptions, of_columns: dict[str, Any]) -> None:
+def _refuse_unused(kind: DataFormat, options: TextOptions, columns: dict[str, Any]) -> None:
+    """Raise if an option is set, or a column named, that the format does not have."""
     facts, default = FORMATS[kind], TextOptions()
     names = [option.name for option in fields(TextOptions) if option.name not in (*facts.options, "n_threads")]
     unused = [name for name in names if getattr(options, name) != getattr(default, name)]
     if not facts.has_columns:
-        unused += [name for name, value in of_columns.items() if value]
+        unused += [name for name, value in columns.items() if value]
     if unused:
         hint = ": to name its features, read it and call data.replace(feature_names=[…])"
         raise DataError(
