@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Floats, Ints, UInt32s, UInt64s
+from podium.core.array_types import Bools, Floats, Ints, UInt32s, UInt64s
 from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of, uniform
 from podium.core.sorting import sort_with_items
 from podium.core.threads import for_ranges, map_threads, n_threads_for, ranges
-from podium.data.columns import run_starts
+from podium.data.columns import starts_run
 from podium.data.features import Features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
@@ -90,6 +90,7 @@ def canonical_order(data: RankingData) -> Ints:
     hashes, order = data.row_hashes, data.order.copy()
     threads = n_threads_for(len(order))
     queries = ranges(data.n_queries, threads, QUERIES_AT_ONCE)
+    # Sort all queries: `any` alone would stop at the first range with ties.
     has_ties = list(map_threads(lambda r: sort_queries(hashes, data.offsets, *r, order), queries, threads))
     if not any(has_ties):
         return order
@@ -197,13 +198,14 @@ def query_keys(data: RankingData) -> UInt64s:
 
 def occurrences_in(keys: UInt64s, order: Ints) -> UInt64s:
     """Return how many equal keys precede each key in an order that keeps equal keys together."""
-    return _places_in_runs(order, run_starts(keys[order]))
+    return _places_in_runs(order, starts_run(keys[order]))
 
 
-def _places_in_runs(order: Ints, starts: Ints) -> UInt64s:
-    """Return how many entries precede each one in its run of `order`, given where runs start."""
+def _places_in_runs(order: Ints, starts: Bools) -> UInt64s:
+    """Return how many entries precede each one in its run of `order`; `starts` marks where runs start."""
+    index = np.arange(len(order))
     places = np.empty(len(order), np.uint64)
-    places[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    places[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
     return places
 
 
@@ -266,5 +268,6 @@ class ContentRandom:
 def _occurrences(data: RankingData, hashes: UInt64s) -> UInt64s:
     """Return how many rows of the same query with equal features precede each row in the canonical order."""
     order = data.canonical_order
-    starts_of_queries = data.offsets[:-1][data.query_sizes > 0]
-    return _places_in_runs(order, np.union1d(run_starts(hashes[order]), starts_of_queries))
+    starts = starts_run(hashes[order])
+    starts[data.offsets[:-1][data.query_sizes > 0]] = True
+    return _places_in_runs(order, starts)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.core.array_types import Float32s, Floats, Int32s, Ints
+from podium.core.array_types import Bools, Float32s, Floats, Int32s, Ints
 from podium.data.encoding import is_null, listed, precision
 from podium.errors import DataError, warn
 
@@ -34,11 +34,11 @@ def refuse_first(is_bad: NDArray[Any], problem: Callable[[int], str]) -> None:
         raise DataError(problem(int(is_bad.argmax())))
 
 
-def run_starts(values: NDArray[Any]) -> Ints:
-    """Return the index of each entry that differs from the one before it; the first entry always counts."""
-    differs = np.ones(len(values), bool)
-    differs[1:] = values[1:] != values[:-1]
-    return np.flatnonzero(differs)
+def starts_run(values: NDArray[Any]) -> Bools:
+    """Return whether each entry differs from the one before it; the first entry always counts."""
+    starts = np.ones(len(values), bool)
+    starts[1:] = values[1:] != values[:-1]
+    return starts
 
 
 def unmasked(values: Any) -> NDArray[Any]:
@@ -302,7 +302,7 @@ def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
     n = len(qid)
     if n == 0:
         return qid, np.empty(0, np.int64), np.zeros(1, np.int64)
-    starts = run_starts(qid)
+    starts = np.flatnonzero(starts_run(qid))
     code_of: dict[Any, int] = {}
     codes = np.array([code_of.setdefault(query, len(code_of)) for query in qid[starts].tolist()])
     lengths = np.diff(starts, append=n)

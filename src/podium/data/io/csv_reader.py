@@ -18,7 +18,7 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Float32s, Floats, Ints
 from podium.core.threads import map_threads
-from podium.data.columns import LARGEST_EXACT, run_starts
+from podium.data.columns import LARGEST_EXACT, starts_run
 from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, names_of_categories
 from podium.data.frames import assign_roles
 from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
@@ -300,7 +300,7 @@ def _to_numbers(texts: Any) -> Any:
 def _query_runs(block: Block, query: Any) -> list[QueryRun]:
     """Return the runs of rows of a block that have the same query id."""
     codes = query.indices.to_numpy()
-    starts = run_starts(codes)
+    starts = np.flatnonzero(starts_run(codes))
     names, lines = query.dictionary.to_pylist(), _lines(block.text)[1][starts]
     return [
         QueryRun(block.first_row + row, names[codes[row]], block.file, block.first_line + line)

@@ -17,7 +17,7 @@ import numpy as np
 from podium.core.array_types import Floats
 from podium.core.files import replacing
 from podium.data import frames
-from podium.data.columns import run_starts, to_query_ids
+from podium.data.columns import starts_run, to_query_ids
 from podium.data.encoding import (
     CategoriesSeen,
     ColumnPrecision,
@@ -197,7 +197,7 @@ class ParquetFiles:
         blocks, before = QueryBlocks(most_rows), 0
         for part in self._parts(self.roles["qid"]):
             qid = to_query_ids(frames.values_of(part), len(part))
-            starts = run_starts(qid)
+            starts = np.flatnonzero(starts_run(qid))
             n_bytes = blocks.n_bytes
             for query, row in zip(qid[starts].tolist(), starts.tolist(), strict=True):
                 if blocks.begin(str(query), before + row):
