@@ -239,7 +239,7 @@ def run() -> Report:
             "of trees by cross-validation.",
             f"web-N: web-shaped data with N training queries. held out: {', '.join(HELD_OUT)}, on which no default was "
             "chosen. all: every test query of these sets, so large sets weigh more.",
-            "Ahead by: the difference in NDCG@10. p: randomisation test over queries, in brackets with Holm's "
+            "Ahead by: the difference in NDCG@10. p: randomization test over queries, in brackets with Holm's "
             "correction over the column. CPU seconds: one fit on one thread, while other processes were running.",
         ],
     )  # fmt: skip
@@ -247,7 +247,7 @@ def run() -> Report:
 
 def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, dict[str, Any]], tool: str) -> None:
     """Add to the row of each other tool how far `tool` is ahead, and p."""
-    from podium.evaluation.significance import holm, randomisation
+    from podium.evaluation.significance import holm, randomization
 
     tests = []
     for row in rows:
@@ -255,7 +255,7 @@ def add_comparisons(rows: list[dict[str, Any]], title: str, values: dict[str, di
         if row["tool"] != tool:
             gain = of_tools[tool][PRIMARY] - of_tools[row["tool"]][PRIMARY]
             row[f"{title} ahead by"] = f"{gain.mean():+.4f}"
-            tests.append((row, randomisation(gain, list(range(len(gain))))))
+            tests.append((row, randomization(gain, list(range(len(gain))))))
     for (row, p), corrected in zip(tests, holm([p for _, p in tests]), strict=True):
         row[f"{title}, p"] = f"{p:.2g} ({corrected:.2g})"
 

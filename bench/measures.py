@@ -57,10 +57,10 @@ def child(tool: str) -> dict[str, Any]:
 
 
 def extras() -> dict[str, float]:
-    """Return pairs per second of swap deltas, and the seconds of a randomisation test."""
+    """Return pairs per second of swap deltas, and the seconds of a randomization test."""
     import numpy as np
 
-    from podium.evaluation.significance import randomisation
+    from podium.evaluation.significance import randomization
     from podium.measures import parse
 
     labels = np.random.default_rng(0).integers(0, 5, 4_000).astype(np.float32)
@@ -74,7 +74,7 @@ def extras() -> dict[str, float]:
     rates = {name: pairs / best_time(lambda n=name: all_swaps(n)) for name in ("ndcg", "ap", "err", "rr")}
     differences = np.random.default_rng(1).normal(0.001, 0.1, 10_000)
     queries = list(range(10_000))
-    return rates | {"randomisation": best_time(lambda: randomisation(differences, queries), 1)}
+    return rates | {"randomization": best_time(lambda: randomization(differences, queries), 1)}
 
 
 def run() -> Report:
@@ -98,7 +98,7 @@ def run() -> Report:
         what = f"swap deltas of {name}, million pairs a second (1 core)"
         rows.append({"what": what, "podium, s": f"{result[name] / 1e6:.0f}"})
     what = "randomization test, 10,000 queries × 100,000 resamples"
-    rows.append({"what": what, "podium, s": f"{result['randomisation']:.2f}"})
+    rows.append({"what": what, "podium, s": f"{result['randomization']:.2f}"})
     return Report(
         "measures", "Measures and tests", rows,
         [

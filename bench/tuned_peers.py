@@ -135,7 +135,7 @@ def one_run(tool: str, name: str, number: int, seed: int) -> Any:
 
 def run() -> Report:
     """Run what is not cached, and compare over the test queries of all folds."""
-    from podium.evaluation.significance import randomisation
+    from podium.evaluation.significance import randomization
 
     values = {
         name: {
@@ -156,7 +156,7 @@ def run() -> Report:
         best = max(PEERS, key=lambda tool: of_tool[tool].mean())
         for tool in (RANKER, COMMITTEE):
             ahead = of_tool[tool] - of_tool[best]
-            p = randomisation(ahead, list(range(len(ahead))))
+            p = randomization(ahead, list(range(len(ahead))))
             row[f"{tool} ahead of the better peer"] = f"{ahead.mean():+.4f} (p = {p:.2g})"
         rows.append(row)
     return Report(
@@ -165,5 +165,5 @@ def run() -> Report:
          f"patience {PATIENCE} on the validation queries; then its best settings are trained again on training and "
          "validation queries together, on which Ranker and Committee are trained with their defaults.",
          f"held out: {', '.join(HELD_OUT)}, on which no default of Podium was chosen. all: every test query of these "
-         "sets. p: randomisation test over queries, without correction."],
+         "sets. p: randomization test over queries, without correction."],
     )  # fmt: skip

@@ -22,7 +22,7 @@ from bench.many import in_order
 from bench.ranking_sets import SETS, fold
 from podium.core.sums import mean
 from podium.core.threads import thread_count
-from podium.evaluation.significance import randomisation, t_interval
+from podium.evaluation.significance import randomization, t_interval
 from podium.tuning.space import TREES as SPACE
 from podium.tuning.space import Between
 from podium.tuning.trials import BATCH, RANDOM_TRIALS, WORSE_THAN
@@ -191,4 +191,4 @@ def difference(ours: list[Any], theirs: list[Any]) -> tuple[float, float, float]
     folds = [apart[k : k + len(SEEDS)] for k in range(0, len(apart), len(SEEDS))]
     of_queries = np.concatenate([np.mean(fold_, axis=0) for fold_ in folds])
     low, high = t_interval(of_queries)
-    return mean(of_queries), (high - low) / 2, randomisation(of_queries, range(len(of_queries)))
+    return mean(of_queries), (high - low) / 2, randomization(of_queries, range(len(of_queries)))

@@ -33,7 +33,7 @@ def test_the_same_seed_gives_these_bits_on_every_machine():
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"features": 7}, {"shift": 0.5}, {"shift": 0}, {"part": "test"}])
 def test_earlier_data_does_not_change_later_data(other):
-    """Calibrations are kept: each must be that of its data."""
+    """Calibrations are cached, and each must belong to its data."""
     settings = {"queries": 4, "features": 6}
     artificial._calibrated_cubic.cache_clear()
     expected = digest(podium.artificial(**settings | other))
@@ -125,7 +125,7 @@ def test_growth_is_about_exponential(x):
     assert math.log(growth(x)) == pytest.approx(x, abs=0.01 + x * x / 64)
 
 
-def test_web_like_data_looks_like_the_web():
+def test_web_like_data_has_the_shape_of_web_data():
     data = podium.artificial_web(300)
     assert data.n_features == 136
     assert data.query_sizes.min() >= 40
@@ -203,7 +203,7 @@ def test_similar_queries_reach_more_documents():
     assert 0.3 < np.corrcoef(equal, similar)[0, 1] < 0.99
 
 
-def test_clicks_of_artificial_data_know_more_than_the_label():
+def test_clicks_of_artificial_data_depend_on_more_than_the_label():
     data = podium.artificial(600, clicks=True)
     label_two = (data.relevance == 2) & (data.positions > 0)
     score = standardized_cubic(50, 0, 0.0)(data.features)

@@ -51,7 +51,7 @@ def test_invalid_paths(path, tmp_path):
             podium.load(path)
 
 
-def test_text_that_utf8_cannot_hold(odd, tmp_path):
+def test_text_that_utf8_cannot_encode_is_refused(odd, tmp_path):
     for name in ("a.txt", "a.parquet"):
         with pytest.raises(DataError, match="cannot be encoded as UTF-8"):
             odd.write(tmp_path / name)
@@ -63,7 +63,7 @@ def test_text_that_utf8_cannot_hold(odd, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_frames_with_two_columns_of_one_name():
+def test_frames_with_two_columns_of_one_name_are_refused():
     twice = pd.DataFrame([[1, 2, 3]], columns=["qid", "a", "a"])
     table = pa.Table.from_arrays([pa.array([1]), pa.array([1]), pa.array([2])], names=["qid", "a", "a"])
     for frame in (twice, table):
@@ -72,7 +72,7 @@ def test_frames_with_two_columns_of_one_name():
 
 
 @pytest.mark.parametrize("n_threads", [2.0, "2", 0, True, 10**30])
-def test_numbers_of_threads(n_threads, tmp_path):
+def test_invalid_numbers_of_threads_are_refused(n_threads, tmp_path):
     small().write(tmp_path / "a.parquet")
     sources = [(io.BytesIO(LINE), "letor"), (io.BytesIO(CSV), "csv"), (tmp_path / "a.parquet", "parquet")]
     for source, kind in sources:
@@ -126,7 +126,7 @@ def test_invalid_metadata_of_parquet(tmp_path):
             assert "junk.parquet" in str(error)  # noqa: PT017
 
 
-def test_standard_input_that_is_closed(monkeypatch):
+def test_closed_standard_input_is_refused(monkeypatch):
     closed = io.TextIOWrapper(io.BytesIO())
     closed.close()
     for stream in (None, closed):

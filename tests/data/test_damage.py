@@ -34,7 +34,7 @@ def test_members_are_read_as_one(compress, monkeypatch):
 
 
 @pytest.mark.parametrize("name", COMPRESS)
-def test_what_follows_a_member_is_another_one_or_padding(name):
+def test_only_members_and_padding_may_follow_a_member(name):
     member = COMPRESS[name](TEXT)
     for rest in (b"x", b"garbage", member[:5], member[:-3], b"\x00" * 3 + b"\x01", b"\x00" * 8 + b"x"):
         with pytest.raises(FileFormatError, match=r"compressed data (is damaged|ends too early)"):

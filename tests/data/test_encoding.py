@@ -37,7 +37,7 @@ def test_categorical_columns_of_any_frame_are_numbered_by_their_names():
         np.testing.assert_array_equal(data.features[:, 1], np.float32([2, 0, np.nan, 1, 0, 2]))
 
 
-def test_text_is_categories_where_it_is_named_so():
+def test_text_becomes_categories_if_it_is_named_as_categorical():
     frame = pd.DataFrame({"qid": QID, "x": range(6), "colour": COLOURS})
     with pytest.raises(DataError, match=r"column 'colour' must be numeric, but is String: name it in categorical"):
         RankingData(frame)
@@ -62,7 +62,7 @@ def test_numbers_as_categories_are_sorted_as_numbers():
 
 
 @given(st.lists(st.one_of(st.text(max_size=2), st.integers(-3, 3), st.none(), st.floats()), max_size=30))
-def test_codes_give_the_names_back(values):
+def test_codes_refer_to_the_names(values):
     names = names_of_categories(values)
     codes = codes_of_categories(values, names)
     assert names_of_categories(values[::-1]) == names
@@ -114,7 +114,7 @@ def test_a_model_keeps_the_categories(shop, tmp_path):
 
 @pytest.mark.parametrize("brand", ["codes", "upper", "float text"])
 def test_features_with_only_unknown_categories_are_reported(shop, brand):
-    """All of them would count as missing without a word."""
+    """They all count as missing, which would be easy to overlook."""
     model = LambdaMART(2, n_leaves=4).fit(shop.astype({"brand": "category"}))
     codes = shop["brand"].astype("category").cat.codes
     other = {"codes": codes, "upper": shop["brand"].str.upper(), "float text": codes.astype(float).astype(str)}[brand]
@@ -148,7 +148,7 @@ def test_models_that_weigh_features_refuse_categories(shop):
 def test_the_rarest_of_many_categories_share_a_bin():
     rng = np.random.default_rng(1)
     n = 6000
-    number = np.minimum(rng.geometric(0.01, n), 600)  # some 400 different ones
+    number = np.minimum(rng.geometric(0.01, n), 600)  # about 400 different ones
     label = (number % 3 == 0).astype(float)
     frame = pd.DataFrame({"qid": np.arange(n) // 20, "label": label, "item": [f"i{k}" for k in number]})
     frame["item"] = frame["item"].astype("category")
@@ -165,7 +165,7 @@ def test_the_rarest_of_many_categories_share_a_bin():
     assert turned.digest() == model.digest()
 
 
-def test_parts_with_other_categories_are_put_together(shop):
+def test_parts_with_different_categories_are_concatenated(shop):
     frame = shop.astype({"brand": "category"})
     whole = RankingData(frame)
     parts = [RankingData(shop[shop["qid"] % 2 == k].astype({"brand": "category"})) for k in (0, 1)]
@@ -194,7 +194,7 @@ def test_time_stamps_are_shifted_and_learnt_from():
         assert model.score(data) > 0.99
         expected = model.predict(X)
         np.testing.assert_array_equal(model.predict(data), expected)
-        # Data with few rows has no reason to shift by itself, and is read exactly all the same.
+        # Three rows alone would not be shifted, but the model reads them exactly as well.
         few = RankingData(X[:3], label[:3], qid=qid[:3])
         np.testing.assert_array_equal(model.predict(few), expected[:3])
         np.testing.assert_array_equal(model.predict(data.select([0, 3])), expected[np.isin(qid, [0, 3])])
@@ -250,15 +250,15 @@ def test_a_schema_reads_rows_of_any_kind():
     X = np.arange(6, dtype=np.float32).reshape(3, 2)
     schema = Schema(2, ("a", "b"))
     turned = pd.DataFrame(X[:, ::-1], columns=["b", "a"]).assign(qid=1, c=0)
-    for given_as in (X, X.astype(np.float64), turned, pl.DataFrame(turned.to_dict("list")), RankingData(turned)):
-        np.testing.assert_array_equal(schema.rows(given_as), X)
-    for given_as in (turned, RankingData(turned)):
+    for form in (X, X.astype(np.float64), turned, pl.DataFrame(turned.to_dict("list")), RankingData(turned)):
+        np.testing.assert_array_equal(schema.rows(form), X)
+    for form in (turned, RankingData(turned)):
         with pytest.raises(DataError, match=r"has no feature .*'c'"):
-            schema.rows(given_as, "refuse")
+            schema.rows(form, "refuse")
         with pytest.raises(DataError, match="extra must be 'ignore' or 'refuse'"):
-            schema.rows(given_as, "drop")
-    for given_as in (turned.drop(columns="b"), RankingData(turned.drop(columns="b"))):
+            schema.rows(form, "drop")
+    for form in (turned.drop(columns="b"), RankingData(turned.drop(columns="b"))):
         with pytest.raises(DataError, match="the data lacks the feature 'b' of the model"):
-            schema.rows(given_as)
+            schema.rows(form)
     with pytest.raises(DataError, match="X has 3 features, but Podium is expecting 2"):
         schema.rows(np.zeros((1, 3)))

@@ -54,7 +54,7 @@ def test_whole_numbers_of_any_size_are_distinguished(least):
     assert len(np.unique(data.features)) == len(np.unique(values))
 
 
-def test_what_a_shift_cannot_help_is_reported():
+def test_values_that_a_shift_cannot_separate_are_reported():
     rng = np.random.default_rng(4)
     near, far = NOON + rng.integers(0, 100, N), NOON + 10**9 + rng.integers(0, 3000, N)
     with pytest.warns(PodiumWarning, match="many different values became equal"):
@@ -156,7 +156,7 @@ NEAR = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3]
 
 
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         np.array([[k] for k in NEAR], object),
         [[k] for k in NEAR],
@@ -166,14 +166,14 @@ NEAR = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3]
     ],
     ids=["objects", "lists", "masked", "Int128", "Int64"],
 )
-def test_whole_numbers_near_2_60_are_shifted_exactly(given):
-    data = RankingData(given, [0, 1, 0, 1], qid=[1, 1, 2, 2])
+def test_whole_numbers_near_2_60_are_shifted_exactly(values):
+    data = RankingData(values, [0, 1, 0, 1], qid=[1, 1, 2, 2])
     assert data.encoding.shifts
     assert len(np.unique(data.features)) == 4
 
 
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         np.array([[k] for k in [*NEAR, None]], object),
         np.ma.masked_array([[k] for k in [*NEAR, 5]], [[False]] * 4 + [[True]]),
@@ -183,9 +183,9 @@ def test_whole_numbers_near_2_60_are_shifted_exactly(given):
     ],
     ids=["objects", "masked", "Int128", "Decimal", "beyond 2^64"],
 )
-def test_whole_numbers_that_float64_merges_are_reported(given):
+def test_whole_numbers_that_float64_merges_are_reported(values):
     with pytest.warns(PodiumWarning, match=r"became equal in float64, which represents integers up to 2\^53"):
-        RankingData(given, qid=[1, 1, 2, 2, 2])
+        RankingData(values, qid=[1, 1, 2, 2, 2])
 
 
 EXTENDED = np.longdouble(1) + np.arange(N).astype(np.longdouble) * np.longdouble(2) ** -60
@@ -196,7 +196,7 @@ has_extended_precision = pytest.mark.skipif(
 
 @has_extended_precision
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         EXTENDED[:, None],
         np.array([[value] for value in EXTENDED], object),
@@ -207,9 +207,9 @@ has_extended_precision = pytest.mark.skipif(
     ],
     ids=["array", "objects", "masked", "sparse", "huge", "tiny"],
 )
-def test_numbers_of_extended_precision_that_merge_are_reported(given):
+def test_numbers_of_extended_precision_that_merge_are_reported(values):
     with pytest.warns(PodiumWarning, match="became equal|made different numbers of a column equal or infinite"):
-        RankingData(given, qid=QID)
+        RankingData(values, qid=QID)
 
 
 @pytest.mark.parametrize("kind", [Decimal, Fraction])

@@ -44,7 +44,7 @@ def test_parts_become_folds_as_in_letor(tmp_path):
         assert ids(fold) == [train, [valid], [test]]
 
 
-def test_istella_and_yahoo(tmp_path):
+def test_folders_of_istella_and_yahoo(tmp_path):
     put(tmp_path / "istella" / "train.txt", 1)
     put(tmp_path / "istella" / "test.txt", 2)
     (fold,) = podium.data.datasets.folds(tmp_path / "istella")
@@ -85,7 +85,7 @@ def test_other_folders_are_refused(tmp_path):
         podium.data.datasets.folds(tmp_path)
 
 
-def test_other_files_do_not_matter_but_two_for_one_role_do(tmp_path):
+def test_other_files_are_ignored_but_two_for_one_role_are_refused(tmp_path):
     put(tmp_path / "train.txt", 1)
     (tmp_path / "README.txt").write_text("hello")
     (tmp_path / "README.dat").write_text("hello")

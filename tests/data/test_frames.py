@@ -27,7 +27,7 @@ FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.LazyFrame, 
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_columns_take_their_roles_by_name(kind):
+def test_names_of_columns_determine_their_roles(kind):
     data = RankingData(FRAMES[kind](COLUMNS))
     assert data.feature_names == ("f1", "f2", "flag")
     assert np.array_equal(
@@ -43,7 +43,7 @@ def test_columns_take_their_roles_by_name(kind):
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_the_caller_may_name_columns_or_give_values(kind):
+def test_the_caller_may_name_columns_or_pass_values(kind):
     frame = FRAMES[kind](COLUMNS)
     data = RankingData(frame, "f2", qid=[5, 6, 5], labels={"other": "f1"}, feature_names=["position", "f2"])
     assert data.relevance.tolist() == [1, 2, 3]
@@ -79,7 +79,7 @@ def test_values_that_float32_merges_are_named():
     assert data.losses == ("different values became equal in float32 in feature 'id'",)
 
 
-def test_without_a_query_column():
+def test_a_frame_without_a_query_column_is_refused():
     with pytest.raises(DataError, match=r"there is no column 'qid': name .* with qid=…, one of 'f'"):
         RankingData(pd.DataFrame({"f": [1.0]}))
 

@@ -1,6 +1,6 @@
 """Text of all sorts, against the slow readers: the same result, or an error at the same place.
 
-`pytest tests/data/test_fuzz.py --hypothesis-profile=fuzz` goes on for a long time.
+`pytest tests/data/test_fuzz.py --hypothesis-profile=fuzz` runs for a long time.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ pairs = st.builds(
     numbers,
 )
 sorted_pairs = st.dictionaries(st.integers(1, 50), decimals, max_size=5).map(
-    lambda found: " ".join(f"{index}:{found[index]}" for index in sorted(found))
+    lambda values: " ".join(f"{index}:{values[index]}" for index in sorted(values))
 )
 lines = st.builds(
     lambda a, label, b, key, qid, c, features, d, comment, end: a + label + b + key + qid + c + features

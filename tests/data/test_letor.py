@@ -23,7 +23,7 @@ def read(text, **options):
     return podium.read(io.BytesIO(text if isinstance(text, bytes) else text.encode()), "letor", **options)
 
 
-def test_a_small_file():
+def test_a_small_file_is_read():
     data = read(TEXT)
     assert np.array_equal(
         data.features, np.array([[0.5, 0, -100], [0, 3, 0], [np.nan, 0.5, 0]], np.float32), equal_nan=True
@@ -66,7 +66,7 @@ def test_several_files_are_read_as_one(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["\r\n", " \r\n", "\t\n", "\n\n", "\n\r\n"])
-def test_line_ends_and_trailing_blanks(ending):
+def test_line_ends_and_trailing_blanks_are_ignored(ending):
     data = read(("\ufeff" + f"1\tqid:3  1:2{ending}0 qid:3 1:4{ending}").encode())
     assert data.features.tolist() == [[2], [4]]
     assert data.qid.tolist() == [3, 3]
@@ -109,7 +109,7 @@ def test_the_last_line_may_lack_its_end():
         ("0 qid:1 1:1\n\n#\n0 qid:1 1:1\n0 qid:1 1:y", 5, 11, "expected a number"),
     ],
 )
-def test_bad_text_is_refused_with_its_place(text, line, column, words):
+def test_invalid_text_is_refused_with_its_place(text, line, column, words):
     with pytest.raises(FileFormatError, match=words) as caught:
         read(text)
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -145,7 +145,7 @@ def test_files_that_cannot_be_read_are_named(content, words, tmp_path):
     assert caught.value.path == str(path)
 
 
-def test_paths_that_lead_nowhere(tmp_path):
+def test_sources_that_cannot_be_read_are_refused(tmp_path):
     with pytest.raises(FileFormatError, match="cannot be opened: No such file"):
         podium.read(tmp_path / "none.txt")
     with pytest.raises(FileFormatError, match=r"is a folder.*podium\.data\.datasets\.folds"):
@@ -183,7 +183,7 @@ def test_streams_of_all_kinds(tmp_path):
     assert podium.read(tmp_path / "real.txt").n_queries == 2
 
 
-def test_options_that_do_not_fit_are_refused():
+def test_invalid_options_are_refused():
     with pytest.raises(DataError, match="qid does not apply"):
         read(TEXT, qid="q")
     with pytest.raises(DataError, match=r"to name its features, read it and call data\.replace"):
@@ -198,19 +198,19 @@ def test_options_that_do_not_fit_are_refused():
         podium.read(io.BytesIO(TEXT), "xml")
 
 
-def test_a_given_number_of_features_is_a_bound():
+def test_n_features_limits_the_indices():
     with pytest.raises(FileFormatError, match=r"line 1, column 16.*larger than 2, the limit set by n_features"):
         read(TEXT, n_features=2)
 
 
-def test_an_absurd_index_does_not_take_all_memory():
+def test_an_index_that_is_far_too_large_does_not_take_all_memory():
     rows = b"".join(b"0 qid:%d 1:1\n" % k for k in range(3000))
     with pytest.raises(FileFormatError, match=r"GiB as a dense array.*sparse=True"):
         read(rows + b"0 qid:1 900000:1\n", returning_qid="merge")
     assert read(rows + b"0 qid:1 900000:1\n", sparse=True, returning_qid="merge").n_features == 900_000
 
 
-def test_a_query_that_comes_back_is_one_query_and_is_said():
+def test_a_query_that_returns_is_one_query_and_is_reported():
     text = b"0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n"
     with pytest.warns(PodiumWarning, match="line 3: query '1' returns"):
         data = read(text)
@@ -220,7 +220,7 @@ def test_a_query_that_comes_back_is_one_query_and_is_said():
         read(text, returning_qid="error")
 
 
-def test_numbers_too_large_for_float32_are_said():
+def test_numbers_too_large_for_float32_are_reported():
     with pytest.warns(PodiumWarning, match="1 numbers are too large for float32"):
         assert read(b"0 qid:1 1:1e39 2:-inf\n").features.tolist() == [[np.inf, -np.inf]]
 
@@ -262,7 +262,7 @@ def test_a_line_longer_than_a_block(monkeypatch):
     assert read("0 qid:1 " + " ".join(f"{k}:{k}" for k in range(1, 100))).features[0, -1] == 99
 
 
-def test_many_numbers_that_need_care(monkeypatch):
+def test_numbers_near_the_middle_between_two_float32_are_exact(monkeypatch):
     # 17 digits and a power of ten that no double holds: near the middle between two float32.
     value = "1.00000005960464477539e0"
     text = "0 qid:1 " + " ".join(f"{k}:{value}" for k in range(1, 300)) + "\n"

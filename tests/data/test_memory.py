@@ -30,7 +30,7 @@ class Endless:
 
     def read(self, size):
         self.n_read += size
-        assert self.n_read < 1 << 23, "nobody stops this"
+        assert self.n_read < 1 << 23, "the reader does not stop"
         return (self.piece * (size // len(self.piece) + 1))[:size]
 
 
@@ -59,7 +59,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_stopped(compress):
         (b"1 qid:1 1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8\n" * 1000, {"sparse": True}),
     ],
 )
-def test_what_the_text_becomes_counts_too(text, options):
+def test_the_limit_applies_to_parsed_data(text, options):
     with pytest.raises(FileFormatError, match=r"more than 64\.0 KiB of memory for its data"):
         podium.read(io.BytesIO(text), "letor", max_bytes=LIMIT, **options)
 
@@ -91,10 +91,10 @@ used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 resource.setrlimit(resource.RLIMIT_DATA, (used + (1 << 29),) * 2)
 categorical = {"categoriesTrue": ["f"], "categoriesFalse": ["f"]}
 for name in [f"{name}{stores}" for name in tables for stores in (True, False)]:
-    chosen = {"categorical": categorical.get(name, []), "max_bytes": 100 << 20}
-    assert len(podium.read(f"{name}.parquet", **chosen)) == n
-    assert sum(map(len, podium.read_blocks(f"{name}.parquet", **chosen))) == n
-    assert sum(map(len, podium.read_blocks(f"{name}.parquet", whole_queries=True, **chosen))) == n
+    options = {"categorical": categorical.get(name, []), "max_bytes": 100 << 20}
+    assert len(podium.read(f"{name}.parquet", **options)) == n
+    assert sum(map(len, podium.read_blocks(f"{name}.parquet", **options))) == n
+    assert sum(map(len, podium.read_blocks(f"{name}.parquet", whole_queries=True, **options))) == n
 try:
     list(podium.read_blocks("many.parquet", whole_queries=True, max_bytes=100 << 20))
 except podium.FileFormatError as error:
@@ -108,7 +108,7 @@ def test_small_parquet_that_repeats_long_text_stays_small(tmp_path):
     assert "many.parquet: needs more than 100.0 MiB of memory for its query ids" in done.stdout
 
 
-def test_text_in_parquet_is_a_feature_only_if_it_is_said_to_hold_categories(tmp_path):
+def test_text_in_parquet_is_a_feature_only_if_it_is_named_as_categorical(tmp_path):
     table = pa.table(
         {"qid": [1, 1], "brand": ["a", "b"], "empty": pa.array([None, None], pa.string()), "v": [[1], [2]]}
     )
@@ -128,7 +128,7 @@ def test_text_in_parquet_is_a_feature_only_if_it_is_said_to_hold_categories(tmp_
 
 
 @pytest.mark.parametrize("kind", ["letor", "csv"])
-def test_what_is_not_text_is_refused_early(kind):
+def test_binary_data_is_refused_early(kind):
     noise = np.random.default_rng(0).integers(0, 256, 1 << 16).astype(np.uint8).tobytes()
     stream = Endless(noise)
     with pytest.raises(FileFormatError, match=r"line \d+, column \d+: found a NUL byte"):
@@ -160,7 +160,7 @@ def test_the_limit_comes_from_the_machine(monkeypatch, tmp_path):
             podium.read("none.txt", max_bytes=wrong)
 
 
-def test_control_groups_count_without_the_copies_of_files(monkeypatch, tmp_path):
+def test_the_page_cache_of_control_groups_counts_as_free(monkeypatch, tmp_path):
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "cgroup").write_text("4:memory:/inner\n0::/job/step\nodd\n")
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 1000000 kB\n")
@@ -179,7 +179,7 @@ def test_control_groups_count_without_the_copies_of_files(monkeypatch, tmp_path)
     assert memory.free_bytes() == 150
 
 
-def test_no_bare_memory_error(monkeypatch):
+def test_memory_errors_name_the_file(monkeypatch):
     def fail(*_args):
         raise MemoryError
 

@@ -35,7 +35,7 @@ def slowly(method):
 
 
 @pytest.mark.parametrize("method", ["sum", "zscore", "minmax"])
-def test_agrees_with_a_loop(method):
+def test_all_methods_agree_with_a_loop(method):
     data = RankingData(X, qid=QID).normalized(method)
     assert np.allclose(data.features, slowly(method), rtol=1e-6, equal_nan=True)
     shuffle = np.random.default_rng(0).permutation(5)
@@ -58,12 +58,12 @@ def test_a_query_of_one_document_and_a_constant_feature_become_zero():
         assert not RankingData(constant, qid=qid).normalized("minmax").features.any()
 
 
-def test_it_is_an_option_of_reading():
+def test_reading_can_normalize():
     data = podium.read(io.BytesIO(b"0 qid:1 1:1\n0 qid:1 1:3\n"), "letor", normalize="minmax")
     assert data.features.tolist() == [[0], [1]]
 
 
-def test_what_is_refused():
+def test_invalid_normalizations_are_refused():
     with pytest.raises(DataError, match="normalize must be one of"):
         RankingData(X, qid=QID).normalized("x")
     with pytest.raises(DataError, match="clip feature 0, which is infinite in row 1"):

@@ -75,7 +75,7 @@ def test_sparse_text_that_ends_early_fits_a_wider_model():
     assert scores[:8].tolist() == model.predict(rows).tolist()
 
 
-def test_data_knows_how_it_was_read(tmp_path):
+def test_data_records_how_it_was_read(tmp_path):
     text = b"1 qid:1 1:5 2:7\n0 qid:1 1:1 2:2\n"
     assert dict(letor(text).reading) == {"absent": "zero", "first_index": 1}
     scaled = letor(text, absent="missing", normalize="sum", first_index=0)
@@ -115,7 +115,7 @@ def test_large_numbers_that_float32_merges_are_reported(numbers, sparse, monkeyp
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_the_columns_are_named(kind):
+def test_warnings_name_the_columns(kind):
     lines = ["qid,a,when,b", *(f"1,{k},{moment},{-moment}.5" for k, moment in enumerate(MOMENTS))]
     text = "\n".join(lines).replace(",", "," if kind == "csv" else "\t").encode()
     with pytest.warns(PodiumWarning, match="features 'when', 'b'"):
@@ -129,7 +129,7 @@ def test_the_columns_are_named(kind):
         ["0.1234567891", "0.1234567892"], [123456789, 223456789], ["nan", "inf", "-inf", 10**17], [-16777217, 16777217],
     ],
 )  # fmt: skip
-def test_numbers_that_stay_apart_are_not(numbers):
+def test_numbers_that_float32_keeps_apart_are_not_reported(numbers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         letor("".join(f"1 qid:1 1:{number}\n" for number in numbers).encode())
@@ -177,10 +177,10 @@ def test_parquet_keeps_categories_and_shifts(tmp_path):
         assert again.original_column(1).tolist() == MOMENTS[: len(part)]
     data.write(path)
     table = pq.read_table(path)
-    assert table["kind"].to_pylist() == ["web", "ad", None, "web"]  # other tools see what it is
+    assert table["kind"].to_pylist() == ["web", "ad", None, "web"]  # other tools see the names of categories
     assert table["when"].to_pylist() == MOMENTS
     assert podium.read(path, feature_names=["kind"]).encoding.categories == {0: ("ad", "web")}
-    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)  # as somebody else would write it
+    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)  # as other tools write it
     assert podium.read(path, categorical=["kind"]).encoding.categories == {0: ("ad", "web")}
     with pytest.raises(DataError, match=r"cannot store.* categories, shifted features"):
         data.write(tmp_path / "a.txt")

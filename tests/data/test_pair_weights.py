@@ -29,8 +29,8 @@ def test_weights_are_repetitions():
     plain = RankingData(X, qid=qid, preferences=(i, j, share))
     scores = np.random.default_rng(1).normal(size=len(X))
     for bound, other in [(Preferences().bind(weighted), Preferences().bind(repeated))]:
-        for found, expected in zip(bound.gradients(scores), other.gradients(scores), strict=True):
-            assert found == pytest.approx(expected)
+        for gradient, expected in zip(bound.gradients(scores), other.gradients(scores), strict=True):
+            assert gradient == pytest.approx(expected)
         assert bound.loss(scores) == pytest.approx(other.loss(scores))
         assert bound.loss(scores) != pytest.approx(Preferences().bind(plain).loss(scores))
     values = [PreferenceAccuracy().values(Ranking(data, scores)) for data in (weighted, repeated)]
@@ -41,7 +41,7 @@ def test_weights_are_repetitions():
     assert trees.fit(ones).digest() == trees.fit(plain).digest()
 
 
-def test_weights_go_with_their_pairs(tmp_path):
+def test_weights_stay_with_their_pairs(tmp_path):
     X, qid, pairs, counts = judged()
     data = RankingData(X, qid=qid, preferences=(*pairs, counts))
     data.write(tmp_path / "a.parquet")
@@ -50,8 +50,8 @@ def test_weights_go_with_their_pairs(tmp_path):
     assert digest_of(again) == digest_of(data) != digest_of(data.replace(preferences=pairs))
     shuffled = data.take(np.random.default_rng(2).permutation(len(data)))
     assert digest_of(shuffled) == digest_of(data)
-    some = data.select(range(2))
-    assert len(some.preferences) == len(some.preferences.weight) < len(data.preferences)
+    part = data.select(range(2))
+    assert len(part.preferences) == len(part.preferences.weight) < len(data.preferences)
     plain = data.replace(preferences=pairs)
     both = RankingData.concatenate([data, plain.replace(qid=qid + 10)])
     assert np.array_equal(both.preferences.weight, np.append(counts, np.ones(len(counts))))
@@ -63,7 +63,7 @@ def test_weights_go_with_their_pairs(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_mean_over_pairs_is_catboosts():
+def test_the_mean_over_pairs_equals_catboosts():
     X, qid, (i, j, _), counts = judged()
     pool = Pool(X, np.zeros(len(X)), group_id=qid, pairs=np.column_stack([i, j]), pairs_weight=counts)
     model = CatBoost({

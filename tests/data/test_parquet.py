@@ -1,4 +1,4 @@
-"""Parquet."""
+"""Reading and writing Parquet files."""
 
 import io
 import sys
@@ -49,7 +49,7 @@ def test_sparse_features_are_written(tmp_path):
     assert podium.read(tmp_path / "a.parquet").features.tolist() == [[0, 1], [2, 0]]
 
 
-def test_tables_of_strangers_are_read(tmp_path):
+def test_files_of_other_tools_are_read(tmp_path):
     pq.write_table(pa.table({"query": ["a", "b"], "y": [1, 0], "x": [1.5, None]}), tmp_path / "a.parquet")
     data = podium.read(tmp_path / "a.parquet", qid="query", relevance="y")
     assert data.feature_names == ("x",)
@@ -58,7 +58,7 @@ def test_tables_of_strangers_are_read(tmp_path):
         podium.read(tmp_path / "a.parquet")
 
 
-def test_bad_files_are_refused_by_name(tmp_path):
+def test_invalid_files_are_refused_by_name(tmp_path):
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"PAR1 not really")
     with pytest.raises(FileFormatError, match=r"bad\.parquet: cannot be read as Parquet"):
@@ -81,7 +81,7 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
         podium.read(tmp_path / "a.parquet")
 
 
-def test_files_of_pandas_and_of_different_types(tmp_path):
+def test_files_of_pandas_with_different_types_are_read(tmp_path):
     import pandas as pd
 
     frame = pd.DataFrame({"qid": [1, 1, 2], "label": [1, 0, 1], "p": [1.0, 2.0, 3.0]})

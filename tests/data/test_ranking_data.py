@@ -20,15 +20,15 @@ Y = [2, 0, 1, 0, 1, 0]
 QID = [7, 3, 7, 9, 3, 7]
 
 
-def test_text_that_ends_with_nul_stays_what_it_is():
+def test_text_that_ends_with_nul_is_unchanged():
     names = ["a", "a\0", "b", "b\0"]
     data = RankingData([[1, name] for name in names], [0, 1, 0, 1], qid=names, document_ids=names, categorical=[1])
     assert data.n_queries == 4
     assert data.query_ids.tolist() == data.document_ids.tolist() == names
     assert data.encoding.categories[1] == tuple(names)
-    together = RankingData(np.ones((4, 1)), qid=[1, 1, 1, 1], document_ids=names)
-    turned = together.take(np.array([1, 0, 3, 2]))
-    assert together.document_ids[together.canonical_order].tolist() == names
+    one_query = RankingData(np.ones((4, 1)), qid=[1, 1, 1, 1], document_ids=names)
+    turned = one_query.take(np.array([1, 0, 3, 2]))
+    assert one_query.document_ids[one_query.canonical_order].tolist() == names
     assert turned.document_ids[turned.canonical_order].tolist() == names
 
 
@@ -114,7 +114,7 @@ def test_rows_without_a_query_id_are_named(qid, message):
         RankingData(np.zeros((3, 1)), qid=qid)
 
 
-def test_group_sizes_for_those_who_come_from_lightgbm():
+def test_group_sizes_replace_query_ids():
     assert RankingData(X, group_sizes=[2, 4]).query_sizes.tolist() == [2, 4]
 
 
@@ -156,7 +156,7 @@ def test_group_sizes_for_those_who_come_from_lightgbm():
         ({"qid": QID, "feature_names": ["p", "p"]}, "'p' occurs twice"),
     ],
 )
-def test_what_cannot_be_right_is_refused(arguments, message):
+def test_invalid_columns_are_refused(arguments, message):
     with pytest.raises(DataError, match=message):
         RankingData(X, **arguments)
 
@@ -187,7 +187,7 @@ def test_masked_values_are_missing():
     assert np.isnan(RankingData(masked, qid=[1]).features[0, 1])
 
 
-def test_sparse_features_stay_sparse_and_the_callers_matrix_stays_as_it_is():
+def test_sparse_features_stay_sparse_and_the_callers_matrix_is_unchanged():
     matrix = sparse.coo_matrix(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 3))
     data = RankingData(matrix, qid=[1, 1])
     assert sparse.issparse(data.features)
@@ -198,7 +198,7 @@ def test_sparse_features_stay_sparse_and_the_callers_matrix_stays_as_it_is():
     assert "(sparse)" in repr(data)
 
 
-def test_what_float32_loses_is_said():
+def test_losses_of_float32_are_reported():
     numbers = np.array([10**9, 10**9 + 1, 10**9 + 2, 1, 2, 4 * 10**9])
     with pytest.warns(podium.PodiumWarning) as warned:
         data = RankingData(np.column_stack([numbers, np.full(6, 1e300), np.arange(6) / 10]), qid=QID)
@@ -224,7 +224,7 @@ def test_select_keeps_whole_queries_in_row_order(data):
             data.select(wrong)
 
 
-def test_concatenate_puts_parts_together_again(data):
+def test_concatenate_joins_parts_again(data):
     a, b = data.select([0]), data.select([1, 2])
     joined = RankingData.concatenate([a, b])
     assert joined.n_queries == 3
@@ -236,7 +236,7 @@ def test_concatenate_puts_parts_together_again(data):
         RankingData.concatenate([a, RankingData([[1, 2]], qid=[1], feature_names=["p", "q"])])
 
 
-def test_parts_without_document_ids_make_a_whole_without():
+def test_concatenated_data_has_document_ids_only_if_all_parts_do():
     named = RankingData(np.ones((2, 1)), [0, 1], qid=[1, 1], document_ids=["a", "b"])
     other = RankingData(np.zeros((1, 1)), [1], qid=[2])
     with pytest.warns(podium.PodiumWarning, match="part 1 has no document ids"):
@@ -246,7 +246,7 @@ def test_parts_without_document_ids_make_a_whole_without():
     assert RankingData.concatenate([named, named]).document_ids.tolist() == ["a", "b", "a", "b"]
 
 
-def test_a_feature_that_is_not_there(data):
+def test_missing_features_and_labels_are_refused(data):
     for wrong in ("z", 2, -1):
         with pytest.raises(DataError, match="no feature"):
             data.feature(wrong)
@@ -290,7 +290,7 @@ def test_canonical_order_does_not_depend_on_the_order_of_rows(features, draw):
     assert content(data) == content(shuffled)
 
 
-def test_canonical_order_puts_the_label_last_but_for_the_document_id():
+def test_canonical_order_uses_labels_last_before_document_ids():
     # Equal features: the position decides, not the label, whatever the order of the labels.
     for labels in ([0, 1], [1, 0]):
         data = RankingData(np.ones((2, 1)), labels, qid=[1, 1], positions=[2, 1])
@@ -312,7 +312,7 @@ def test_canonical_order_distinguishes_rows_that_differ_in_preferences_only():
 
 @pytest.mark.parametrize(("n", "n_queries"), [(1, 1), (300, 1), (3000, 1500), (70_000, 3), (70_000, 500)])
 @pytest.mark.parametrize("n_values", [3, 10**9])
-def test_canonical_order_is_that_of_a_sort_of_all_rows(n, n_queries, n_values):
+def test_canonical_order_equals_a_sort_of_all_rows(n, n_queries, n_values):
     rng = np.random.default_rng(n)
     features = rng.integers(0, n_values, (n, 2)).astype(np.float32)
     data = RankingData(features, rng.integers(0, 2, n), qid=rng.integers(0, n_queries, n))
@@ -320,7 +320,7 @@ def test_canonical_order_is_that_of_a_sort_of_all_rows(n, n_queries, n_values):
     assert np.array_equal(data.canonical_order, data.order[np.lexsort([key[data.order] for key in keys])])
 
 
-def test_hashes_of_rows_are_those_of_the_definition():
+def test_hashes_of_rows_follow_the_definition():
     def mixed(word):
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
             word = (word ^ (word >> shift)) * factor % 2**64
@@ -377,7 +377,7 @@ def test_replace_changes_only_what_is_named(data):
     assert lossy.replace(relevance=Y).losses == lossy.losses
 
 
-def test_sparse_features_are_frozen_and_their_losses_said():
+def test_sparse_features_are_frozen_and_their_losses_reported():
     with pytest.warns(podium.PodiumWarning, match="infinite in feature 0"):
         data = RankingData(sparse.csr_matrix([[1e300, 1.0], [0, 2.0]]), qid=[1, 1])
     assert data.losses == ("values beyond float32's range became infinite in feature 0",)
@@ -405,17 +405,17 @@ def test_writing_from_many_threads_leaves_the_umask_alone(tmp_path):
         os.umask(before)
 
 
-def test_rows_are_taken_by_number_or_by_a_mask():
+def test_rows_are_selected_by_number_or_by_a_mask():
     data = RankingData(np.arange(8.0).reshape(4, 2), qid=[1, 1, 2, 2], preferences=[(0, 1), (3, 2)])
-    for some in (data, data.replace(preferences=None)):
-        assert some.take(np.array([True, True, False, True])).features[:, 0].tolist() == [0, 2, 6]
-        assert some.take([3, 2]).features[:, 0].tolist() == [6, 4]
-        assert len(some.take([])) == 0
+    for documents in (data, data.replace(preferences=None)):
+        assert documents.take(np.array([True, True, False, True])).features[:, 0].tolist() == [0, 2, 6]
+        assert documents.take([3, 2]).features[:, 0].tolist() == [6, 4]
+        assert len(documents.take([])) == 0
         for wrong in (np.array([True]), np.array([0.5]), np.array([[0]]), [4], [-5], ["a"], None):
             with pytest.raises(DataError, match="row"):
-                some.take(wrong)
-    taken = data.take(np.array([True, False, True, True])).preferences
-    assert (taken.i.tolist(), taken.j.tolist()) == ([2], [1])  # the pair of row 1 goes with it
+                documents.take(wrong)
+    pairs = data.take(np.array([True, False, True, True])).preferences
+    assert (pairs.i.tolist(), pairs.j.tolist()) == ([2], [1])  # the pair of row 1 goes with it
     assert data.take([0]).preferences.i.tolist() == []
 
 

@@ -1,4 +1,4 @@
-"""Blocks of a file are cuts of what reading the whole file gives."""
+"""Blocks of a file equal the rows of the whole file."""
 
 import gzip
 import io
@@ -37,7 +37,7 @@ def letor_text():
 
 
 def frame():
-    """Time stamps, a crowded column, categories of which the last queries have others, missing values."""
+    """Time stamps, a crowded column, categories that change in the last queries, and missing values."""
     qid = np.repeat(np.arange(30), rng.integers(1, 9, 30))
     n = len(qid)
     table = pd.DataFrame({"qid": qid, "label": rng.integers(0, 3, n), "x": rng.normal(size=n)})
@@ -121,7 +121,7 @@ def assert_equal_in_all(block, expected):
 
 
 @pytest.mark.filterwarnings("ignore:.*became equal in float32")
-def test_several_files_are_one(folder):
+def test_several_files_are_read_as_one(folder):
     files = [folder / "a.parquet", folder / "other.parquet"]
     whole = podium.read(files)
     blocks = list(podium.read_blocks(files, rows=40))
@@ -180,7 +180,7 @@ def test_errors_have_the_place_in_the_whole_file(like, tmp_path):
         list(podium.read_blocks([tmp_path / "a.csv", tmp_path / "empty.txt"], "letor", like=like, first_index=0))
 
 
-def test_blocks_before_an_error_are_given(tmp_path):
+def test_blocks_before_an_error_are_returned(tmp_path):
     (tmp_path / "a.txt").write_text("0 qid:1 1:1\n" * 9 + "0 qid:1 1:x\n")
     blocks = podium.read_blocks(tmp_path / "a.txt", rows=4, like=Schema(1, ("1",)))
     assert [len(next(blocks)), len(next(blocks))] == [4, 4]
@@ -229,7 +229,7 @@ def test_a_model_determines_the_categories(tmp_path):
 
 
 def test_values_before_a_models_shift_are_kept(tmp_path):
-    """Where the whole column is not crowded float32 decides, as in reading it whole; blocks alone would be crowded."""
+    """Whether a column is crowded depends on all of its values, not on those of a block."""
     like = Schema(2, ("time", "x"), Encoding({}, {0: 1.7e9, 1: 1000.0}))
     table = pd.DataFrame({"qid": 1, "time": 1.7e9 + np.arange(60) / 7, "x": np.arange(60) * 33.3})
     table.to_parquet(tmp_path / "a.parquet", index=False)
@@ -275,7 +275,7 @@ def test_invalid_arguments_are_refused_at_once(tmp_path):
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=30), st.integers(1, 9))
-def test_blocks_of_queries_by_a_slow_reference(lengths, most_rows):
+def test_blocks_of_queries_agree_with_a_slow_reference(lengths, most_rows):
     blocks, row = QueryBlocks(most_rows), 0
     for query, length in enumerate(lengths):
         assert not blocks.begin(query, row)

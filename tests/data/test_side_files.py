@@ -20,7 +20,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_query_sizes(folder):
+def test_query_sizes_are_read(folder):
     data = podium.read(folder / "rank.train")
     assert data.qid.tolist() == [0, 0, 0, 1, 1]
     assert data.relevance.tolist() == [1, 0, 2, 0, 1]
@@ -32,7 +32,7 @@ def test_query_sizes(folder):
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 10])
 @pytest.mark.parametrize("whole_queries", [False, True])
-def test_blocks(folder, rows, whole_queries):
+def test_blocks_have_their_rows_of_side_files(folder, rows, whole_queries):
     (folder / "rank.train.weight").write_text("1\n2\n3\n4\n5\n")
     blocks = list(podium.read_blocks(folder / "rank.train", rows=rows, whole_queries=whole_queries))
     assert np.concatenate([block.qid for block in blocks]).tolist() == [0, 0, 0, 1, 1]
@@ -41,7 +41,7 @@ def test_blocks(folder, rows, whole_queries):
         assert [len(block) for block in blocks] == ([5] if rows == 10 else [3, 2])
 
 
-def test_weights_and_positions(folder):
+def test_weights_and_positions_are_read(folder):
     (folder / "rank.train.weight").write_text("1\n2\n0.5\n1e0\n3")
     (folder / "rank.train.position").write_text("0\n1\n2\n0\n1\n")  # LightGBM's files count from 0
     data = podium.read(folder / "rank.train")
@@ -96,7 +96,7 @@ def test_several_files_and_compressed_ones(tmp_path):
         ("group", "5\n", r"rank\.train\.group: has the same role as rank\.train\.query: keep one"),
     ],
 )
-def test_what_does_not_fit(folder, suffix, text, words):
+def test_side_files_that_do_not_match_are_refused(folder, suffix, text, words):
     (folder / f"rank.train.{suffix}").write_text(text)
     with pytest.raises(FileFormatError, match=words):
         podium.read(folder / "rank.train")

@@ -49,7 +49,7 @@ def test_a_broken_matrix_is_refused(k):
         RankingData(MATRICES[k], [1, 0, 1, 0], qid=QID)
 
 
-def test_estimators_and_models_refuse_one_too():
+def test_estimators_and_models_refuse_a_broken_matrix():
     data = podium.artificial(8, features=4)
     ranker = podium.LambdaMART(n_trees=1, n_leaves=2).fit(data)
     with pytest.raises(DataError, match="sparse matrix is invalid"):
@@ -67,7 +67,7 @@ def test_column_numbers_beyond_int32_are_refused():
             podium.read("none.txt", **{option: 2**32})
 
 
-def test_what_a_matrix_believes_of_itself_does_not_count():
+def test_flags_of_a_matrix_are_not_trusted():
     matrix = sparse.csr_array((np.array([1, 2, 4], np.float32), np.array([2, 0, 0]), np.array([0, 3])), shape=(1, 3))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
     assert RankingData(matrix, qid=[1]).features.toarray().tolist() == [[6, 0, 1]]

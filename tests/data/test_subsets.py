@@ -65,7 +65,7 @@ def test_scikit_learn_uses_the_splitter():
         next(QueryKFold(31).split(data.features, groups=data.qid))
 
 
-def test_metadata_routing_brings_the_groups():
+def test_metadata_routing_passes_the_groups():
     import sklearn
 
     data = podium.artificial(12, documents=3, features=2)

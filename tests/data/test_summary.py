@@ -35,7 +35,7 @@ def test_everything_is_counted(as_sparse):
     ]
 
 
-def test_it_prints_and_dumps():
+def test_summaries_print_and_convert_to_json():
     data = make(FEATURES, labels={"clicks": [0.5, np.nan, 0, 0, 0]}, feature_names=["a", "b", "c", "d"])
     text = str(data.summary())
     assert "documents  5" in text

@@ -33,19 +33,19 @@ def systems(data):
     }
 
 
-def test_evaluate_gives_values_means_and_intervals(data, systems):
-    found = podium.evaluate(data, systems["good"], ["ndcg@10", "ap", NDCG(3, empty="skip")])
-    values = found.values["ndcg@10"]
+def test_evaluate_returns_values_means_and_intervals(data, systems):
+    evaluation = podium.evaluate(data, systems["good"], ["ndcg@10", "ap", NDCG(3, empty="skip")])
+    values = evaluation.values["ndcg@10"]
     assert len(values) == data.n_queries
-    assert found.means["ndcg@10"] == pytest.approx(values.mean())
+    assert evaluation.means["ndcg@10"] == pytest.approx(values.mean())
     interval = stats.ttest_1samp(values, 0).confidence_interval()
-    assert found.intervals["ndcg@10"] == pytest.approx((interval.low, interval.high))
-    low, high = found.bootstrap()["ap"]
-    assert low < found.means["ap"] < high
-    skipped = np.isnan(found.values["ndcg(empty=skip)@3"])
-    barren = np.array([not data.relevance[data.rows(k)].any() for k in range(data.n_queries)])
-    assert np.array_equal(skipped, barren)
-    assert list(found.per_query) == ["qid", "ndcg@10", "ap", "ndcg(empty=skip)@3"]
+    assert evaluation.intervals["ndcg@10"] == pytest.approx((interval.low, interval.high))
+    low, high = evaluation.bootstrap()["ap"]
+    assert low < evaluation.means["ap"] < high
+    skipped = np.isnan(evaluation.values["ndcg(empty=skip)@3"])
+    is_empty = np.array([not data.relevance[data.rows(k)].any() for k in range(data.n_queries)])
+    assert np.array_equal(skipped, is_empty)
+    assert list(evaluation.per_query) == ["qid", "ndcg@10", "ap", "ndcg(empty=skip)@3"]
 
 
 def test_results_do_not_depend_on_the_order_of_rows(data, systems):
@@ -100,23 +100,23 @@ def test_groups_of_queries_are_evaluated_separately():
     plain = podium.evaluate(data, scores, ["rr", "precision@1"])
     expected = {"1": [0.5, 1.0], "2": [1.0]}
     for by in ("device", {"a": 1, "b": 2, "c": 1}, [1, 2, 1], np.array([1, 1, 2, 2, 1.0])):
-        found = podium.evaluate(data, scores, ["rr", "precision@1"], by=by)
-        assert {group: part.values["rr"].tolist() for group, part in found.by_group.items()} == expected
-        assert found.means == plain.means
-    assert found.by_group["1"].query_ids.tolist() == ["a", "c"]
-    rows = found.table().rows
+        evaluation = podium.evaluate(data, scores, ["rr", "precision@1"], by=by)
+        assert {group: part.values["rr"].tolist() for group, part in evaluation.by_group.items()} == expected
+        assert evaluation.means == plain.means
+    assert evaluation.by_group["1"].query_ids.tolist() == ["a", "c"]
+    rows = evaluation.table().rows
     assert [row[:3] for row in rows] == [
         ["1", "rr", 0.75], ["1", "precision@1", 0.5], ["2", "rr", 1.0], ["2", "precision@1", 1.0],
         ["all", "rr", pytest.approx(2.5 / 3)], ["all", "precision@1", pytest.approx(2 / 3)],
     ]  # fmt: skip
-    assert list(found.per_query) == ["qid", "group", "rr", "precision@1"]
+    assert list(evaluation.per_query) == ["qid", "group", "rr", "precision@1"]
     assert [row[-1] for row in rows] == [2, 2, 1, 1, 3, 3]
 
 
 def test_groups_have_names_in_order():
     data = RankingData(np.empty((5, 0)), [1, 1, 1, 1, 1], qid=[1, 2, 3, 4, 5])
-    found = podium.evaluate(data, np.zeros(5), "rr", by=["de", None, 10, 2.5, "10"])
-    assert list(found.by_group) == ["2.5", "10", "de", "missing"]
+    evaluation = podium.evaluate(data, np.zeros(5), "rr", by=["de", None, 10, 2.5, "10"])
+    assert list(evaluation.by_group) == ["2.5", "10", "de", "missing"]
     frame = pandas.DataFrame({"qid": [1, 1, 2], "label": [0, 1, 1], "country": pandas.Categorical(["fr", "fr", "de"])})
     of_frame = podium.evaluate(frame, [1.0, 2.0, 3.0], "rr", by="country")
     assert list(of_frame.by_group) == ["de", "fr"]
@@ -136,10 +136,10 @@ def test_invalid_groups(data, systems):
 
 
 def test_compare_finds_differences(data, systems):
-    found = podium.compare(data, systems, ["ndcg@10", "ap"], margin=0.01)
-    assert len(found.pairs) == 6
-    pair = next(p for p in found.pairs if (p.measure, p.a, p.b) == ("ap", "good", "chance"))
-    a, b = (found.evaluations[name].values["ap"] for name in ("good", "chance"))
+    comparison = podium.compare(data, systems, ["ndcg@10", "ap"], margin=0.01)
+    assert len(comparison.pairs) == 6
+    pair = next(p for p in comparison.pairs if (p.measure, p.a, p.b) == ("ap", "good", "chance"))
+    a, b = (comparison.evaluations[name].values["ap"] for name in ("good", "chance"))
     assert pair.difference == pytest.approx((b - a).mean())
     assert pair.p_t == pytest.approx(stats.ttest_rel(b, a).pvalue)
     assert pair.p_t <= pair.p_t_holm
@@ -153,8 +153,8 @@ def test_compare_finds_differences(data, systems):
 
 
 def test_a_baseline_limits_the_pairs(data, systems):
-    found = podium.compare(data, systems, baseline="chance")
-    assert [(p.a, p.b) for p in found.pairs] == [("chance", "good"), ("chance", "fair")]
+    comparison = podium.compare(data, systems, baseline="chance")
+    assert [(p.a, p.b) for p in comparison.pairs] == [("chance", "good"), ("chance", "fair")]
     with pytest.raises(DataError, match="baseline: there is no system 'x'"):
         podium.compare(data, systems, baseline="x")
     with pytest.raises(DataError, match="at least two systems"):
@@ -162,39 +162,39 @@ def test_a_baseline_limits_the_pairs(data, systems):
 
 
 def test_the_queries_that_moved_most(data, systems):
-    found = podium.compare(data, systems, "ndcg@10")
-    rows = found.moved("good", "chance", most=5).rows
+    comparison = podium.compare(data, systems, "ndcg@10")
+    rows = comparison.moved("good", "chance", most=5).rows
     changes = [abs(row[3]) for row in rows]
     assert changes == sorted(changes, reverse=True)
-    all_changes = found.evaluations["chance"].values["ndcg@10"] - found.evaluations["good"].values["ndcg@10"]
+    all_changes = comparison.evaluations["chance"].values["ndcg@10"] - comparison.evaluations["good"].values["ndcg@10"]
     assert changes[0] == pytest.approx(np.abs(all_changes).max())
     with pytest.raises(DataError, match="no system 'x'"):
-        found.moved("x", "good")
+        comparison.moved("x", "good")
     with pytest.raises(DataError, match="was not measured"):
-        found.moved("good", "fair", "ap")
+        comparison.moved("good", "fair", "ap")
 
 
 def test_tables_for_terminals_papers_and_programs(data, systems):
     from rich.console import Console
 
-    found = podium.evaluate(data, systems["good"], ["ndcg@10", "ndcg(empty=skip)@3"])
-    table = found.table()
-    assert str(found).splitlines()[0].split() == ["measure", "mean", "95%", "from", "to", "queries"]
+    evaluation = podium.evaluate(data, systems["good"], ["ndcg@10", "ndcg(empty=skip)@3"])
+    table = evaluation.table()
+    assert str(evaluation).splitlines()[0].split() == ["measure", "mean", "95%", "from", "to", "queries"]
     assert table.render("markdown").splitlines()[1].startswith("| ---")
     assert table.render("markdown").count("\n") == 3
     latex = table.render("latex")
     assert r"\toprule" in latex
     assert r"95\% from" in latex
     parsed = list(csv.DictReader(io.StringIO(table.render("csv"))))
-    assert float(parsed[0]["mean"]) == found.means["ndcg@10"]
-    assert json.loads(table.render("json"))[0]["mean"] == found.means["ndcg@10"]
+    assert float(parsed[0]["mean"]) == evaluation.means["ndcg@10"]
+    assert json.loads(table.render("json"))[0]["mean"] == evaluation.means["ndcg@10"]
     with pytest.raises(DataError, match="the format of a table"):
         table.render("xml")
     console = Console(file=io.StringIO(), width=200)
-    console.print(found)
+    console.print(evaluation)
     console.print(podium.compare(data, systems, margin=0.1))
     assert "p (equivalent)" in console.file.getvalue()
-    per_query = json.loads(found.query_table().render("json"))
+    per_query = json.loads(evaluation.query_table().render("json"))
     assert len(per_query) == data.n_queries
     assert None in [row["ndcg(empty=skip)@3"] for row in per_query]
     assert "good" in str(podium.compare(data, systems))
@@ -219,24 +219,24 @@ def test_runs_agree_with_trec_eval(trec):
         "AP": "ap(ties=stable)", "RR": "rr(ties=stable)", "nDCG@10": "ndcg(ties=stable,gain=linear)@10",
         "P@2": "precision(ties=stable)@2", "R@2": "recall(ties=stable)@2",
     }  # fmt: skip
-    found = podium.evaluate(qrels, run, list(names.values()))
+    evaluation = podium.evaluate(qrels, run, list(names.values()))
     theirs = {ir_measures.parse_measure(name): ours for name, ours in names.items()}
     for metric in ir_measures.iter_calc(
         list(theirs), list(ir_measures.read_trec_qrels(str(trec / "qrels"))),
         list(ir_measures.read_trec_run(str(trec / "run"))),
     ):  # fmt: skip
-        query = found.query_ids.tolist().index(metric.query_id)
-        assert found.values[theirs[metric.measure]][query] == pytest.approx(metric.value, abs=1e-6), metric
-    assert found.query_ids.tolist() == ["1", "2", "3"]
+        query = evaluation.query_ids.tolist().index(metric.query_id)
+        assert evaluation.values[theirs[metric.measure]][query] == pytest.approx(metric.value, abs=1e-6), metric
+    assert evaluation.query_ids.tolist() == ["1", "2", "3"]
 
 
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
 def test_runs_are_compared_and_missing_queries_count(trec):
     (trec / "half").write_text("1 Q0 a 1 3.0 half\n")
     qrels = podium.read_qrels(trec / "qrels")
-    found = podium.compare(qrels, {n: podium.read_run(trec / n) for n in ("run", "half")}, ["rr", "ap"])
-    assert found.evaluations["half"].values["rr"].tolist() == [1, 0, 0]
-    assert found.evaluations["half"].values["ap"].tolist() == [0.5, 0, 0]
+    comparison = podium.compare(qrels, {n: podium.read_run(trec / n) for n in ("run", "half")}, ["rr", "ap"])
+    assert comparison.evaluations["half"].values["rr"].tolist() == [1, 0, 0]
+    assert comparison.evaluations["half"].values["ap"].tolist() == [0.5, 0, 0]
 
 
 def test_data_goes_to_trec_files_and_back(data, systems, tmp_path):
@@ -260,7 +260,7 @@ def test_data_goes_to_trec_files_and_back(data, systems, tmp_path):
         podium.evaluate(qrels, systems["good"])
 
 
-def test_ids_in_trec_files(tmp_path):
+def test_ids_in_trec_files_are_words(tmp_path):
     letor = RankingData([[1], [2]], [1, 0], qid=[1, 1], document_ids=["docid = A-1 inc = 1", "docid = B-2"])
     podium.write_run(letor, [1, 2], tmp_path / "run")
     assert podium.read_run(tmp_path / "run").scores == {"1": {"A-1": 1.0, "B-2": 2.0}}
@@ -293,7 +293,7 @@ def test_ids_in_trec_files(tmp_path):
         ("\n", "is empty"),
     ],
 )
-def test_bad_runs_are_refused_with_their_line(text, words, tmp_path):
+def test_invalid_runs_are_refused_with_their_line(text, words, tmp_path):
     (tmp_path / "run").write_text(text)
     with pytest.raises(FileFormatError, match=words):
         podium.read_run(tmp_path / "run")
@@ -329,11 +329,11 @@ def test_scores_beyond_single_precision_rank_first(tmp_path):
 
 
 def test_results_are_found_by_any_name_of_the_measure(data, systems):
-    found = podium.evaluate(data, systems["good"], ["map", "NDCG@10", NDCG(3)])
-    assert found.means["map"] == found.means["ap"] == found.means[podium.AP()]
-    assert found.intervals["NDCG@10"] == found.intervals["ndcg@10"]
+    evaluation = podium.evaluate(data, systems["good"], ["map", "NDCG@10", NDCG(3)])
+    assert evaluation.means["map"] == evaluation.means["ap"] == evaluation.means[podium.AP()]
+    assert evaluation.intervals["NDCG@10"] == evaluation.intervals["ndcg@10"]
     with pytest.raises(KeyError):
-        _ = found.means["rr"]
+        _ = evaluation.means["rr"]
     compared = podium.compare(data, systems, "map")
     assert compared.moved("good", "fair", "map").columns[-1] == "change of ap"
     assert set(podium.evaluate(data, systems["good"], podium.Graded(["ndcg", "ap"])).means) == {"ndcg", "ap"}
@@ -343,16 +343,16 @@ def test_results_are_found_by_any_name_of_the_measure(data, systems):
 
 def test_the_pool_does_not_change_a_systems_value():
     qrels = Qrels({"1": {"a": 1, "b": 1, "c": 0}})
-    mine, other = Run("r", {"1": {"a": 2.0, "x": 1.0}}), Run("o", {"1": {f"z{k}": float(k) for k in range(7)}})
+    run, other = Run("r", {"1": {"a": 2.0, "x": 1.0}}), Run("o", {"1": {f"z{k}": float(k) for k in range(7)}})
     from podium.measures import letor
 
     names = ["precision", "ap", "err", *letor(["ndcg@5"])]
-    alone = podium.evaluate(qrels, mine, names).means
+    alone = podium.evaluate(qrels, run, names).means
     assert alone["precision"] == 0.5
-    assert podium.compare(qrels, {"r": mine, "o": other}, names).evaluations["r"].means == alone
+    assert podium.compare(qrels, {"r": run, "o": other}, names).evaluations["r"].means == alone
 
 
-def test_measures_of_lists_alone_refuse_documents_without_a_rank():
+def test_measures_undefined_for_missing_documents_refuse_them():
     class Top(podium.Measure):
         def value(self, labels):
             return float(labels[0])
@@ -363,7 +363,7 @@ def test_measures_of_lists_alone_refuse_documents_without_a_rank():
             podium.evaluate(qrels, run, measure)
 
 
-def test_runs_and_judgements_of_different_queries():
+def test_runs_and_judgements_of_different_queries_are_reported():
     run = Run("r", {"1": {"a": 1.0}})
     with pytest.raises(DataError, match="no query in common"):
         podium.evaluate(Qrels({"101": {"a": 1}}), run)
@@ -372,11 +372,11 @@ def test_runs_and_judgements_of_different_queries():
 
 
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
-def test_judgements_in_the_style_of_trec(tmp_path):
+def test_judgements_are_read_as_trec_eval_reads_them(tmp_path):
     (tmp_path / "q").write_bytes(b"\xef\xbb\xbf1 0 a 1\n1 0 b -2\n")
     (tmp_path / "r.gz").write_bytes(gzip.compress(b"1 Q0 a 1 1.0 me\n"))
-    found = podium.evaluate(podium.read_qrels(tmp_path / "q"), podium.read_run(tmp_path / "r.gz"), ["ap", "ndcg"])
-    assert found.means == {"ap": 1.0, "ndcg": 1.0}
+    evaluation = podium.evaluate(podium.read_qrels(tmp_path / "q"), podium.read_run(tmp_path / "r.gz"), ["ap", "ndcg"])
+    assert evaluation.means == {"ap": 1.0, "ndcg": 1.0}
     tied = podium.evaluate(
         Qrels({"1": {"a": 1, "b": 0, "c": 0}}), Run("r", {"1": {"a": 1.00000001, "b": 1, "c": 1}}), "rr(ties=stable)"
     )
@@ -386,16 +386,16 @@ def test_judgements_in_the_style_of_trec(tmp_path):
 def test_names_with_markup_in_tables(data, systems):
     from rich.console import Console
 
-    odd = podium.compare(data, {"[/b]|x": systems["good"], "back\\slash": systems["fair"]})
+    comparison = podium.compare(data, {"[/b]|x": systems["good"], "back\\slash": systems["fair"]})
     console = Console(file=io.StringIO(), width=250)
-    console.print(odd)
+    console.print(comparison)
     assert "[/b]|x" in console.file.getvalue()
-    assert r"[/b]\|x" in odd.means_table().render("markdown")
-    assert r"back\textbackslash{}slash" in odd.means_table().render("latex")
-    odd.table().render("latex").encode("ascii")
+    assert r"[/b]\|x" in comparison.means_table().render("markdown")
+    assert r"back\textbackslash{}slash" in comparison.means_table().render("latex")
+    comparison.table().render("latex").encode("ascii")
 
 
-def test_duplicate_ids_and_infinite_scores_do_not_go_into_trec_files(tmp_path):
+def test_duplicate_ids_and_infinite_scores_are_not_written_to_trec_files(tmp_path):
     twice = RankingData([[1], [2]], [1, 0], qid=[1, 1], document_ids=["a", "a"])
     with pytest.raises(DataError, match="'a' occurs twice in '1'"):
         podium.write_run(twice, [1, 2], tmp_path / "run")
@@ -438,13 +438,13 @@ class TestSubtopics:
          ("b", 0.7795858, 0.72617247)],
     )  # fmt: skip
     def test_runs_that_miss_judged_documents_are_measured_as_ndeval_does(self, order, alpha, err, tmp_path):
-        """Values of ndeval, TREC's program for diversity; what a run lacks counts in the ideal order alone."""
+        """Values of ndeval, TREC's program for diversity; documents that a run lacks count only in the ideal order."""
         (tmp_path / "q").write_text(self.TEXT)
         run = Run("r", {"1": {document: -float(k) for k, document in enumerate(order)}})
-        found = podium.evaluate(podium.read_qrels(tmp_path / "q"), run, ["alpha_ndcg@5", "err_ia(max_label=1)@5"])
+        evaluation = podium.evaluate(podium.read_qrels(tmp_path / "q"), run, ["alpha_ndcg@5", "err_ia(max_label=1)@5"])
         whole = sum(0.5**r / r for r in range(1, 6))  # ndeval divides by the ERR of relevant documents alone
-        assert found.means["alpha_ndcg@5"] == pytest.approx(alpha)
-        assert found.means["err_ia(max_label=1)@5"] == pytest.approx(err * whole)
+        assert evaluation.means["alpha_ndcg@5"] == pytest.approx(alpha)
+        assert evaluation.means["err_ia(max_label=1)@5"] == pytest.approx(err * whole)
 
     def test_a_column_of_one_value_or_too_many_has_no_subtopics(self, tmp_path):
         (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n")
@@ -464,7 +464,7 @@ ALL_MEASURES = ["ndcg@10", "ap", "err@5", "rr", "precision@3", "recall@5", "rbp"
 
 
 @pytest.mark.parametrize("measure", ALL_MEASURES)
-def test_equal_scores_count_alike_wherever_a_model_is_measured(measure):
+def test_equal_scores_count_alike_in_every_evaluation(measure):
     """In `score`, `evaluate`, `compare` and validation during training, in any order of the rows."""
     train, valid = (podium.artificial(25, documents=20, features=3, part=part) for part in ("train", "valid"))
     settings = {"n_trees": 3, "n_leaves": 3, "objective": "lambda(ndcg)", "measure": measure}

@@ -32,14 +32,14 @@ def test_equal_scores_are_ranked_as_in_trec_eval():
 
 
 @pytest.mark.parametrize("score", [float("inf"), -float("inf"), float("nan")])
-def test_scores_that_cannot_be_scaled(score):
+def test_scores_that_cannot_be_scaled_are_refused(score):
     for scores in ({"x": score, "y": 1.0}, {"x": 1.0, "y": score}):
         with pytest.raises(DataError, match="combsum and combmnz scale scores, which must be finite"):
             fuse(Run("i", {"1": scores}), B, by="combsum")
 
 
 def slow(runs, by, k):
-    """Each document of one query by the definitions, one at a time."""
+    """Fuse one query by the definitions, document by document."""
     pool = {d for run in runs for d in run}
     result = {}
     for d in pool:
@@ -49,8 +49,8 @@ def slow(runs, by, k):
             if by == "rrf" and rank:
                 total += 1 / (k + rank)
             if by == "borda":
-                left = [len(pool) - place for place in range(len(run), len(pool))]
-                total += len(pool) - rank + 1 if rank else sum(left) / len(left)
+                points = [len(pool) - place for place in range(len(run), len(pool))]
+                total += len(pool) - rank + 1 if rank else sum(points) / len(points)
             if by in ("combsum", "combmnz") and rank:
                 spread = max(run.values()) - min(run.values())
                 total += (run[d] - min(run.values())) / spread if spread else 0
@@ -64,7 +64,7 @@ LISTS = st.lists(
 
 
 @pytest.mark.parametrize("by", ["rrf", "combsum", "combmnz", "borda"])
-def test_slow_reference(by):
+def test_agrees_with_a_slow_reference(by):
     @settings(max_examples=100, deadline=None)
     @given(LISTS, st.integers(1, 60))
     def agree(lists, k):
@@ -79,7 +79,7 @@ def test_slow_reference(by):
 @pytest.mark.parametrize(
     ("by", "method"), [("rrf", "rrf"), ("combsum", "sum"), ("combmnz", "mnz"), ("borda", "bordafuse")]
 )
-def test_ranx(by, method):
+def test_agrees_with_ranx(by, method):
     ranx = pytest.importorskip("ranx")
     rng = np.random.default_rng(0)
     runs = [
@@ -115,7 +115,7 @@ def test_a_run_is_written_and_read_back(tmp_path):
         fuse(Run("r", {"1": {"a b": 1.0}}), B).write(tmp_path / "bad.run")
 
 
-def test_command(tmp_path):
+def test_combine_fuses_runs(tmp_path):
     A.write(tmp_path / "a.run")
     B.write(tmp_path / "b.run")
     files = tmp_path / "a.run", tmp_path / "b.run"

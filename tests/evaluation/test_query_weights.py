@@ -12,13 +12,13 @@ from podium.measures import BoundMeasures, Ranking
 
 @pytest.fixture(scope="module")
 def data():
-    made = podium.artificial(30, features=4, seed=2)
-    return made.replace(query_weights=np.random.default_rng(0).integers(0, 4, made.n_queries).astype(float))
+    generated = podium.artificial(30, features=4, seed=2)
+    return generated.replace(query_weights=np.random.default_rng(0).integers(0, 4, generated.n_queries).astype(float))
 
 
 @pytest.fixture(scope="module")
 def repeated(data):
-    """Each query as often as its weight says."""
+    """Each query repeated as often as its weight."""
     parts = [(rows, q, copy) for q in range(data.n_queries) for copy in range(int(data.query_weights[q]))
              for rows in [data.rows(q)]]  # fmt: skip
     rows = np.concatenate([part[0] for part in parts])
@@ -26,13 +26,13 @@ def repeated(data):
     return podium.RankingData(data.features[rows], data.relevance[rows], qid=qid)
 
 
-def test_weights_are_as_if_queries_were_repeated(data, repeated):
+def test_weights_count_like_repeated_queries(data, repeated):
     names = ["ndcg@5", "ap", "ndcg(empty=skip)@3", "bpref"]
     weighted = podium.evaluate(data, data.feature(0), names)
-    as_often = podium.evaluate(repeated, repeated.feature(0), names)
+    repetitions = podium.evaluate(repeated, repeated.feature(0), names)
     plain = podium.evaluate(data.replace(query_weights=None), data.feature(0), names)
     for name in names:
-        assert weighted.means[name] == pytest.approx(as_often.means[name], abs=1e-12)
+        assert weighted.means[name] == pytest.approx(repetitions.means[name], abs=1e-12)
         assert weighted.means[name] != pytest.approx(plain.means[name], abs=1e-6)
         low, high = weighted.intervals[name]
         assert low < weighted.means[name] < high
@@ -75,9 +75,9 @@ def test_parts_have_the_same_mean(data):
 
 def test_differences_are_weighted(data):
     systems = {"a": data.feature(0), "b": data.feature(1)}
-    found = podium.compare(data, systems, "ndcg@5")
-    means = [found.evaluations[name].means["ndcg@5"] for name in "ab"]
-    pair = found.pairs[0]
+    comparison = podium.compare(data, systems, "ndcg@5")
+    means = [comparison.evaluations[name].means["ndcg@5"] for name in "ab"]
+    pair = comparison.pairs[0]
     assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
     assert pair.low < pair.difference < pair.high
 
@@ -103,12 +103,12 @@ def test_agrees_with_lightgbm(data):
         data.features[order], data.relevance[order], group=data.query_sizes, init_score=scores[order],
         weight=np.repeat(weights, data.query_sizes), params={"verbose": -1},
     )  # fmt: skip
-    found = {}
+    recorded = {}
     lightgbm.train(
         {"objective": "lambdarank", "metric": "ndcg", "eval_at": [5], "learning_rate": 1e-12, "verbose": -1,
          "min_data_in_leaf": 1},
-        train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(found)],
+        train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(recorded)],
     )  # fmt: skip
     name = "ndcg(empty=one)@5"
     ours = podium.evaluate(data.replace(query_weights=weights), scores, name).means[name]
-    assert found["training"]["ndcg@5"][0] == pytest.approx(ours, abs=1e-6)
+    assert recorded["training"]["ndcg@5"][0] == pytest.approx(ours, abs=1e-6)

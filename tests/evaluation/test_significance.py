@@ -17,7 +17,7 @@ from podium.evaluation.significance import (
     equivalence,
     holm,
     paired_t,
-    randomisation,
+    randomization,
     t_interval,
 )  # fmt: skip
 
@@ -59,36 +59,36 @@ def test_equivalence_is_two_one_sided_tests():
 def test_bootstrap_agrees_with_scipy_and_does_not_depend_on_order():
     low, high = bootstrap_interval(VALUES)
     seed = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"  # before SciPy 1.15
-    found = stats.bootstrap((VALUES,), np.mean, method="percentile", n_resamples=10_000, **{seed: 1})
-    found = found.confidence_interval
-    assert (low, high) == pytest.approx((found.low, found.high), abs=0.002)
+    theirs = stats.bootstrap((VALUES,), np.mean, method="percentile", n_resamples=10_000, **{seed: 1})
+    expected = theirs.confidence_interval
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.002)
     assert bootstrap_interval(VALUES[::-1]) == (low, high)
     assert bootstrap_interval(VALUES, seed=1) != (low, high)
     assert bootstrap_interval(VALUES, confidence=0.5)[0] > low
 
 
 @given(st.lists(st.sampled_from([-0.5, -0.25, 0.0, 0.25, 0.75]), min_size=1, max_size=8))
-def test_randomisation_agrees_with_enumeration(differences):
+def test_randomization_agrees_with_enumeration(differences):
     differences = np.array(differences)
     sums = [abs(np.dot(signs, differences)) for signs in itertools.product((1, -1), repeat=len(differences))]
     exact = np.mean([total >= abs(differences.sum()) for total in sums])
-    found = randomisation(differences, range(len(differences)), resamples=20_000)
-    assert found == pytest.approx(exact, abs=0.02)
+    p = randomization(differences, range(len(differences)), resamples=20_000)
+    assert p == pytest.approx(exact, abs=0.02)
 
 
-def test_randomisation_does_not_depend_on_the_order_of_queries():
+def test_randomization_does_not_depend_on_the_order_of_queries():
     differences = RNG.normal(0.01, 0.1, 100)
     queries = [f"q{k}" for k in range(100)]
     shuffle = RNG.permutation(100)
-    p = randomisation(differences, queries)
-    assert randomisation(differences[shuffle], [queries[k] for k in shuffle]) == p
+    p = randomization(differences, queries)
+    assert randomization(differences[shuffle], [queries[k] for k in shuffle]) == p
     assert abs(p - paired_t(differences)) < 0.03
-    assert randomisation(np.full(200, 0.1), range(200)) == 1 / (1 + 64 * math.ceil(100_000 / 64))
+    assert randomization(np.full(200, 0.1), range(200)) == 1 / (1 + 64 * math.ceil(100_000 / 64))
 
 
-def test_randomisation_is_calibrated():
+def test_randomization_is_calibrated():
     rng = np.random.default_rng(5)
-    p = [randomisation(rng.normal(0, 1, 40), range(40), resamples=2_000, seed=k) for k in range(300)]
+    p = [randomization(rng.normal(0, 1, 40), range(40), resamples=2_000, seed=k) for k in range(300)]
     assert stats.kstest(p, "uniform").pvalue > 0.01
 
 
@@ -102,14 +102,14 @@ def test_holm_corrects_as_published():
     with pytest.raises(DataError, match="resamples must be a whole number from 1, but is 0"):
         bootstrap_interval(VALUES, resamples=0)
     with pytest.raises(DataError, match="resamples"):
-        randomisation(VALUES, range(300), 0)
+        randomization(VALUES, range(300), 0)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_keeps_the_order_and_lies_between_none_and_bonferroni(p):
     corrected = holm(p)
-    for raw, mine in zip(p, corrected, strict=True):
-        assert raw <= mine <= min(1.0, raw * len(p)) + 1e-12 or mine >= raw
-        assert mine <= 1
+    for raw, adjusted in zip(p, corrected, strict=True):
+        assert raw <= adjusted <= min(1.0, raw * len(p)) + 1e-12 or adjusted >= raw
+        assert adjusted <= 1
     order = np.argsort(p, kind="stable")
     assert (np.diff(np.array(corrected)[order]) >= 0).all()

@@ -70,7 +70,7 @@ def test_the_sweep_equals_brute_force(name, ties):
     assert np.allclose(fast.path.at(middles), slow.path.at(middles), atol=1e-9)
 
 
-def test_trains():
+def test_q_measure_trains():
     data = podium.artificial(30, features=4)
     model = podium.LambdaMART(5, 6, measure="q", objective="lambda(q)").fit(data)
     trained, constant = (podium.evaluate(data, scores, ["q(ties=expected)"]) for scores in (model, np.zeros(len(data))))

@@ -9,6 +9,7 @@ import pytest
 import podium
 from podium import DataError
 from podium.core.team import Team
+from podium.core.threads import for_ranges
 from podium.measures import NDCG, BoundMeasures, Measure, Ranking, bound, parse, ranking, registered
 
 SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=canonical)", "(ties=canonical,empty=skip)", "(ties=stable)")
@@ -16,14 +17,14 @@ SETTINGS = ("", "(empty=skip)", "(empty=one)", "(ties=canonical)", "(ties=canoni
 
 def all_measures():
     """Every registered measure with every setting that it has."""
-    found = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4",
+    names = ["ndcg(short=zero)@3", "ndcg(gain=linear,discount=letor)@7", "ap(threshold=2)", "q(beta=0.5)@4",
              "ap(norm=reachable)@3", "ndcg(discount=reciprocal)@4"]  # fmt: skip
     for name, kind in registered().items():
         for setting in SETTINGS:
             if name == "propensity_ndcg":
                 setting = f"({setting[1:-1]},propensities=1/0.5/0.2)"  # noqa: PLW2901
-            found += [f"{name}{setting}{cutoff}" for cutoff in (("", "@1", "@5") if kind.has_cutoff else ("",))]
-    return found
+            names += [f"{name}{setting}{cutoff}" for cutoff in (("", "@1", "@5") if kind.has_cutoff else ("",))]
+    return names
 
 
 def lists(sizes, seed=0):
@@ -45,7 +46,7 @@ def lists(sizes, seed=0):
 
 
 def rounds(n, seed=0):
-    """Scores that go on from round to round: all equal, many ties, small steps, large steps."""
+    """Scores of successive rounds: all equal, many ties, small steps, large steps."""
     rng = np.random.default_rng(seed)
     scores = np.zeros(n)
     yield scores.copy()
@@ -73,16 +74,16 @@ def test_means_are_those_of_a_new_ranking_to_the_bit(monkeypatch, n_threads):
     data = lists([1, 2, 40, 7, 11, 1, 30, 5, 16, 3])
     measures = {name: parse(name) for name in all_measures()}
     with Team(n_threads) as team:
-        together = BoundMeasures(data, measures, team)
+        bound_measures = BoundMeasures(data, measures, team)
         for scores in rounds(data.n_documents):
-            assert bits(together.means(scores)) == bits(plain(data, measures, scores))
+            assert bits(bound_measures.means(scores)) == bits(plain(data, measures, scores))
 
 
 @pytest.mark.parametrize(
     "name", ["ndcg@2", "cndcg@2", "ap@3", "err@5", "rr@1", "ndcg(ties=canonical)@2", "err(ties=canonical)@5"]
 )
 def test_each_measure_alone_is_ranked_as_deep_as_it_needs(name):
-    """Together, those without a cutoff have everything sorted."""
+    """Bound together, measures without a cutoff would sort everything."""
     data, measures = lists([30, 4, 100, 1, 12], seed=2), {name: parse(name)}
     alone = BoundMeasures(data, measures)
     infinite = np.where(np.arange(data.n_documents) % 3 == 0, np.inf, -np.inf)
@@ -101,7 +102,7 @@ def test_without_counted_queries_there_is_no_mean():
 
 @dataclass(frozen=True)
 class Twice(NDCG):
-    """A measure whose values are its own."""
+    """A measure that overrides `values`."""
 
     def values(self, ranking):
         return 2 * super().values(ranking)
@@ -109,7 +110,7 @@ class Twice(NDCG):
 
 @dataclass(frozen=True)
 class Last(NDCG):
-    """A measure whose mean is its own."""
+    """A measure that overrides `mean`."""
 
     def mean(self, ranking):
         return float(self.values(ranking)[-1])
@@ -117,7 +118,7 @@ class Last(NDCG):
 
 @dataclass(frozen=True)
 class Top(Measure):
-    """A measure of no family."""
+    """A measure that belongs to no family."""
 
     def value(self, labels):
         return float(labels[0])
@@ -134,17 +135,17 @@ def test_scores_are_checked():
     data = lists([4, 5, 6])
     measures = BoundMeasures(data, {"ndcg": NDCG()})
     scores = np.zeros(15)
-    for row in range(15):  # those of empty queries, too
+    for row in range(15):  # also of empty queries
         bad = scores.copy()
         bad[row] = np.nan
         with pytest.raises(DataError, match=rf"scores must not be NaN, but row {row} is \(1 in all\)"):
             measures.means(bad)
     with pytest.raises(DataError, match="one number for each of the 15 rows"):
         measures.means(np.zeros(14))
-    want = plain(data, {"ndcg": NDCG()}, np.arange(15))
-    assert measures.means(list(range(15))) == want
-    assert measures.means(np.arange(15, dtype=np.float32)) == want
-    assert measures.means(np.arange(30, dtype=np.float64)[::2]) == want
+    expected = plain(data, {"ndcg": NDCG()}, np.arange(15))
+    assert measures.means(list(range(15))) == expected
+    assert measures.means(np.arange(15, dtype=np.float32)) == expected
+    assert measures.means(np.arange(30, dtype=np.float64)[::2]) == expected
 
 
 def test_missing_labels_raise_when_measures_are_bound():
@@ -153,15 +154,21 @@ def test_missing_labels_raise_when_measures_are_bound():
 
 
 def test_few_documents_are_measured_without_a_pool_of_threads(monkeypatch):
-    """And many on threads: the same values."""
+    """On threads, the values are the same."""
     data = lists([9] * 200)
     scores = np.random.default_rng(0).normal(size=data.n_documents)
     values = {name: parse(name).values(Ranking(data, scores)) for name in all_measures()}
-    started = []
-    monkeypatch.setattr(ranking, "map_threads", lambda work, items, n: started.append(n) or map(work, items))
+    used = []
+
+    def on_ranges(n, work, n_threads, smallest):
+        used.append(n_threads)
+        for_ranges(n, work, n_threads, smallest)
+
+    monkeypatch.setattr(ranking, "for_ranges", on_ranges)
     assert np.array_equal(parse("ndcg").values(Ranking(data, scores)), values["ndcg"])
-    assert not started
+    assert set(used) == {1}
+    used.clear()
     monkeypatch.setattr(ranking, "n_threads_for", lambda work, n: 3)
     for name, expected in values.items():
         assert np.array_equal(parse(name).values(Ranking(data, scores)), expected, equal_nan=True)
-    assert set(started) == {3}
+    assert set(used) == {3}

@@ -19,10 +19,10 @@ def shown_data(clicks, positions, qid=None):
 
 def slowly(clicks, positions, scores, cutoff):
     """Σ c/p · 1/log2(1 + r), divided by that of the order by c/p."""
-    worth = [c / PROPENSITIES[min(p, 3) - 1] if c else 0.0 for c, p in zip(clicks, positions, strict=True)]
-    by_score = [worth[k] for k in sorted(range(len(worth)), key=lambda k: -scores[k])]
+    gains = [c / PROPENSITIES[min(p, 3) - 1] if c else 0.0 for c, p in zip(clicks, positions, strict=True)]
+    by_score = [gains[k] for k in sorted(range(len(gains)), key=lambda k: -scores[k])]
     dcg, ideal = (
-        sum(w / np.log2(1 + r) for r, w in enumerate(order[:cutoff], 1)) for order in (by_score, sorted(worth)[::-1])
+        sum(g / np.log2(1 + r) for r, g in enumerate(order[:cutoff], 1)) for order in (by_score, sorted(gains)[::-1])
     )
     return dcg / ideal if ideal else 0.0
 
@@ -51,12 +51,12 @@ def test_without_bias_it_is_ndcg_and_with_true_propensities_its_dcg_has_no_bias(
     propensity = np.array([1.0, 0.5, 0.25, 0.25])
     clicks = relevant * (rng.random((4000, 4)) < propensity)
     measure = PropensityNDCG(propensities=PROPENSITIES)
-    many = shown_data(clicks.ravel(), np.tile(positions, 4000), np.repeat(np.arange(4000), 4))
-    worth = measure.labels_in(many, many.order).reshape(4000, 4)
-    assert np.allclose(worth.mean(axis=0), relevant, atol=0.1)
+    repeated = shown_data(clicks.ravel(), np.tile(positions, 4000), np.repeat(np.arange(4000), 4))
+    gains = measure.labels_in(repeated, repeated.order).reshape(4000, 4)
+    assert np.allclose(gains.mean(axis=0), relevant, atol=0.1)
 
 
-def test_names_and_bad_input():
+def test_names_parse_and_invalid_propensities_are_refused():
     measure = PropensityNDCG(10, propensities=PROPENSITIES)
     assert str(measure) == "propensity_ndcg(propensities=1/0.5/0.25)@10"
     assert parse(str(measure)) == measure
@@ -75,7 +75,7 @@ def test_names_and_bad_input():
         podium.objectives.Lambda(measure).trained_measure().refuse_without_swaps()
 
 
-def test_it_stops_training():
+def test_propensity_ndcg_selects_the_iteration():
     data = podium.artificial(20, documents=6, features=4)
     shown = data.replace(labels={"clicks": (data.relevance > 1).astype(float)}, positions=np.tile(np.arange(1, 7), 20))
     model = podium.LambdaMART(

@@ -1,4 +1,4 @@
-"""α-NDCG and ERR-IA: definitions worked slowly, and ndeval, TREC's program for diversity, through pyndeval."""
+"""α-NDCG and ERR-IA against their definitions, and against ndeval, TREC's program for diversity."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ def subtopic_data(judged, qid=None):
 
 
 def alpha_dcg(judged, alpha, cutoff):
-    """Document by document."""
+    """Sum the gains document by document."""
     total = 0.0
     for rank, document in enumerate(judged[:cutoff], 1):
         for t, is_relevant in enumerate(document):
@@ -60,7 +60,7 @@ def test_diversity_does_not_depend_on_the_order_of_rows(judged, seed):
         assert measure.values(Ranking(first, scores)) == measure.values(Ranking(second, scores[shuffle]))
 
 
-def test_alpha_ndcg_of_a_known_case():
+def test_alpha_ndcg_worked_by_hand():
     """Repetitions count half: (2 + .5/log2 3 + .5/2) against the order 2, 1 new, .5."""
     judged = [[1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     ideal = 2 + 1 / math.log2(3) + 0.5 / 2 + 0.5 / math.log2(5)
@@ -81,14 +81,14 @@ def test_err_ia_is_the_mean_of_err_over_the_subtopics_of_a_query(judged, cutoff)
 def test_each_query_has_its_own_subtopics():
     data = subtopic_data([[1, 0], [0, 0], [0, 1], [0, 1], [0, 0]], qid=[1, 1, 2, 2, 3])
     scores = [2.0, 1.0, 2.0, 1.0, 0.0]
-    found = podium.evaluate(data, scores, ["alpha_ndcg@10", "err_ia(empty=skip)@10"])
-    assert found.values["alpha_ndcg@10"].tolist() == [1, 1, 0]
-    assert np.array_equal(found.values["err_ia(empty=skip)@10"], [0.5, 0.5 + 0.125, np.nan], equal_nan=True)
+    evaluation = podium.evaluate(data, scores, ["alpha_ndcg@10", "err_ia(empty=skip)@10"])
+    assert evaluation.values["alpha_ndcg@10"].tolist() == [1, 1, 0]
+    assert np.array_equal(evaluation.values["err_ia(empty=skip)@10"], [0.5, 0.5 + 0.125, np.nan], equal_nan=True)
     dropped = podium.evaluate(data, scores, "alpha_ndcg@10", drop_uniform=True).values["alpha_ndcg@10"]
     assert np.array_equal(dropped, [1, np.nan, np.nan], equal_nan=True)
 
 
-def test_the_highest_label_is_that_of_all_subtopics_and_goes_with_a_model():
+def test_the_highest_label_is_that_of_all_subtopics_and_is_stored_in_models():
     data = subtopic_data([[1, 0], [0, 3]])
     assert ERRIA().fixed(data).max_label == 3
     assert ERRIA().fixed_like([str(ERRIA(10, max_label=4.0)), "ndcg@10"]).max_label == 4
@@ -114,7 +114,7 @@ def test_invalid_arguments():
 
 
 def test_agrees_with_ndeval():
-    """Of documents that add as much, ndeval takes the higher id, we the first subtopics: here the ids say both."""
+    """Among documents that add equally much, ndeval takes the higher id, Podium the first subtopics: here, the same."""
     ir_measures = pytest.importorskip("ir_measures")
     pytest.importorskip("pyndeval", reason="pip install pyndeval compares with TREC's program")
     rng = np.random.default_rng(5)
@@ -130,8 +130,8 @@ def test_agrees_with_ndeval():
     data = subtopic_data(judged, qid)
     for cutoff in (5, 10):
         theirs = {}
-        for found in ir_measures.iter_calc([ir_measures.alpha_nDCG @ cutoff, ir_measures.ERR_IA @ cutoff], qrels, run):
-            theirs[found.measure.NAME, found.query_id] = found.value
+        for metric in ir_measures.iter_calc([ir_measures.alpha_nDCG @ cutoff, ir_measures.ERR_IA @ cutoff], qrels, run):
+            theirs[metric.measure.NAME, metric.query_id] = metric.value
         ours = podium.evaluate(data, scores, [AlphaNDCG(cutoff), ERRIA(cutoff, max_label=1)])
         whole = sum(0.5**r / r for r in range(1, cutoff + 1))  # ndeval divides by the ERR of relevant documents alone
         for query, alpha, err in zip(data.query_ids, *ours.values.values(), strict=True):

@@ -44,8 +44,8 @@ from podium.measures import (  # fmt: skip
 from podium.measures.registry import unregister
 from podium.testing.measures import brute_force_swaps, check_measure
 
-# Others: pairs are in tests/estimators/test_preferences.py, positions in test_propensity_ndcg.py, documents without a
-# label in test_incomplete.py.
+# Tested elsewhere: preferences in tests/estimators/test_preferences.py, positions in test_discounted.py, and documents
+# without a label in test_other_tools.py.
 NAMES = sorted(set(registered()) - {"preferences", "propensity_ndcg", "judged"})
 WITH_CUTOFF = [name for name in NAMES if registered()[name].has_cutoff]
 WITH_TIES = [name for name in WITH_CUTOFF if registered()[name].knows_expected_ties]
@@ -72,7 +72,7 @@ def test_every_measure_keeps_the_contract(name):
 
 @pytest.mark.parametrize("name", WITH_CUTOFF)
 @pytest.mark.parametrize("cutoff", [1, 3, 20])
-def test_with_cutoffs(name, cutoff):
+def test_cutoffs_keep_the_contract(name, cutoff):
     check_measure(parse(f"{name}@{cutoff}"), cases=40, highest=1 if name == "cndcg" else 4)
 
 
@@ -103,7 +103,7 @@ def test_parameters_keep_the_contract(measure):
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=7))
-def test_cascade_deltas_where_a_user_is_sure_to_stop(labels):
+def test_cascade_deltas_if_a_user_is_sure_to_stop(labels):
     measure = RR(threshold=1)
     assert np.allclose(measure.swaps(np.array(labels)), brute_force_swaps(measure, np.array(labels)), atol=1e-12)
 
@@ -118,7 +118,7 @@ def test_a_long_query_is_differenced_in_blocks():
         assert rows[1, 15_000] == pytest.approx(measure.value(swapped) - measure.value(labels), abs=1e-12)
 
 
-def test_a_tie_of_20000_documents():
+def test_a_tie_of_20000_documents_is_measured():
     data = RankingData(np.empty((20_000, 0)), np.arange(20_000) % 3, qid=np.zeros(20_000, int))
     ranking = Ranking(data, np.zeros(20_000))
     assert 0 < NDCG(10, ties="expected").values(ranking)[0] < 1
@@ -131,7 +131,7 @@ def test_a_tie_of_20000_documents():
 P, G, B = 2, 1, 0  # perfect, good, bad
 
 
-def test_the_golden_case_of_the_slides():
+def test_the_example_of_the_slides():
     """Ideal p g g b b b b: g p g b b b b is worse than p g b g b b b, though each has one wrong pair."""
     first, second = [G, P, G, B, B, B, B], [P, G, B, G, B, B, B]
     assert value("ndcg", [P, G, G, B, B, B, B]) == 1
@@ -213,7 +213,7 @@ def test_ranking_is_a_stable_sort(scores, queries):
         ("err(max_label=4)@3", ERR(3, max_label=4)),
     ],
 )
-def test_names_parse_and_parse_back(text, measure):
+def test_names_parse_and_round_trip(text, measure):
     assert parse(text) == measure
     assert parse(str(measure)) == measure
     assert hash(parse(text)) == hash(measure)
@@ -330,7 +330,7 @@ def test_graded_picks_within_the_tolerance():
     assert Graded(["ndcg", "ap"]).pick(np.array([[1, 0.5], [1, 0.5]])) == 0
 
 
-def test_graded_names_parse_back():
+def test_graded_names_round_trip():
     graded = Graded(["ndcg@3", "cndcg@3", "ap"], [0.002, 0.01])
     assert as_selection(str(graded)) == graded
     assert str(Graded(["ndcg@3", "ap"], 0.1)) == "ndcg@3>ap~0.1"
@@ -350,10 +350,10 @@ def test_graded_names_parse_back():
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8), st.floats(0, 0.3))
 def test_graded_choice_by_definition(rows, tolerance):
     means = np.array(rows)
-    chosen = Graded(["ndcg", "ap"], tolerance).pick(means)
+    picked = Graded(["ndcg", "ap"], tolerance).pick(means)
     allowed = [k for k in range(len(rows)) if rows[k][0] >= max(r[0] for r in rows) - tolerance]
-    assert chosen in allowed
-    assert rows[chosen][1] == max(rows[k][1] for k in allowed)
+    assert picked in allowed
+    assert rows[picked][1] == max(rows[k][1] for k in allowed)
 
 
 # --- other libraries
@@ -413,16 +413,16 @@ def test_agrees_with_lightgbm(web):
     train = lightgbm.Dataset(
         data.features, data.relevance, group=data.query_sizes, init_score=scores, params={"verbose": -1}
     )
-    found = {}
+    recorded = {}
     lightgbm.train(
         {"objective": "lambdarank", "metric": "ndcg", "eval_at": [1, 5, 10], "learning_rate": 1e-12, "verbose": -1,
          "min_data_in_leaf": 1},
-        train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(found)],
+        train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(recorded)],
     )  # fmt: skip
     ranking = Ranking(data, scores)
     for k in (1, 5, 10):  # LightGBM counts a query without relevant documents as 1
         ours = NDCG(k, empty="one").values(ranking).mean()
-        assert found["training"][f"ndcg@{k}"][0] == pytest.approx(ours, abs=1e-9)
+        assert recorded["training"][f"ndcg@{k}"][0] == pytest.approx(ours, abs=1e-9)
 
 
 def test_agrees_with_scipy_on_kendalls_tau(web):
@@ -439,7 +439,7 @@ def test_agrees_with_scipy_on_kendalls_tau(web):
 
 
 def letor_slowly(labels, k, version):
-    """NDCG@k and AP as LETOR's evaluation scripts reckon them, written out again from their description."""
+    """NDCG@k and AP as LETOR's evaluation scripts compute them, written again from their description."""
 
     def dcg(ranked):
         total = 0.0
@@ -477,7 +477,7 @@ def test_letors_presets_equal_an_independent_computation(real_data):
     assert str(letor(["ndcg@5"])[0]) == "ndcg(ties=stable,discount=letor,short=zero)@5"
 
 
-# --- what is easily got wrong
+# --- edge cases
 
 
 def test_nan_is_never_picked():
@@ -488,13 +488,13 @@ def test_nan_is_never_picked():
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, np.nan]), min_size=1, max_size=9))
-def test_deltas_of_accuracy_leave_unlabelled_documents_out(labels):
+def test_deltas_of_accuracy_ignore_unlabelled_documents(labels):
     labels = np.array(labels)
     measure = PairwiseAccuracy()
-    found = measure.swaps(labels)
-    assert np.allclose(found, brute_force_swaps(measure, labels), atol=1e-12)
+    deltas = measure.swaps(labels)
+    assert np.allclose(deltas, brute_force_swaps(measure, labels), atol=1e-12)
     for k in range(len(labels)):
-        assert np.array_equal(measure.swaps(labels, k, k + 1)[0], found[k])
+        assert np.array_equal(measure.swaps(labels, k, k + 1)[0], deltas[k])
 
 
 def test_empty_lists_have_no_deltas():

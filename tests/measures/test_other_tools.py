@@ -38,10 +38,13 @@ def by_trec_eval(queries, **how):
 
 def by_podium(queries, **how):
     qrels = Qrels({str(k): {d: float(v) for d, v in judged.items()} for k, (judged, _) in enumerate(queries)})
-    run = Run("mine", {str(k): returned for k, (_, returned) in enumerate(queries)})
+    run = Run("ours", {str(k): returned for k, (_, returned) in enumerate(queries)})
     names = {name: str(parse(name).replace(ties="stable")) for name in TREC.values()}
-    found = podium.evaluate(qrels, run, list(names.values()), **how)
-    return {q: {name: found.values[ours][k] for name, ours in names.items()} for k, q in enumerate(found.query_ids)}
+    evaluation = podium.evaluate(qrels, run, list(names.values()), **how)
+    return {
+        q: {name: evaluation.values[ours][k] for name, ours in names.items()}
+        for k, q in enumerate(evaluation.query_ids)
+    }
 
 
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")
@@ -60,7 +63,7 @@ def test_agrees_with_trec_eval(judged_only):
     agree()
 
 
-def test_names_of_ir_measures_have_its_values():
+def test_measures_named_as_in_ir_measures_agree_with_it():
     rng = np.random.default_rng(3)
     qrels = {str(q): {f"d{k}": int(rng.integers(0, 4)) for k in range(12)} for q in range(20)}
     run = {str(q): {f"d{k}": float(rng.normal()) for k in range(3, 5 + q)} for q in range(20)}  # some are short
@@ -76,8 +79,8 @@ def test_names_of_ir_measures_have_its_values():
     values = list(ir_measures.iter_calc(list(theirs), judged, scored))
     assert len(values) == len(names) * 20
     for metric in values:
-        mine = ours.values[theirs[metric.measure]][place[metric.query_id]]
-        assert mine == pytest.approx(metric.value, abs=1e-9), metric
+        value = ours.values[theirs[metric.measure]][place[metric.query_id]]
+        assert value == pytest.approx(metric.value, abs=1e-9), metric
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ def test_gains_above_one_are_refused():
             parse(name).value(np.array([3.0, 0.0]))
 
 
-def test_pfound_is_catboosts():
+def test_pfound_agrees_with_catboost():
     rng = np.random.default_rng(0)
     qid, labels = np.repeat(np.arange(8), 9), rng.integers(0, 5, 72) / 4
     scores = rng.permutation(72).astype(float)
@@ -140,20 +143,20 @@ def test_pfound_is_catboosts():
         assert podium.evaluate(data, scores, ours).means[ours] == pytest.approx(theirs[0], abs=1e-6)
 
 
-def test_ap_over_min_r_k_is_lightgbms_map():
+def test_ap_over_min_r_k_agrees_with_lightgbms_map():
     data = podium.artificial(40, documents=(5, 25), features=3, seed=4).replace(document_ids=None)
     binary, scores = (data.relevance > 1).astype(float), np.random.default_rng(1).normal(size=data.n_documents)
     train = lightgbm.Dataset(data.features, binary, group=data.query_sizes, init_score=scores, params={"verbose": -1})
-    found = {}
+    recorded = {}
     lightgbm.train(
         {"objective": "lambdarank", "metric": "map", "eval_at": [3, 10], "learning_rate": 1e-12, "verbose": -1,
          "min_data_in_leaf": 1},
-        train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(found)],
+        train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(recorded)],
     )  # fmt: skip
     ranking = Ranking(data.replace(labels={"relevance": binary}), scores)
     for k in (3, 10):
         ours = parse(f"ap(norm=reachable,empty=one)@{k}").mean(ranking)
-        assert found["training"][f"map@{k}"][0] == pytest.approx(ours, abs=1e-9)
+        assert recorded["training"][f"map@{k}"][0] == pytest.approx(ours, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["success@3", "pfound", "r_precision", "f1@3", "bpref", "infap", "iprec@0.2",
@@ -195,14 +198,14 @@ def test_judged_only_drops_documents_without_a_label():
     data = RankingData(np.empty((6, 0)), labels, qid=[1, 1, 1, 1, 1, 2])
     scores = [6.0, 5, 4, 3, 2, 1]
     names = ["ndcg@2", "precision@2", "rr", "iprec@1", "accuracy", "r_precision"]
-    found = podium.evaluate(data, scores, names, judged_only=True)
-    kept = data.take(np.flatnonzero(~np.isnan(labels)))
-    expected = podium.evaluate(kept, [5.0, 3, 2], names)
+    evaluation = podium.evaluate(data, scores, names, judged_only=True)
+    judged = data.take(np.flatnonzero(~np.isnan(labels)))
+    expected = podium.evaluate(judged, [5.0, 3, 2], names)
     for name in names:
-        assert found.values[name].tolist() == [expected.values[name][0], 0.0]
+        assert evaluation.values[name].tolist() == [expected.values[name][0], 0.0]
     assert podium.evaluate(data, scores, "rr").means["rr"] == 0.25
 
 
-def test_iprec_after_the_at_sign_is_recall():
+def test_the_number_after_iprec_at_is_recall():
     assert parse("iprec@0.25") == InterpolatedPrecision(recall=0.25)
     assert parse(str(parse("iprec@0.25"))) == parse("iprec@0.25")

@@ -60,13 +60,13 @@ def topic(n_relevant, n_not_relevant, not_relevant_in_run, ranks):
 
 
 @pytest.mark.parametrize("name", BY_TREC_EVAL)
-def test_the_example_run_of_trec_eval(name):
+def test_measures_agree_with_the_example_run_of_trec_eval(name):
     topics = {number: topic(*facts) for number, facts in TOPICS.items()}
     qrels, run = Qrels({n: judged for n, (judged, _) in topics.items()}), {n: run for n, (_, run) in topics.items()}
-    found = podium.evaluate(qrels, Run("STANDARD", run), name)
-    assert found.query_ids.tolist() == list(TOPICS)
+    evaluation = podium.evaluate(qrels, Run("STANDARD", run), name)
+    assert evaluation.query_ids.tolist() == list(TOPICS)
     key = str(parse(name))
-    assert [*found.values[key], found.means[key]] == pytest.approx(BY_TREC_EVAL[name], abs=5.001e-5)
+    assert [*evaluation.values[key], evaluation.means[key]] == pytest.approx(BY_TREC_EVAL[name], abs=5.001e-5)
 
 
 # --- Rax (google/rax, rax/_src/metrics_test.py and losses_test.py): two lists of four documents
@@ -85,7 +85,7 @@ BY_RAX = {
 
 
 @pytest.mark.parametrize("name", BY_RAX)
-def test_the_measures_of_rax(name):
+def test_measures_agree_with_rax(name):
     data = RankingData(np.empty((8, 0)), LABELS, qid=np.repeat([0, 1], 4))
     values = podium.evaluate(data, SCORES, name).values[str(parse(name))]
     for value, published in zip(values, BY_RAX[name], strict=True):
@@ -112,12 +112,12 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("objective", "published"), LOSSES, ids=[str(objective) for objective, _ in LOSSES])
-def test_the_losses_of_rax(objective, published):
+def test_losses_agree_with_rax(objective, published):
     data = RankingData(np.empty((4, 0)), LABELS[:4], qid=[0] * 4)
     assert objective.bind(data).loss(SCORES[:4]) == pytest.approx(published, rel=1e-6)
 
 
-def test_listmle_and_approximate_ranks_of_rax():
+def test_listmle_and_approximate_ranks_agree_with_rax():
     distinct = RankingData(np.empty((4, 0)), [1.0, 0, 3, 2], qid=[0] * 4)  # the order in which Rax breaks its ties
     published = -sum(
         log(exp(s) / sum(exp(t) for t in rest)) for s, rest in ((1, (1, 2, 0, 3)), (2, (2, 0, 3)), (0, (0, 3)))

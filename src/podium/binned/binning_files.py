@@ -112,7 +112,7 @@ def bin_files(
     with replacing_folder(folder, overwrite) as temporary, at_most_threads(thread_count(n_threads)):
         reading = _Reading(source, format, options | {"n_threads": n_threads}, categorical, model)
         binning = _Binning(temporary, reading, max_bins if model is None else model.max_bins, keep_values)
-        with reading.request.naming_rows(0):
+        with reading.request.locating_errors(0):
             binning.run(columns)
     return open_binned(folder, verify=False)._changed(seconds=MappingProxyType(binning.seconds))
 
@@ -140,7 +140,7 @@ class _Reading:
         """Yield a few rows at a time, in the order of the source."""
         rows_before = 0
         for block in read_blocks(self.source, self.request.format, rows=ROWS, **self.options):
-            with self.request.naming_rows(rows_before):
+            with self.request.locating_errors(rows_before):
                 if self.normalize is not None:  # features are matched after normalization
                     require_scale(block, self.normalize)
                 matched = self.matched(block) if self.normalize is None else block

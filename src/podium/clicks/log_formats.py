@@ -17,7 +17,7 @@ from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNot
 from podium.clicks.times import UNITS, microseconds
 from podium.core.array_types import Int32s, Ints
 from podium.core.validation import did_you_mean
-from podium.data.frames import columns_by_name, is_frame
+from podium.data.frames import is_frame, narwhals_frame
 from podium.data.io.parquet import import_pyarrow
 from podium.errors import DataError, FileFormatError
 from podium.features.documents import Record, kind_of, read_records
@@ -71,9 +71,9 @@ def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
     """Read a table with a row for each shown document."""
     columns = {role: options.pop(role) for role in COLUMNS if role in options}
     if is_frame(source) and not is_stream(source):
-        series = columns_by_name(source)[1]
-        chosen = chosen_columns(series, columns)
-        arrays: dict[str, Any] = {role: np.asarray(series[name].to_numpy()) for role, name in chosen.items()}
+        frame = narwhals_frame(source)
+        chosen = chosen_columns(frame.columns, columns)
+        arrays: dict[str, Any] = {role: np.asarray(frame[name].to_numpy()) for role, name in chosen.items()}
         return ClickLog.from_arrays(**arrays, **options)
     if is_stream(source):
         pyarrow = import_pyarrow("a stream of Arrow data")

@@ -1,7 +1,7 @@
-"""A canonical order of each query's documents, and random numbers, from content instead of row order.
+"""A canonical order of each query's documents, and random numbers, both computed from content.
 
-Everything that depends on the order of documents, such as ties and samples, uses them. So models do not depend on the
-order of the caller's rows.
+Ties, samples and everything else that depends on an order of documents use them, so models do not depend on the order
+of the caller's rows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.random import GOLDEN, mix, seed_of, uniform
 from podium.core.sorting import sort_with_items
 from podium.core.threads import for_ranges, map_threads, n_threads_for, ranges
+from podium.data.columns import starts_run
 from podium.data.features import Features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
@@ -89,7 +90,9 @@ def canonical_order(data: RankingData) -> Ints:
     hashes, order = data.row_hashes, data.order.copy()
     threads = n_threads_for(len(order))
     queries = ranges(data.n_queries, threads, QUERIES_AT_ONCE)
-    if not any(list(map_threads(lambda r: sort_queries(hashes, data.offsets, *r, order), queries, threads))):
+    # Sort all queries: `any` alone would stop at the first range with ties.
+    has_ties = list(map_threads(lambda r: sort_queries(hashes, data.offsets, *r, order), queries, threads))
+    if not any(has_ties):
         return order
     query = data.query_in_order
     same = (hashes[order][1:] == hashes[order][:-1]) & (query[1:] == query[:-1])
@@ -156,7 +159,7 @@ def preference_hashes(data: RankingData, hashes: UInt64s) -> UInt64s:
 
 
 def content_hashes(data: RankingData) -> UInt64s:
-    """Return a hash of everything that is known about each document, except its id, its query id and its row."""
+    """Return a hash of each document's features and of all other columns except its ids."""
     keys = data.row_hashes.copy()
     columns: dict[str, NDArray[Any] | None] = {f"label {source}": data.labels[source] for source in sorted(data.labels)}
     columns["document weights"] = data.document_weights
@@ -172,7 +175,7 @@ def content_hashes(data: RankingData) -> UInt64s:
 
 
 def digest_of(data: RankingData) -> bytes:
-    """Return a hash of all documents, their queries and labels that does not depend on row order or query ids."""
+    """Return a hash of all documents with their queries and labels; row order and query ids do not change it."""
     return hashlib.sha256(np.sort(document_hashes(data)).tobytes()).digest()
 
 
@@ -186,8 +189,8 @@ def document_hashes(data: RankingData) -> UInt64s:
 def query_keys(data: RankingData) -> UInt64s:
     """Return a key for each query that depends on the features of its documents, not on its id.
 
-    Queries with the same features are numbered in the order of their other content. If all content is equal, queries
-    are interchangeable.
+    Queries with the same features are numbered in the order of their other content. Queries with the same content are
+    interchangeable.
     """
     keys = query_sums(data, data.row_hashes)
     return keys_of_occurrences(keys, occurrences_in(keys, _by_content(data, keys)))
@@ -195,13 +198,11 @@ def query_keys(data: RankingData) -> UInt64s:
 
 def occurrences_in(keys: UInt64s, order: Ints) -> UInt64s:
     """Return how many equal keys precede each key in an order that keeps equal keys together."""
-    starts = np.ones(len(order), bool)
-    starts[1:] = keys[order][1:] != keys[order][:-1]
-    return _places_in_runs(order, starts)
+    return _places_in_runs(order, starts_run(keys[order]))
 
 
 def _places_in_runs(order: Ints, starts: Bools) -> UInt64s:
-    """Return how many entries precede each one in its run of `order`; `starts` marks where runs begin."""
+    """Return how many entries precede each one in its run of `order`; `starts` marks where runs start."""
     index = np.arange(len(order))
     places = np.empty(len(order), np.uint64)
     places[order] = index - np.maximum.accumulate(np.where(starts, index, 0))
@@ -209,7 +210,7 @@ def _places_in_runs(order: Ints, starts: Bools) -> UInt64s:
 
 
 def keys_of_occurrences(keys: UInt64s, occurrences: UInt64s) -> UInt64s:
-    """Return keys that differ between queries with the same features."""
+    """Return keys that differ between queries with the same features, given their numbers among equal queries."""
     mixed: UInt64s = mix(keys ^ mix(occurrences))
     return mixed
 
@@ -267,8 +268,6 @@ class ContentRandom:
 def _occurrences(data: RankingData, hashes: UInt64s) -> UInt64s:
     """Return how many rows of the same query with equal features precede each row in the canonical order."""
     order = data.canonical_order
-    hashes = hashes[order]
-    starts = np.ones(len(order), bool)
-    starts[1:] = hashes[1:] != hashes[:-1]
+    starts = starts_run(hashes[order])
     starts[data.offsets[:-1][data.query_sizes > 0]] = True
     return _places_in_runs(order, starts)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from podium.core.array_types import Float32s, Floats, Int32s, Ints
-from podium.data.encoding import fits_float32, is_null, listed, precision
+from podium.core.array_types import Bools, Float32s, Floats, Int32s, Ints
+from podium.data.encoding import is_null, listed, precision
 from podium.errors import DataError, warn
 
 LARGEST_EXACT = 2**53  # float64 represents all integers up to this one
@@ -32,6 +32,13 @@ def refuse_first(is_bad: NDArray[Any], problem: Callable[[int], str]) -> None:
     """Raise a `DataError` with the problem of the first bad entry, if there is one."""
     if is_bad.any():
         raise DataError(problem(int(is_bad.argmax())))
+
+
+def starts_run(values: NDArray[Any]) -> Bools:
+    """Return whether each entry differs from the one before it; the first entry always counts."""
+    starts = np.ones(len(values), bool)
+    starts[1:] = values[1:] != values[:-1]
+    return starts
 
 
 def unmasked(values: Any) -> NDArray[Any]:
@@ -145,7 +152,7 @@ def to_labels(values: ArrayLike, source: str, n: int) -> Float32s:
 
 def _warn_of_rounding(numbers: NDArray[Any], labels: Float32s, source: str) -> None:
     """Warn if float32 blurs labels: many become equal, or they change by over a thousandth of their spread."""
-    if fits_float32(numbers.dtype) or np.array_equal(numbers, labels, equal_nan=numbers.dtype.kind == "f"):
+    if np.can_cast(numbers.dtype, np.float32) or np.array_equal(numbers, labels, equal_nan=numbers.dtype.kind == "f"):
         return
     present = numbers[~np.isnan(labels)]
     moved = np.abs(labels[~np.isnan(labels)].astype(np.float64) - present).max()
@@ -157,11 +164,11 @@ def _warn_of_rounding(numbers: NDArray[Any], labels: Float32s, source: str) -> N
         )
 
 
-def to_labels_by_source(relevance: Any, others: Mapping[str, Any], n: int) -> dict[str, Float32s]:
+def to_labels_by_source(relevance: Any, labels: Mapping[str, Any], n: int) -> dict[str, Float32s]:
     """Return all labels by the name of their source, including the relevance."""
-    if relevance is not None and "relevance" in others:
+    if relevance is not None and "relevance" in labels:
         raise DataError("pass the relevance labels either as relevance or in labels, not both")
-    sources = ({} if relevance is None else {"relevance": relevance}) | dict(others)
+    sources = ({} if relevance is None else {"relevance": relevance}) | dict(labels)
     for source in sources:
         if not isinstance(source, str) or not source.isidentifier():
             raise DataError(f"the name of a label source must be a plain word such as 'clicks', but got {source!r}")
@@ -295,7 +302,7 @@ def group_rows(qid: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
     n = len(qid)
     if n == 0:
         return qid, np.empty(0, np.int64), np.zeros(1, np.int64)
-    starts = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], bool)]))
+    starts = np.flatnonzero(starts_run(qid))
     code_of: dict[Any, int] = {}
     codes = np.array([code_of.setdefault(query, len(code_of)) for query in qid[starts].tolist()])
     lengths = np.diff(starts, append=n)
@@ -363,8 +370,8 @@ def to_preferences(values: Any, n: int, order: Ints, offsets: Ints) -> Preferenc
     i, j = (_to_row_numbers(column, name, n) for name, column in zip("ij", columns, strict=False))
     if len(i) != len(j):
         raise DataError(f"preferences: i and j must have the same length, but have {len(i)} and {len(j)} entries")
-    given = columns[2] if len(columns) > 2 else np.ones(len(i))
-    probability = to_floats(given, "preferences: probability", len(i))
+    probabilities = columns[2] if len(columns) > 2 else np.ones(len(i))
+    probability = to_floats(probabilities, "preferences: probability", len(i))
     refuse_first(
         ~((probability >= 0) & (probability <= 1)),
         lambda k: f"preferences: probabilities must be in [0, 1], but pair {k} has {probability[k]}",

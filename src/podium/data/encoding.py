@@ -1,4 +1,4 @@
-"""Encode columns as float32 features: by the names of their categories, and by offsets that save precision."""
+"""Encode columns as float32 features: number their categories, and shift values to save precision."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class FeatureBuilder:
         self.categories: dict[int, tuple[str, ...]] = {}
         self.shifts: dict[int, float] = {}
         self.wide: dict[int, NDArray[Any]] = {}
-        self.losses = Losses()
+        self.precisions: dict[Any, ColumnPrecision] = {}  # of numeric columns, by name
 
     def set_categories(self, column: int, name: Any, values: Sequence[Any]) -> None:
         """Fill in a column of categories of any type; messages refer to it as `name`."""
@@ -205,7 +205,7 @@ class FeatureBuilder:
             short[:] = values
         if self.encoding is not None:
             self.apply_shift(column, values)
-        elif not fits_float32(values.dtype):
+        elif not np.can_cast(values.dtype, np.float32):
             self.shift_if_crowded(column, name, values, precision(values, short))
 
     def apply_shift(self, column: int, values: NDArray[Any]) -> None:
@@ -215,7 +215,7 @@ class FeatureBuilder:
             self.matrix[:, column] = shifted(values, self.encoding.shifts[column])
 
     def shift_if_crowded(self, column: int, name: Any, values: NDArray[Any], quality: ColumnPrecision) -> None:
-        """Shift a column that is already in the matrix if it is crowded, and record what is lost."""
+        """Shift a column that is already in the matrix if it is crowded, and record its precision."""
         if quality.is_crowded or quality.is_large:
             self.wide[column] = values.copy()
         short = self.matrix[:, column]
@@ -224,17 +224,12 @@ class FeatureBuilder:
             self.shifts[column] = shift
             short[:] = shifted(values, shift)
             quality = precision(values, short, shift)
-        self.losses.add(name, quality)
+        self.precisions[name] = quality
 
     def result(self) -> Converted:
         """Return the converted features."""
         encoding = Encoding(self.categories, self.shifts) if self.encoding is None else self.encoding
-        return Converted(self.matrix, encoding, self.wide, self.losses.words())
-
-
-def fits_float32(dtype: np.dtype[Any]) -> bool:
-    """Return whether float32 represents every value of a type."""
-    return dtype == np.float32 or dtype.itemsize <= 2 or dtype.kind == "b"
+        return Converted(self.matrix, encoding, self.wide, reported_losses(self.precisions))
 
 
 class ColumnPrecision(NamedTuple):
@@ -299,34 +294,23 @@ def shifted(values: NDArray[Any], shift: float) -> Float32s:
         return difference.astype(np.float32)
 
 
-class Losses:
-    """Collects the features whose values float32 does not represent."""
-
-    def __init__(self) -> None:
-        self.merged: list[Any] = []
-        self.infinite: list[Any] = []
-        self.few_left: list[Any] = []
-
-    def add(self, name: Any, quality: ColumnPrecision) -> None:
-        """Add a column."""
-        for is_lost, names in (
-            (quality.is_infinite, self.infinite), (quality.is_merged, self.merged), (quality.loses_much, self.few_left)
-        ):  # fmt: skip
-            if is_lost:
-                names.append(name)
-
-    def words(self) -> tuple[str, ...]:
-        """Return descriptions of all losses; warn if a feature loses much."""
-        merged = f"different values became equal in float32 in {listed('feature', self.merged)}"
-        infinite = f"values beyond float32's range became infinite in {listed('feature', self.infinite)}"
-        if self.few_left:
-            warn(
-                f"many different values became equal in float32 in {listed('feature', self.few_left)}: subtract an "
-                "offset, or split the feature into a coarse and a fine one"
-            )
-        if self.infinite:
-            warn(f"{infinite}: divide the feature, or take its logarithm")
-        return (merged,) * bool(self.merged) + (infinite,) * bool(self.infinite)
+def reported_losses(precisions: Mapping[Any, ColumnPrecision]) -> tuple[str, ...]:
+    """Return descriptions of what float32 loses, from the precision of features by name; warn of large losses."""
+    descriptions = []
+    merged = [name for name, quality in precisions.items() if quality.is_merged]
+    if merged:
+        descriptions.append(f"different values became equal in float32 in {listed('feature', merged)}")
+    few_left = [name for name, quality in precisions.items() if quality.loses_much]
+    if few_left:
+        warn(
+            f"many different values became equal in float32 in {listed('feature', few_left)}: subtract an offset, or "
+            "split the feature into a coarse and a fine one"
+        )
+    infinite = [name for name, quality in precisions.items() if quality.is_infinite]
+    if infinite:
+        descriptions.append(f"values beyond float32's range became infinite in {listed('feature', infinite)}")
+        warn(f"{descriptions[-1]}: divide the feature, or take its logarithm")
+    return tuple(descriptions)
 
 
 def listed(noun: str, items: list[Any]) -> str:

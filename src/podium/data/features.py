@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -14,7 +14,7 @@ from podium.core.array_types import Float32s
 from podium.core.threads import map_threads
 from podium.core.validation import require_utf8
 from podium.data.columns import from_objects, frozen, unmasked
-from podium.data.encoding import ColumnPrecision, Converted, Encoding, FeatureBuilder, Losses, fits_float32, precision
+from podium.data.encoding import ColumnPrecision, Converted, Encoding, FeatureBuilder, precision, reported_losses
 from podium.data.sparse import checked_rows, float32_rows, is_sparse
 from podium.errors import DataError
 
@@ -46,12 +46,12 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
             f"features must have two dimensions, documents × features, but got {array.ndim}. "
             "Reshape your data: pass a single feature as X[:, None], a single document as X[None, :]"
         )
-    chosen = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
-    if chosen or array.dtype.kind == "O":
-        return _column_by_column(array, chosen, encoding)
+    with_categories = _column_numbers(categorical, array.shape[1]) if encoding is None else set(encoding.categories)
+    if with_categories or array.dtype.kind == "O":
+        return _column_by_column(array, with_categories, encoding)
     if array.dtype.kind not in "fiub":
-        complex_too = " (Complex data not supported)" if array.dtype.kind == "c" else ""
-        raise DataError(f"features must be numbers, but got {array.dtype}{complex_too}")
+        reason = " (Complex data not supported)" if array.dtype.kind == "c" else ""  # scikit-learn expects these words
+        raise DataError(f"features must be numbers, but got {array.dtype}{reason}")
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(array, dtype=np.float32)
     if encoding is not None and encoding.shifts and np.shares_memory(features, array):
@@ -60,14 +60,14 @@ def to_features(X: Any, categorical: Sequence[Any] = (), encoding: Encoding | No
     if encoding is not None:
         for column in sorted(encoding.shifts.keys() & range(array.shape[1])):  # the caller refuses other widths
             builder.apply_shift(column, array[:, column])
-    elif not fits_float32(array.dtype):
+    elif not np.can_cast(array.dtype, np.float32):
         for column, quality in enumerate(_precisions(array, features)):
             builder.shift_if_crowded(column, column, array[:, column], quality)
     return replace(builder.result(), features=frozen(features))
 
 
 def _precisions(array: NDArray[Any], features: Float32s) -> list[ColumnPrecision]:
-    """Return how well float32 represents each column; a few are copied at a time, because rows are contiguous."""
+    """Return how well float32 represents each column. It copies a few at a time, because rows are contiguous."""
 
     def examine(first: int) -> list[ColumnPrecision]:
         block = slice(first, first + COLUMNS_AT_ONCE)
@@ -79,10 +79,12 @@ def _precisions(array: NDArray[Any], features: Float32s) -> list[ColumnPrecision
 
 
 def as_list_of_features(categorical: Any) -> list[Any]:
-    """Return features by name or number as a list, which is empty for None."""
-    is_list = hasattr(categorical, "__iter__") and not isinstance(categorical, str | bytes)
-    features = list(categorical) if is_list else [] if categorical is None else None
-    if features is None or any(getattr(feature, "__hash__", None) is None for feature in features):
+    """Return categorical features, given by name or number, as a list, which is empty for None."""
+    if categorical is None:
+        return []
+    is_list = isinstance(categorical, Iterable) and not isinstance(categorical, str | bytes)
+    features = list(categorical) if is_list else []
+    if not is_list or not all(isinstance(feature, Hashable) for feature in features):
         raise DataError(f"categorical must be a list of features, by name or number, but got {categorical!r:.60}")
     return features
 
@@ -93,8 +95,7 @@ def numbers_of_features(features: Sequence[Any], names: Sequence[str] | None, ar
     for feature in features:
         if isinstance(feature, str):
             if names is None or feature not in names:
-                numbered = names and all(name.isdecimal() for name in names)
-                hint = f"; they are numbered {names[0]} to {names[-1]}" if names and numbered else ""
+                hint = f"; they are numbered {names[0]} to {names[-1]}" if names and are_numbers(names) else ""
                 raise DataError(f"{argument}: there is no feature named {feature!r}{hint}")
             numbers.append(list(names).index(feature))
         else:
@@ -123,8 +124,9 @@ def _column_by_column(array: NDArray[Any], categorical: set[int], encoding: Enco
         if column in categorical:
             builder.set_categories(column, column, array[:, column].tolist())
             continue
-        numbers = array[:, column]
-        builder.set_numbers(column, column, _from_objects(numbers, column) if array.dtype.kind in "OU" else numbers)
+        values = array[:, column]
+        is_object = array.dtype.kind in "OU"
+        builder.set_numbers(column, column, _numbers_from_objects(values, column) if is_object else values)
     return replace(builder.result(), features=frozen(builder.matrix))
 
 
@@ -134,19 +136,19 @@ def _to_compressed_rows(X: Any, encoding: Encoding) -> Converted:
     X = checked_rows(X)
     rows = float32_rows(X)
     rows = csr_array((frozen(rows.data), frozen(rows.indices), frozen(rows.indptr)), shape=rows.shape, copy=False)
-    losses = Losses()
-    if not fits_float32(X.dtype):
+    precisions = {}
+    if not np.can_cast(X.dtype, np.float32):
         columns = X.tocsc()
         for k in range(X.shape[1]):
             values = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
             with np.errstate(over="ignore"):
-                losses.add(k, precision(values, values.astype(np.float32)))
+                precisions[k] = precision(values, values.astype(np.float32))
     if encoding.shifts:
         raise DataError("this model shifts features before the conversion to float32: pass dense features")
-    return Converted(rows, losses=losses.words())
+    return Converted(rows, losses=reported_losses(precisions))
 
 
-def _from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
+def _numbers_from_objects(values: NDArray[Any], column: int) -> NDArray[Any]:
     with suppress(OverflowError, TypeError, ValueError):
         return from_objects(values, f"feature {column}")
     for row, value in enumerate(values):
@@ -174,6 +176,11 @@ def already_encoded(features: Any, encoding: Encoding) -> Converted:
         if not np.isin(present, np.arange(len(names), dtype=np.float32)).all():
             raise DataError(f"feature {feature} must contain category numbers 0 to {len(names) - 1}, or NaN")
     return replace(converted, encoding=encoding)
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+    """Return whether all names are whole numbers, as the names of LETOR's features are."""
+    return all(name.isascii() and name.isdecimal() for name in names)
 
 
 def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""Data frames of any library, through narwhals, and the column names that imply a role."""
+"""Data frames of any library, read through narwhals, and the roles that column names imply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LABEL_PREFIX = "label."
 
 
 def is_frame(value: Any, in_memory: bool = False) -> bool:
-    """Return whether this is a data frame for narwhals, and with `in_memory` not a lazy one."""
+    """Return whether narwhals accepts the value as a data frame; with `in_memory`, lazy frames do not count."""
     if isinstance(value, np.ndarray | list | tuple) or hasattr(value, "tocsr"):
         return False
     import narwhals.stable.v2 as nw
@@ -43,9 +43,10 @@ def is_frame(value: Any, in_memory: bool = False) -> bool:
 def assign_roles(
     names: Sequence[str], roles: dict[str, Any], feature_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the roles with their default columns filled in, and the feature columns.
+    """Return the roles, with the default columns filled in, and the names of the features.
 
-    `roles` maps each role to the name of a column, to values, or to None, and `labels` to a mapping of such entries.
+    `roles` maps each role to the name of a column, values or None, except `labels`, which it maps to a mapping from
+    label source to a name or values.
     """
     if len(set(names)) < len(names):
         raise DataError(f"column names must be distinct, but two columns are named {first_repeated(names)!r}")
@@ -54,14 +55,14 @@ def assign_roles(
             f"column {list(names).index('') + 1} has no name: name it, or write the file with index=False if pandas "
             "wrote its index there"
         )
-    chosen = set(feature_names or ())
-    _require(names, chosen, "feature_names")
+    named_features = set(feature_names or ())
+    _require_columns(names, named_features, "feature_names")
     roles = dict(roles)
     for role, defaults in ROLES.items():
         if isinstance(roles.get(role), str):
-            _require(names, {roles[role]}, role)
+            _require_columns(names, {roles[role]}, role)
         elif roles.get(role) is None:
-            candidates = [name for name in defaults if name in names and name not in chosen]
+            candidates = [name for name in defaults if name in names and name not in named_features]
             roles[role] = candidates[0] if candidates else None
             if len(candidates) > 1:
                 warn(
@@ -73,19 +74,19 @@ def assign_roles(
     labels = dict(roles.get("labels") or {})
     for source, value in labels.items():
         if isinstance(value, str):
-            _require(names, {value}, f"labels[{source!r}]")
+            _require_columns(names, {value}, f"labels[{source!r}]")
     for name in names:
         source = name.removeprefix(LABEL_PREFIX)
-        if name.startswith(LABEL_PREFIX) and name not in chosen and source not in labels:
+        if name.startswith(LABEL_PREFIX) and name not in named_features and source not in labels:
             labels[source] = name
     roles["labels"] = labels
-    taken = {value for value in (*roles.values(), *labels.values()) if isinstance(value, str)}
     if feature_names is not None:
         return roles, list(feature_names)
-    return roles, [name for name in names if name not in taken and not has_role(name)]
+    with_role = {value for value in (*roles.values(), *labels.values()) if isinstance(value, str)}
+    return roles, [name for name in names if name not in with_role and not has_role(name)]
 
 
-def _require(names: Sequence[str], required: set[str], argument: str) -> None:
+def _require_columns(names: Sequence[str], required: set[str], argument: str) -> None:
     absent = sorted(required - set(names))
     if absent:
         raise DataError(f"{argument}: there is no column {absent[0]!r}; the columns are {_shown(names)}")
@@ -95,7 +96,7 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, list(names)[:12])) + (", …" if len(names) > 12 else "")
 
 
-def take_apart(
+def convert_frame(
     native: Any,
     roles: dict[str, Any],
     feature_names: Sequence[str] | None,
@@ -105,27 +106,26 @@ def take_apart(
 ) -> tuple[Converted, list[str], dict[str, Any]]:
     """Return a frame's features as an array, their names, and the other columns by role.
 
-    `categorical` has features by name or number. An encoding determines the conversion; then the categories are added
-    to `seen`.
+    `categorical` has features by name or number. If an encoding is passed, it determines the conversion, and the
+    categories are added to `seen`.
     """
     refuse_other_rows(native, roles | roles["labels"])
-    frame, series_of = columns_by_name(native)
-    roles, features = assign_roles(list(series_of), roles, feature_names)
+    frame = narwhals_frame(native)
+    roles, features = assign_roles(frame.columns, roles, feature_names)
     for role, value in roles.items():
         if isinstance(value, str):
-            roles[role] = values_of(series_of[value])
+            roles[role] = values_of(frame[value])
     roles["labels"] = {
-        source: values_of(series_of[value]) if isinstance(value, str) else value
+        source: values_of(frame[value]) if isinstance(value, str) else value
         for source, value in roles["labels"].items()
     }
-    chosen = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
-    _require(features, chosen, "categorical")
-    return _to_matrix(frame, series_of, features, chosen, encoding, seen), features, roles
+    with_categories = {features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in categorical}
+    _require_columns(features, with_categories, "categorical")
+    return _to_matrix(frame, features, with_categories, encoding, seen), features, roles
 
 
 def _to_matrix(
     frame: Any,
-    series_of: dict[str, Any],
     features: Sequence[str],
     categorical: set[str],
     encoding: Encoding | None,
@@ -133,7 +133,7 @@ def _to_matrix(
 ) -> Converted:
     builder = FeatureBuilder(np.empty((len(frame), len(features)), np.float32), encoding, seen)
     for k, name in enumerate(features):
-        series = series_of[name]
+        series = frame[name]
         if encoding is None:
             holds_categories = name in categorical or is_categorical(series)
         else:
@@ -159,10 +159,10 @@ def not_numbers(name: str, dtype: Any, *, is_temporal: bool = False) -> DataErro
 
 def columns_of_text(native: Any, columns: Sequence[Any]) -> list[Any]:
     """Return the given columns, by name or index, that are not numeric."""
-    _, series_of = columns_by_name(native)
-    features = [name for name in series_of if not has_role(name)]
+    frame = narwhals_frame(native)
+    features = [name for name in frame.columns if not has_role(name)]
     named = [features[k] if isinstance(k, int) and 0 <= k < len(features) else k for k in columns]
-    return [name for name in named if name in series_of and not holds_numbers(series_of[name])]
+    return [name for name in named if name in frame.columns and not holds_numbers(frame[name])]
 
 
 def holds_numbers(series: Any) -> bool:
@@ -186,7 +186,7 @@ def has_role(name: str) -> bool:
 
 
 def has_queries(native: Any) -> bool:
-    """Return whether a frame has a column that is named like query ids."""
+    """Return whether a frame has a column whose name implies query ids."""
     import narwhals.stable.v2 as nw
 
     return not set(ROLES["qid"]).isdisjoint(nw.from_native(native).lazy().collect_schema().names())
@@ -199,8 +199,8 @@ def shown_columns(native: Any) -> str:
     return _shown(nw.from_native(native).lazy().collect_schema().names())
 
 
-def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
-    """Return a narwhals frame and its columns by name; names that are not text are converted to text."""
+def narwhals_frame(native: Any) -> Any:
+    """Return a frame of any library as one of narwhals, in memory; names that are not text are converted to text."""
     import narwhals.stable.v2 as nw
 
     if hasattr(native, "set_axis"):  # pandas
@@ -212,32 +212,32 @@ def columns_by_name(native: Any) -> tuple[Any, dict[str, Any]]:
             native = native.astype(dense)
     try:
         frame = nw.from_native(native)
-        if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
-        return frame, {name: frame[name] for name in frame.columns}
+        return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     except nw.exceptions.NarwhalsError as error:
         raise DataError(f"the frame cannot be read: {error}") from None
 
 
 def features_by_name(
-    native: Any, names: Sequence[str] | None, encoding: Encoding | None = None, *, refuse_extra: bool = False
+    native: Any, names: Sequence[str] | None, encoding: Encoding, *, refuse_extra: bool = False
 ) -> Float32s:
     """Return the features of a frame in the order of `names`; without names, all columns without a role."""
-    frame, series_of = columns_by_name(native)
+    frame = narwhals_frame(native)
+    columns = frame.columns
     if names is None:
-        names = [name for name in series_of if not has_role(name)]
-    absent = [name for name in names if name not in series_of]
+        names = [name for name in columns if not has_role(name)]
+    present = set(columns)
+    absent = [name for name in names if name not in present]
     if absent:
         raise DataError(
             f"the data lacks the feature {absent[0]!r} of the model ({len(absent)} missing in all); its columns are "
-            f"{_shown(list(series_of))}"
+            f"{_shown(columns)}"
         )
     if refuse_extra:
         expected = set(names)
-        extra = [name for name in series_of if name not in expected and not has_role(name)]
+        extra = [name for name in columns if name not in expected and not has_role(name)]
         if extra:
             raise DataError(f"the model has no feature for the column {extra[0]!r} ({len(extra)} such columns in all)")
-    features: Float32s = _to_matrix(frame, series_of, names, set(), encoding or Encoding(), None).features
+    features: Float32s = _to_matrix(frame, names, set(), encoding, None).features
     return features
 
 

@@ -1,4 +1,4 @@
-"""A memory limit for readers: an endless stream raises an error before the machine runs out of memory."""
+"""A memory limit for readers, so that an endless stream raises an error before the machine runs out of memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podium.core.validation import require_whole
 from podium.errors import FileFormatError
 
 SHARE = 0.5  # of the free memory, for one call of `read`
-ROW_BYTES = 128  # of a row while it is read, in addition to its features: id, label, place
+ROW_BYTES = 128  # of a row's id, label and place while it is read, in addition to its features
 _UNKNOWN = 1 << 34  # assumed free memory if the system does not report it
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
@@ -23,12 +23,12 @@ class Budget:
     def __init__(self, max_bytes: int | None = None) -> None:
         require_whole("max_bytes", max_bytes, 1, optional=True, most=2**63 - 1)
         self.limit = int(SHARE * free_bytes()) if max_bytes is None else int(max_bytes)
-        self._chosen = max_bytes is not None
+        self._is_explicit = max_bytes is not None
         self._held = {"text": 0, "data": 0, "query ids": 0}
         self._lock = threading.Lock()
 
-    def left(self, what: str) -> int:
-        """Return the bytes of a kind that are left."""
+    def remaining(self, what: str) -> int:
+        """Return how many more bytes of text, data or query ids fit within the limit."""
         return max(0, self.limit - self._held[what])
 
     def release(self) -> None:
@@ -42,7 +42,8 @@ class Budget:
             self._held[what] += size
             held = self._held[what]
         if held > self.limit:
-            reason = "max_bytes" if self._chosen else f"{SHARE:.0%} of the free memory; pass max_bytes=… to change it"
+            default = f"{SHARE:.0%} of the free memory; pass max_bytes=… to change it"
+            reason = "max_bytes" if self._is_explicit else default
             raise FileFormatError(
                 name,
                 f"needs more than {_readable(self.limit)} of memory for its {what}, which is the limit ({reason}): "
@@ -52,11 +53,11 @@ class Budget:
 
 def free_bytes() -> int:
     """Return the memory available to this process, on the machine and in its control groups."""
-    limits = [*_of_machine(), *_of_groups()]
+    limits = [*_limits_of_machine(), *_limits_of_control_groups()]
     return max(1, min(limits)) if limits else _UNKNOWN
 
 
-def _of_machine() -> Iterator[int]:
+def _limits_of_machine() -> Iterator[int]:
     try:
         for line in (_PROC / "meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -68,7 +69,7 @@ def _of_machine() -> Iterator[int]:
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _of_groups() -> Iterator[int]:
+def _limits_of_control_groups() -> Iterator[int]:
     """Return the memory that the limits of control groups (versions 1 and 2) leave; a container is its own root."""
     try:
         lines = (_PROC / "self" / "cgroup").read_text().splitlines()
@@ -84,13 +85,13 @@ def _of_groups() -> Iterator[int]:
             group = root / path.lstrip("/")
             for folder in {root, group, *(parent for parent in group.parents if parent.is_relative_to(root))}:
                 try:
-                    used = int((folder / usage).read_text()) - _cache(folder / "memory.stat")
+                    used = int((folder / usage).read_text()) - _page_cache(folder / "memory.stat")
                     yield int((folder / limit).read_text()) - used
                 except (OSError, ValueError):  # the group does not exist, or has no limit ("max")
                     continue
 
 
-def _cache(statistics: Path) -> int:
+def _page_cache(statistics: Path) -> int:
     """Return the memory of the page cache, which the system can reclaim."""
     names = ("active_file", "inactive_file")
     counts = dict(line.split() for line in statistics.read_text().splitlines())

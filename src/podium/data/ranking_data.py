@@ -132,7 +132,7 @@ class RankingData:
             roles["qid"] = columns.qid_from_sizes(group_sizes, n_rows(features))
         categorical, is_frame = as_list_of_features(categorical), frames.is_frame(features)
         if is_frame:
-            converted, feature_names, roles = frames.take_apart(features, roles, feature_names, categorical)
+            converted, feature_names, roles = frames.convert_frame(features, roles, feature_names, categorical)
         elif encoding is not None:
             converted = already_encoded(features, encoding)
         else:
@@ -215,7 +215,7 @@ class RankingData:
 
     @property
     def n_documents(self) -> int:
-        """The number of rows."""
+        """The number of documents, one per row."""
         return int(self.features.shape[0])
 
     @property
@@ -225,7 +225,7 @@ class RankingData:
 
     @property
     def n_features(self) -> int:
-        """The number of columns."""
+        """The number of features."""
         return int(self.features.shape[1])
 
     @property
@@ -345,9 +345,8 @@ class RankingData:
         return take_rows(self, rows)
 
     def without_features(self) -> RankingData:
-        """Return the same documents without features, but with everything computed from them: the canonical order."""
-        assert self.row_hashes is not None  # computed now
-        assert self.canonical_order is not None
+        """Return the same documents without features, but with their hashes and canonical order."""
+        _ = self.row_hashes, self.canonical_order  # compute them while there are features
         no_features = columns.frozen(np.empty((self.n_documents, 0), np.float32))
         data: RankingData = object.__new__(RankingData)  # also if this is a subclass, such as BinnedFiles
         data.__dict__.update(self.__dict__ | {"features": no_features, "feature_names": None})
@@ -366,14 +365,16 @@ class RankingData:
 
     def with_weight(self) -> RankingData:
         """Return the documents with nonzero weight, for pointwise losses; all documents if none has any."""
-        counts = self.has_weight
-        return self if counts.all() or not counts.any() else self.replace(preferences=None).take(np.flatnonzero(counts))
+        has_weight = self.has_weight
+        if has_weight.all() or not has_weight.any():
+            return self
+        return self.replace(preferences=None).take(np.flatnonzero(has_weight))
 
     @property
     def has_weight(self) -> Bools:
         """Whether each row counts: its own weight and that of its query are positive."""
-        counts = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
-        return counts if self.query_weights is None else counts & (self.query_weight_of_row > 0)
+        is_positive = np.ones(len(self), bool) if self.document_weights is None else self.document_weights > 0
+        return is_positive if self.query_weights is None else is_positive & (self.query_weight_of_row > 0)
 
     @property
     def query_weight_of_row(self) -> Float32s:

@@ -1,4 +1,4 @@
-"""The features that a model expects, and the conversion of any input to them. Every prediction uses it."""
+"""The features that a model expects, and the conversion of any input to them, which every prediction uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from podium.core.array_types import Float32s
 from podium.data import frames
 from podium.data.encoding import Encoding, recoded, shifted, warn_of_unknown_categories
-from podium.data.features import Features, to_features
+from podium.data.features import Features, are_numbers, to_features
 from podium.data.ranking_data import RankingData
 from podium.data.sparse import is_sparse
 from podium.errors import DataError, warn
@@ -70,7 +70,7 @@ class Schema:
     def n_indices(self, first_index: int) -> int:
         """Return how many indices LETOR text may use for these features if the first index is `first_index`."""
         names = self.names or ()
-        if not names or not all(name.isascii() and name.isdecimal() for name in names):
+        if not names or not are_numbers(names):
             return self.n_features
         return max(map(int, names)) + 1 - first_index
 
@@ -93,7 +93,7 @@ class Schema:
             )
 
     def _rows_from(self, data: RankingData, sources: list[int]) -> Features:
-        features = data.features if sources == list(range(data.n_features)) else self._taken(data, sources)
+        features = data.features if sources == list(range(data.n_features)) else self._selected(data, sources)
         return self._recoded(data, sources, features)
 
     def _sources(self, data: RankingData, extra: str) -> list[int]:
@@ -128,7 +128,8 @@ class Schema:
             stacklevel=6,
         )
 
-    def _taken(self, data: RankingData, sources: list[int]) -> Features:
+    def _selected(self, data: RankingData, sources: list[int]) -> Features:
+        """Return these columns of the data, with the absent value in place of −1."""
         if -1 not in sources:
             return data.features[:, sources]
         assert data.absent_value is not None
@@ -183,10 +184,7 @@ class Schema:
 
 def _are_beyond(missing: list[str], data: RankingData) -> bool:
     """Return whether the numbers of all these features are above the last one in a sparse text."""
-    if data.absent_value is None or data.feature_names is None:
-        return False
-    named = [*missing, *data.feature_names]
-    if not all(name.isascii() and name.isdecimal() for name in named):
+    if data.absent_value is None or data.feature_names is None or not are_numbers([*missing, *data.feature_names]):
         return False
     return min(map(int, missing)) > max(map(int, data.feature_names), default=-1)
 

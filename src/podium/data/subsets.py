@@ -29,8 +29,8 @@ def rows_of_queries(data: RankingData, queries: Iterable[int] | NDArray[Any]) ->
 
 def number_of_query(data: RankingData, query: Any) -> int:
     """Return the number of the query with this id; an integer id may be given as text."""
-    for number, known in enumerate(data.query_ids.tolist()):
-        if str(known) == str(query):
+    for number, query_id in enumerate(data.query_ids.tolist()):
+        if str(query_id) == str(query):
             return number
     first = ", ".join(map(repr, data.query_ids[:3].tolist()))
     raise DataError(f"query: there is no query {query!r} in the data; its query ids are {first}, …")
@@ -132,7 +132,7 @@ def require_weight_outside(data: RankingData, fold: Ints) -> None:
 
 
 def _folds(order: Ints, n_splits: int) -> Ints:
-    """Return the fold of each query; folds take turns at queries in this order."""
+    """Return the fold of each query, dealing the queries to the folds in this order."""
     if not 2 <= n_splits <= len(order):
         raise DataError(f"n_splits must be between 2 and the number of queries, {len(order)}, but got {n_splits}")
     fold = np.empty(len(order), np.int64)
@@ -151,7 +151,7 @@ def _parts(order: Ints, fractions: tuple[float, ...]) -> list[Ints]:
 
 
 def fold_of_queries(query_ids: NDArray[Any], n_splits: int, seed: int) -> Ints:
-    """Return the fold that tests on each query; the sizes of folds differ by at most one query."""
+    """Return the fold whose test part has each query; the sizes of folds differ by at most one query."""
     return _folds(shuffled_queries(query_ids, seed), n_splits)
 
 
@@ -164,10 +164,10 @@ def concatenate(parts: list[RankingData]) -> RankingData:
     arguments: dict[str, Any] = {"feature_names": first.feature_names}
     arguments["features"], arguments["encoding"], wide = _stacked(parts)
     arguments["labels"] = {source: np.concatenate([part.labels[source] for part in parts]) for source in first.labels}
-    without = [number for number, part in enumerate(parts) if part.document_ids is None]
-    if 0 < len(without) < len(parts):
-        warn(f"part {without[0]} has no document ids, so the result has none", stacklevel=4)
-    elif not without:
+    without_ids = [number for number, part in enumerate(parts) if part.document_ids is None]
+    if 0 < len(without_ids) < len(parts):
+        warn(f"part {without_ids[0]} has no document ids, so the result has none", stacklevel=4)
+    elif not without_ids:
         arguments["document_ids"] = np.concatenate([part.document_ids for part in parts])
     for name in ("qid", "document_weights", "positions"):
         if getattr(first, name) is not None:

@@ -25,7 +25,7 @@ SHOWN_ROWS, SHOWN_FEATURES = 5, 8  # in a notebook
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """A label source: the number of labelled documents, and the count of each value, or of intervals of many values."""
+    """The labels of a source: how many documents are labelled, and how many have each value, or range of values."""
 
     labelled: int
     lowest: float
@@ -105,13 +105,13 @@ class ValueCounter:
         self.missing += missing
         self.nonzero += int(np.count_nonzero(rows)) - missing
         if self._first is not None:
-            left = np.flatnonzero(self._is_constant)  # only a few after the first rows
-            some, first = rows[:, left], self._first[left]
-            self._is_constant[left] = ((some == first) | (np.isnan(some) & np.isnan(first))).all(axis=0)
+            candidates = np.flatnonzero(self._is_constant)  # only a few after the first rows
+            columns, first = rows[:, candidates], self._first[candidates]
+            self._is_constant[candidates] = ((columns == first) | (np.isnan(columns) & np.isnan(first))).all(axis=0)
         for source, values in labels.items():
             is_copy = self._is_copy.setdefault(source, np.ones(rows.shape[1], bool))
-            left, labelled = np.flatnonzero(is_copy), ~np.isnan(values)
-            is_copy[left] = (rows[:, left][labelled] == values[labelled, None]).all(axis=0)
+            candidates, labelled = np.flatnonzero(is_copy), ~np.isnan(values)
+            is_copy[candidates] = (rows[:, candidates][labelled] == values[labelled, None]).all(axis=0)
 
     def counts(self, labels: Mapping[str, Float32s]) -> ValueCounts:
         """Return the counts of all rows; `labels` are the labels of all rows."""

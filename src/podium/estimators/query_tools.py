@@ -87,7 +87,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
         """Yield the row numbers of (train, test) for each fold; `groups`, `qid` or a column of X has the queries."""
         ids = groups if groups is not None else qid
         if ids is None and frames.is_frame(X) and frames.has_queries(X):
-            ids = frames.values_of(frames.columns_by_name(X)[1]["qid"])
+            ids = frames.values_of(frames.narwhals_frame(X)["qid"])
         if ids is None:
             raise DataError(
                 "QueryKFold needs the query of each row: split(X, groups=qid). In scikit-learn's searches of rankers, "

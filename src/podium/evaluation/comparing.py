@@ -14,7 +14,7 @@ from podium.core.plotting import draw
 from podium.core.sums import mean, with_weights
 from podium.errors import DataError
 from podium.evaluation.evaluating import Evaluation, Measures, as_measures, evaluated, measures_of, rankings_of
-from podium.evaluation.significance import equivalence, holm, paired_t, randomisation, t_interval
+from podium.evaluation.significance import equivalence, holm, paired_t, randomization, t_interval
 from podium.evaluation.tables import Table
 from podium.measures import as_measure, warn_of_powers
 
@@ -29,7 +29,7 @@ class Pair:
     difference: float  # mean of b minus mean of a, with its 95% interval `low` … `high` (Student's t)
     low: float
     high: float
-    # p_t, p_random: two-sided p of the paired t-test and of Fisher's randomisation test
+    # p_t, p_random: two-sided p of the paired t-test and of Fisher's randomization test
     p_t: float
     p_random: float
     # p_t_holm, p_random_holm: the same, corrected for the number of pairs (Holm)
@@ -134,10 +134,10 @@ def compare(
         data, measures, drop_uniform, judged_only: as in `evaluate`.
         systems: scores by name, as in `evaluate`.
         baseline: the only system to compare the others with; by default every pair is compared.
-        margin: if given, also test for equivalence: whether the means of two systems differ by less than this. Systems
+        margin: if passed, also test for equivalence: whether the means of two systems differ by less than this. Systems
             that do not differ significantly are not necessarily equivalent.
-        resamples: the number of resamples of the randomisation test.
-        seed: the seed of the randomisation test.
+        resamples: the number of resamples of the randomization test.
+        seed: the seed of the randomization test.
 
     Returns:
         The evaluation of each system, and for each pair the difference with its interval and p-values.
@@ -152,12 +152,12 @@ def compare(
     """
     if not isinstance(systems, Mapping):
         raise DataError("systems must be a mapping from names to scores, as in {'a': scores, 'b': scores}")
-    chosen = as_measures(measures)
+    distinct = as_measures(measures)
     data, rankings = rankings_of(data, list(systems.values()))
-    warn_of_powers(chosen, data)
+    warn_of_powers(distinct, data)
     trained_by = measures_of(systems.values())
     evaluations = {
-        name: evaluated(data, ranking, chosen, drop_uniform, name, trained_by, judged_only)
+        name: evaluated(data, ranking, distinct, drop_uniform, name, trained_by, judged_only)
         for name, ranking in zip(systems, rankings, strict=True)
     }
     return compared(evaluations, baseline, margin, resamples, seed)
@@ -179,7 +179,7 @@ def compared(
     sides = list(combinations(names, 2)) if baseline is None else [(baseline, b) for b in names if b != baseline]
     pairs = []
     for measure in evaluations[names[0]].values:
-        tests = [_test(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
+        tests = [_compare_pair(evaluations, measure, a, b, margin, resamples, seed) for a, b in sides]
         t_holm, random_holm = holm([p["p_t"] for p in tests]), holm([p["p_random"] for p in tests])
         pairs += [
             Pair(**entry, p_t_holm=t, p_random_holm=r) for entry, t, r in zip(tests, t_holm, random_holm, strict=True)
@@ -187,7 +187,7 @@ def compared(
     return Comparison(evaluations, pairs)
 
 
-def _test(
+def _compare_pair(
     evaluations: Mapping[str, Evaluation], measure: str, a: str, b: str, margin: float | None, resamples: int, seed: int
 ) -> dict[str, Any]:
     """Return the figures of one pair, before the correction for the number of pairs."""
@@ -202,7 +202,7 @@ def _test(
     return {
         "measure": measure, "a": a, "b": b, "difference": mean(weighted), "low": low, "high": high,
         "p_t": paired_t(weighted),
-        "p_random": randomisation(flipped, queries, resamples, seed),
+        "p_random": randomization(flipped, queries, resamples, seed),
         "p_equivalent": None if margin is None else equivalence(weighted, margin),
         "wins": int((differences > 0).sum()), "ties": int((differences == 0).sum()),
         "losses": int((differences < 0).sum()),

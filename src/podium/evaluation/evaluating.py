@@ -39,19 +39,20 @@ def groups_of(data: RankingData, by: Any) -> NDArray[np.object_]:
             `query_ids`, or one for each row that is constant within a query.
 
     """
-    values: Any = by
-    if isinstance(by, str):
-        values = _names(data, by)
-    return by_query(values, f"by={by!r}" if isinstance(by, str) else "by", data.query_ids, data.order, data.offsets,
-                    lambda entries: np.array([_text(entry) for entry in entries], object))  # fmt: skip
+    name, values = (f"by={by!r}", _values_of_feature(data, by)) if isinstance(by, str) else ("by", by)
+
+    def names_of_groups(entries: Any) -> NDArray[np.object_]:
+        return np.array([_name_of_group(entry) for entry in entries], object)
+
+    return by_query(values, name, data.query_ids, data.order, data.offsets, names_of_groups)
 
 
 def in_order(groups: NDArray[np.object_]) -> list[str]:
     """Return the distinct groups in order: numbers by value, then text alphabetically."""
-    return sorted(set(groups.tolist()), key=_place)
+    return sorted(set(groups.tolist()), key=_sort_key)
 
 
-def _names(data: RankingData, feature: str) -> Any:
+def _values_of_feature(data: RankingData, feature: str) -> Any:
     """Return the values of a feature, with the names of categories."""
     values = data.feature(feature)
     number = data.feature_names.index(feature) if data.feature_names else -1
@@ -61,7 +62,7 @@ def _names(data: RankingData, feature: str) -> Any:
     return [MISSING if math.isnan(value) else categories[int(value)] for value in values.tolist()]
 
 
-def _text(entry: Any) -> str:
+def _name_of_group(entry: Any) -> str:
     if entry is None or (isinstance(entry, numbers.Real) and math.isnan(entry)):
         return MISSING
     if isinstance(entry, numbers.Real) and not isinstance(entry, bool | np.bool_ | numbers.Integral):
@@ -69,7 +70,7 @@ def _text(entry: Any) -> str:
     return str(entry)
 
 
-def _place(group: str) -> tuple[int, float, str]:
+def _sort_key(group: str) -> tuple[int, float, str]:
     try:
         value = float(group)
     except ValueError:
@@ -130,8 +131,8 @@ class Evaluation(ShownAsTable):
 
     def _weighted(self, name: str) -> Floats:
         """Return the values of queries that are not skipped, scaled so that their plain mean is the weighted mean."""
-        known = ~np.isnan(self.values[name])
-        return with_weights(self.values[name][known], None if self.weights is None else self.weights[known])
+        has_value = ~np.isnan(self.values[name])
+        return with_weights(self.values[name][has_value], None if self.weights is None else self.weights[has_value])
 
     def bootstrap(
         self, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
@@ -158,7 +159,7 @@ class Evaluation(ShownAsTable):
 
     @property
     def per_query(self) -> dict[str, NDArray[Any]]:
-        """Return columns for a data frame: `qid`, `group` if there are groups, then each measure."""
+        """The columns of a data frame: `qid`, `group` if there are groups, then each measure."""
         groups = {} if self.groups is None else {"group": self.groups}
         return {"qid": self.query_ids, **groups, **self.values}
 
@@ -221,12 +222,12 @@ def evaluate(
         1.0
 
     """
-    chosen = as_measures(measures)
+    distinct = as_measures(measures)
     data, (ranking,) = rankings_of(data, [scores])
-    warn_of_powers(chosen, data)
+    warn_of_powers(distinct, data)
     groups = None if by is None else groups_of(data, by)
     evaluation = evaluated(
-        data, ranking, chosen, drop_uniform, trained_by=measures_of([scores]), judged_only=judged_only
+        data, ranking, distinct, drop_uniform, trained_by=measures_of([scores]), judged_only=judged_only
     )
     return evaluation if groups is None else replace(evaluation, groups=groups)
 
@@ -255,11 +256,11 @@ def as_measures(measures: Measures) -> list[Measure]:
     """Return a list of distinct measures."""
     if isinstance(measures, Graded):
         return list(measures.measures)
-    names = [measures] if isinstance(measures, Measure | str) else list(measures)
-    chosen = [as_measure(measure) for measure in names]
-    if not chosen:
+    entries = [measures] if isinstance(measures, Measure | str) else measures
+    distinct = list(dict.fromkeys(map(as_measure, entries)))
+    if not distinct:
         raise DataError("pass at least one measure, for example 'ndcg@10'")
-    return list(dict.fromkeys(chosen))
+    return distinct
 
 
 def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Ranking]]:
@@ -273,7 +274,7 @@ def rankings_of(data: Any, systems: list[Any]) -> tuple[RankingData, list[Rankin
 
 
 def measures_of(systems: Iterable[Any]) -> list[list[str]]:
-    """Return the measures that each model among the systems was trained by, with facts about its data."""
+    """Return the measures that each model among the systems was trained by, as text with its data's parameters."""
     infos = [getattr(model_of(system), "info", None) for system in systems]
     lists = [info.get("measures") for info in infos if isinstance(info, dict)]
     return [[name for name in names if isinstance(name, str)] for names in lists if isinstance(names, list)]
@@ -293,7 +294,7 @@ def _ranking(data: RankingData, system: Any) -> Ranking:
 
 
 def is_uniform(data: RankingData, sources: list[str]) -> Bools:
-    """Return which queries have equal labels only, counting unlabelled documents as 0."""
+    """Return whether all labels of each query are equal, counting unlabelled documents as 0."""
     starts, is_uniform = data.offsets[:-1], np.ones(data.n_queries, bool)
     for source in sources:
         labels = np.nan_to_num(data.labels[source][data.order])
@@ -328,7 +329,9 @@ def _warn_of_ties(spreads: Mapping[Measure, float], name: str) -> None:
         return
     listed = ", ".join(f"{spread:.4f} of {measure}" for measure, spread in large.items())
     orders = {"the order of the rows" if measure.ties == "stable" else "an order by content" for measure in large}
-    advice = "; ties=expected averages over their orders" if any(one.knows_expected_ties for one in large) else ""
+    advice = (
+        "; ties=expected averages over their orders" if any(measure.knows_expected_ties for measure in large) else ""
+    )
     warn(
         f"{name}{': ' if name else ''}ties between documents with different labels, ranked in "
         f"{' or '.join(sorted(orders))}, decide up to {listed}{advice}",

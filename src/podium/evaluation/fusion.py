@@ -49,34 +49,38 @@ def fuse(*runs: Run, by: Fusion = "rrf", k: float = 60.0, name: str | None = Non
     if by not in METHODS:
         raise DataError(f"by must be one of {', '.join(map(repr, METHODS))}, but got {by!r}")
     require_number("k", k, least=0)
-    scores: dict[str, Scores] = {}
+    fused: dict[str, Scores] = {}
     for query in dict.fromkeys(query for run in runs for query in run.scores):
-        lists = [run.scores[query] for run in runs if query in run.scores]
-        documents = sorted({document for listed in lists for document in listed})
-        shares = [METHODS[by](listed, documents, k) for listed in lists]
-        scores[query] = {d: math.fsum(share[d] for share in shares if d in share) for d in documents}
+        of_runs = [run.scores[query] for run in runs if query in run.scores]
+        documents = sorted({document for scores in of_runs for document in scores})
+        terms = [METHODS[by](scores, documents, k) for scores in of_runs]
+        fused[query] = {d: math.fsum(term[d] for term in terms if d in term) for d in documents}
         if by == "combmnz":
-            scores[query] = {d: score * sum(d in listed for listed in lists) for d, score in scores[query].items()}
-    return Run(name or by, scores)
+            fused[query] = {d: score * sum(d in scores for scores in of_runs) for d, score in fused[query].items()}
+    return Run(name or by, fused)
 
 
-def _reciprocal_ranks(listed: Scores, documents: list[str], k: float) -> Scores:
-    return {document: 1.0 / (k + rank) for rank, document in enumerate(ranked_documents(listed), 1)}
+# Each method returns what a run adds to the score of each document, from the run's scores for a query, all documents
+# of the query, and the constant k.
 
 
-def _scaled(listed: Scores, documents: list[str], k: float) -> Scores:
-    low, high = min(listed.values(), default=0.0), max(listed.values(), default=0.0)
-    if not all(math.isfinite(score - low) for score in listed.values()):
+def _reciprocal_ranks(scores: Scores, documents: list[str], k: float) -> Scores:
+    return {document: 1.0 / (k + rank) for rank, document in enumerate(ranked_documents(scores), 1)}
+
+
+def _scaled_scores(scores: Scores, documents: list[str], k: float) -> Scores:
+    low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
+    if not all(math.isfinite(score - low) for score in scores.values()):
         raise DataError(f"combsum and combmnz scale scores, which must be finite, but these go from {low} to {high}")
-    return {document: (score - low) / ((high - low) or 1.0) for document, score in listed.items()}
+    return {document: (score - low) / ((high - low) or 1.0) for document, score in scores.items()}
 
 
-def _points(listed: Scores, documents: list[str], k: float) -> Scores:
-    shared = (len(documents) - len(listed) + 1) / 2.0
-    points = {document: float(len(documents) - place) for place, document in enumerate(ranked_documents(listed))}
-    return {document: points.get(document, shared) for document in documents}
+def _borda_points(scores: Scores, documents: list[str], k: float) -> Scores:
+    mean_of_rest = (len(documents) - len(scores) + 1) / 2.0  # for each document that the run does not return
+    points = {document: float(len(documents) - place) for place, document in enumerate(ranked_documents(scores))}
+    return {document: points.get(document, mean_of_rest) for document in documents}
 
 
 METHODS: dict[str, Callable[[Scores, list[str], float], Scores]] = {
-    "rrf": _reciprocal_ranks, "combsum": _scaled, "combmnz": _scaled, "borda": _points,
+    "rrf": _reciprocal_ranks, "combsum": _scaled_scores, "combmnz": _scaled_scores, "borda": _borda_points,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from podium.core.array_types import Floats, Int, Ints, UInt64s
 from podium.core.compiling import kernel
 from podium.core.random import random_bits, seed_of
 from podium.core.sums import mean
-from podium.core.threads import map_threads, ranges
+from podium.core.threads import for_ranges, map_threads, ranges
 from podium.core.validation import require_number, require_whole
 
 FIXED_POINT = 2.0**40  # scale of per-query differences as integers: 2^22 queries with differences up to 1 fit
@@ -46,10 +46,7 @@ def bootstrap_interval(
     ordered = np.sort(values)  # so that the order of queries does not matter
     key = seed_of("bootstrap", seed)
     means = np.empty(resamples)
-    for _ in map_threads(
-        lambda b: bootstrap_means(ordered, key, b[0], means[slice(*b)]), ranges(resamples, smallest=16)
-    ):
-        pass
+    for_ranges(resamples, lambda first, last: bootstrap_means(ordered, key, first, means[first:last]), smallest=16)
     low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
     return float(low), float(high)
 
@@ -61,7 +58,7 @@ def bootstrap_means(values: Floats, key: np.uint64, first: Int, means: Floats) -
     for b in range(len(means)):
         total = 0.0
         for k in range(n):
-            bits = random_bits(key, np.uint64((first + b) * n + k))
+            bits = random_bits(key, np.uint64((first + b) * n + k))  # of which the upper 32 are scaled to 0 … n − 1
             total += values[np.int64((bits >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))]
         means[b] = total / n
 
@@ -96,8 +93,8 @@ def equivalence(differences: Floats, margin: float) -> float:
     return float(max(above, below))
 
 
-def randomisation(differences: Floats, query_ids: Sequence[Any], resamples: int = 100_000, seed: int = 0) -> float:
-    """Return the two-sided p of Fisher's randomisation test: how often random signs give as large a mean.
+def randomization(differences: Floats, query_ids: Sequence[Any], resamples: int = 100_000, seed: int = 0) -> float:
+    """Return the two-sided p of Fisher's randomization test: how often random signs give as large a mean.
 
     The observed signs count as one of the resamples, so p is never 0.
     """

@@ -55,9 +55,9 @@ class Run:
 
     def lines(self) -> list[str]:
         """Return the lines of a TREC file."""
-        name = _word(self.name, "name of a run")
+        name = _as_word(self.name, "name of a run")
         return [
-            f"{_word(query, 'query id')} Q0 {_word(document, 'document id')} {rank} {scores[document]!r} {name}\n"
+            f"{_as_word(query, 'query id')} Q0 {_as_word(document, 'document id')} {rank} {scores[document]!r} {name}\n"
             for query, scores in self.scores.items()
             for rank, document in enumerate(ranked_documents(scores), 1)
         ]
@@ -108,7 +108,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """
     scores: dict[str, dict[str, float]] = {}
     names: dict[str, int] = {}  # the first line of each name
-    for line, (query, _, document, _, score, name) in _lines(path, 6, "query Q0 document rank score name"):
+    for line, (query, _, document, _, score, name) in _fields_by_line(path, 6, "query Q0 document rank score name"):
         _add_entry(scores, query, document, _number(path, line, score, "score"), path, line)
         names.setdefault(name, line)
     if len(names) > 1:
@@ -144,7 +144,7 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     """
     labels: dict[str, dict[str, float]] = {}
     subtopics: dict[str, dict[str, dict[str, float]]] = {}
-    for line, (query, subtopic, document, text) in _lines(path, 4, "query 0 document label", is_open=True):
+    for line, (query, subtopic, document, text) in _fields_by_line(path, 4, "query 0 document label", has_more=True):
         label = _number(path, line, text, "label", most=LARGEST_LABEL)
         _add_entry(subtopics.setdefault(subtopic, {}), query, document, label, path, line)
         documents = labels.setdefault(query, {})
@@ -181,7 +181,7 @@ def write_run(data: RankingData, scores: Any, path: str | os.PathLike[str], name
 
 def run_lines(data: RankingData, scores: Any, name: str, rows_before: int = 0) -> list[str]:
     """Return the lines of a TREC run; row numbers that identify documents start from `rows_before`."""
-    name = _word(name, "name of a run")
+    name = _as_word(name, "name of a run")
     ranking = Ranking(data, scores, base=data.order)
     if not np.isfinite(ranking.scores).all():
         raise DataError("the scores of a TREC run must be finite")
@@ -225,17 +225,17 @@ def write_qrels(data: RankingData, path: str | os.PathLike[str], labels: str = "
 
 def matched(data: RankingData, run: Run) -> Ranking:
     """Return a run as a ranking of data, matched by query and document id."""
-    left = {(query, document) for query, documents in run.scores.items() for document in documents}
+    unmatched = {(query, document) for query, documents in run.scores.items() for document in documents}
     scores, retrieved = np.zeros(data.n_documents), np.zeros(data.n_documents, bool)
     for row, (query, document) in enumerate(_pairs_of_ids(data)):
-        if (query, document) in left:
-            left.remove((query, document))
+        if (query, document) in unmatched:
+            unmatched.remove((query, document))
             scores[row], retrieved[row] = run.scores[query][document], True
-    if left:
-        query, document = min(left)
+    if unmatched:
+        query, document = min(unmatched)
         raise DataError(
-            f"the run {run.name!r} has {len(left)} documents that are not in the data, for example {document!r} of "
-            f"query {query!r}"
+            f"the run {run.name!r} has {len(unmatched)} documents that are not in the data, for example "
+            f"{document!r} of query {query!r}"
         )
     return Ranking(data, checked_scores(scores, len(scores)), retrieved=retrieved)
 
@@ -243,7 +243,7 @@ def matched(data: RankingData, run: Run) -> Ranking:
 def _pairs_of_ids(data: RankingData, rows_before: int = 0) -> list[tuple[str, str]]:
     """Return the (query, document) ids of each row; raise if two rows have the same."""
     documents = _document_ids(data, rows_before)
-    pairs = [(_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), documents, strict=True)]
+    pairs = [(_as_word(str(q), "query id"), d) for q, d in zip(data.qid.tolist(), documents, strict=True)]
     if len(set(pairs)) < len(pairs):
         query, document = first_repeated(pairs)
         raise DataError(
@@ -310,8 +310,8 @@ def _check_overlap(qrels: Qrels, run: Run) -> None:
         )
 
 
-def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bool = False) -> Any:
-    """Return the fields of each line; with `is_open`, further fields and comments are allowed and ignored."""
+def _fields_by_line(path: str | os.PathLike[str], fields: int, shape: str, *, has_more: bool = False) -> Any:
+    """Yield the number and the fields of each line; with `has_more`, ignore further fields and comments."""
     is_empty = True
     for number, line in enumerate(text_lines(path), 1):
         if "\0" in line:
@@ -323,9 +323,9 @@ def _lines(path: str | os.PathLike[str], fields: int, shape: str, *, is_open: bo
                 f"expected '{shape}', separated by spaces or tabs, but found {line[:60]!r}",
                 line=number,
             )
-        if not parts or (is_open and parts[0].startswith("#")):
+        if not parts or (has_more and parts[0].startswith("#")):
             continue
-        if is_open:
+        if has_more:
             parts = parts[:fields]
         if len(parts) != fields:
             raise FileFormatError(os.fspath(path), f"expected '{shape}', but found {line[:60]!r}", line=number)
@@ -347,13 +347,13 @@ def text_lines(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _number(path: str | os.PathLike[str], line: int, text: str, what: str, most: float = sys.float_info.max) -> float:
-    value = _parsed(text)
+    value = _number_as_in_c(text)
     if not abs(value) <= most:
         raise FileFormatError(os.fspath(path), f"the {what} must be a finite number, but found {text!r:.60}", line=line)
     return value
 
 
-def _parsed(text: str) -> float:
+def _number_as_in_c(text: str) -> float:
     """Return a number as C parses it, or NaN; Python's `float` also accepts 1_000 and digits of other scripts."""
     try:
         return float(text) if text.isascii() and "_" not in text else math.nan
@@ -376,10 +376,11 @@ def _document_ids(data: RankingData, rows_before: int) -> list[str]:
         return [f"row{rows_before + row}" for row in range(data.n_documents)]
     words: NDArray[Any] = data.document_ids
     ids = [match[1] if (match := _LETOR_ID.search(text)) else text for text in words.tolist()]
-    return [_word(text, "document id") for text in ids]
+    return [_as_word(text, "document id") for text in ids]
 
 
-def _word(text: str, what: str) -> str:
+def _as_word(text: str, what: str) -> str:
+    """Return the text; raise unless it is a word."""
     if not text or any(c.isspace() for c in text):
         raise DataError(f"the {what} must be a word without spaces for a TREC file, but is {text!r}")
     return text
@@ -394,7 +395,7 @@ def read_scores(path: str | os.PathLike[str]) -> Floats | Run:
         return read_run(path)
     scores = np.empty(len(lines))
     for k, line in enumerate(lines):
-        scores[k] = _parsed(line)
+        scores[k] = _number_as_in_c(line)
         if math.isnan(scores[k]):
             raise FileFormatError(
                 os.fspath(path), f"expected a score (or a TREC run), but found {line.strip()[:40]!r}", line=k + 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.core.validation import require_number, require_whole, to_path
-from podium.data.frames import columns_by_name, is_frame
+from podium.data.frames import is_frame, narwhals_frame
 from podium.data.io.parquet import import_pyarrow
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.features.names import Coded, NameCoder, code
@@ -90,11 +90,11 @@ class Links:
 
         """
         if is_frame(links):
-            series = columns_by_name(links)[1]
+            frame = narwhals_frame(links)
             for name in (source, target):
-                if name not in series:
-                    raise DataError(f"the frame has no column {name!r}; it has {', '.join(map(repr, series))}")
-            return cls(series[source].to_numpy(), series[target].to_numpy(), documents)
+                if name not in frame.columns:
+                    raise DataError(f"the frame has no column {name!r}; it has {', '.join(map(repr, frame.columns))}")
+            return cls(frame[source].to_numpy(), frame[target].to_numpy(), documents)
         sources, targets = _read_tsv(links)
         return cls(sources, targets, documents)
 

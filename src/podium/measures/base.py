@@ -221,14 +221,12 @@ class Measure(ABC):
         """
         self.refuse_without_swaps()
         labels = self.prepared(labels)
-        n = len(labels)
-        last = n if last is None else last
-        rows = np.zeros((last - first, n))
+        n, rows = len(labels), zero_swaps(len(labels), first, last)
         if self.is_empty(labels):
             return rows
         before = self.value(labels)
         swapped = labels.copy()
-        for i in range(first, last):
+        for i in range(first, first + len(rows)):
             for j in range(i + 1, n):
                 swapped[i], swapped[j] = labels[j], labels[i]
                 rows[i - first, j] = self.value(swapped) - before
@@ -256,7 +254,7 @@ class Measure(ABC):
         labels = [
             ranking.data.labels[source][~ranking.retrieved] for source in sources if source in ranking.data.labels
         ]
-        if not labels or not all(np.isnan(of_source).all() for of_source in labels):
+        if not labels or not np.isnan(labels).all():
             raise DataError(f"{self._word()} is undefined for runs that do not return all judged documents")
 
     def refuse_without_swaps(self) -> None:
@@ -282,6 +280,11 @@ class Measure(ABC):
         return best, [best]
 
 
+def zero_swaps(n: int, first: int, last: int | None) -> Floats:
+    """Return zeros for the swap deltas of the ranks from `first` to `last` (by default n) with all n ranks."""
+    return np.zeros(((n if last is None else last) - first, n))
+
+
 def weights_in_means(data: RankingData) -> Floats | None:
     """Return the weights of queries in means of measures; None if all are equal."""
     return None if data.query_weights is None else data.query_weights.astype(np.float64)
@@ -289,10 +292,10 @@ def weights_in_means(data: RankingData) -> Floats | None:
 
 def sums_of_known(values: Floats, weights: Floats | None = None) -> Total:
     """Return the sum and the number of the values that are not NaN; with weights, Σ w v and Σ w."""
-    known = ~np.isnan(values)
+    has_value = ~np.isnan(values)
     if weights is not None:
-        return Total((ExactSum.of((weights * values)[known]), ExactSum.of(weights[known])))
-    return Total((ExactSum.of(values[known]), int(known.sum())))
+        return Total((ExactSum.of((weights * values)[has_value]), ExactSum.of(weights[has_value])))
+    return Total((ExactSum.of(values[has_value]), int(has_value.sum())))
 
 
 def best_of(means: Floats) -> int:
@@ -306,7 +309,7 @@ def best_of(means: Floats) -> int:
 
 
 class ListSums(NamedTuple):
-    """What a measure computes from data before the scores are known."""
+    """What a measure computes from data before it has scores."""
 
     # the value of each document by query: its gain, its bonus, or the probability that it stops the user
     values: Floats
@@ -327,7 +330,7 @@ class ListMeasure(Measure):
 
     @abstractmethod
     def list_sums(self, labels: NDArray[Any], data: RankingData, sizes: Ints) -> ListSums:
-        """Return what is known before the documents are ranked.
+        """Return what the measure computes before the documents are ranked.
 
         Args:
             labels: the labels of all documents by query, in any order within a query.
@@ -342,15 +345,16 @@ class ListMeasure(Measure):
 
     def values(self, ranking: Ranking) -> Floats:
         ranking = ranking.for_ties(self.ties)
-        known = self.list_sums(self.labels_in(ranking.data, ranking.order), ranking.data, ranking.ranked_sizes)
-        values = known.values if ranking.retrieved is None else known.values * ranking.ranked_retrieved
-        scores, sums = ranking.ranked_scores, np.empty(ranking.data.n_queries)
-        for_queries(ranking.data.offsets, lambda offsets, q: known.fill(values, scores, offsets, sums[q]))
-        return self.values_of_sums(known, sums)
+        data = ranking.data
+        list_sums = self.list_sums(self.labels_in(data, ranking.order), data, ranking.ranked_sizes)
+        values = list_sums.values if ranking.retrieved is None else list_sums.values * ranking.ranked_retrieved
+        scores, sums = ranking.ranked_scores, np.empty(data.n_queries)
+        for_queries(data.offsets, lambda offsets, q: list_sums.fill(values, scores, offsets, sums[q]))
+        return self.values_of_sums(list_sums, sums)
 
-    def values_of_sums(self, known: ListSums, sums: Floats) -> Floats:
+    def values_of_sums(self, list_sums: ListSums, sums: Floats) -> Floats:
         """Divide the sums by the norms, and give empty queries the value of `empty`."""
-        return self._with_empties(sums / known.norms, known.is_empty)
+        return self._with_empties(sums / list_sums.norms, list_sums.is_empty)
 
 
 def without_values(values: Floats, offsets: Ints) -> Bools:

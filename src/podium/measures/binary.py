@@ -13,7 +13,7 @@ from podium.core.array_types import Floats, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import require_number
 from podium.errors import DataError
-from podium.measures.base import Example, ListMeasure, ListSums, Measure
+from podium.measures.base import Example, ListMeasure, ListSums, Measure, zero_swaps
 from podium.measures.discounted import Discounted
 from podium.measures.gains import Gain, probabilities
 from podium.measures.registry import register
@@ -193,9 +193,8 @@ class RPrecision(Binary, ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return (rel_j − rel_i) / R for i ≤ R < j; see `Measure.swaps`."""
         relevant = self.relevant(labels)
-        last, n_relevant = len(relevant) if last is None else last, int(relevant.sum())
-        rows = np.zeros((last - first, len(relevant)))
-        inside = min(last, n_relevant)
+        n_relevant, rows = int(relevant.sum()), zero_swaps(len(relevant), first, last)
+        inside = min(first + len(rows), n_relevant)
         if first < inside:
             below = relevant[n_relevant:]
             rows[: inside - first, n_relevant:] = (below - relevant[first:inside, None]) / n_relevant

@@ -28,7 +28,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined
 from podium.core.validation import require_number
 from podium.errors import DataError
-from podium.measures.base import Example, ListMeasure, ListSums, without_values
+from podium.measures.base import Example, ListMeasure, ListSums, without_values, zero_swaps
 from podium.measures.binary import Binary, relevant_counts
 from podium.measures.families import BLENDED, LookupTables, Span, lookup_tables
 from podium.measures.gains import Gain
@@ -85,7 +85,7 @@ class Blended(ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return ΔZ; see the module's docstring and `Measure.swaps`."""
         bonuses = self.bonuses(np.asarray(labels))
-        rows = np.zeros(((len(bonuses) if last is None else last) - first, len(bonuses)))
+        rows = zero_swaps(len(bonuses), first, last)
         if bonuses.any():
             divisors = self.divisors(bonuses, np.array([0, len(bonuses)]))
             norm = self.norms(np.array([float((bonuses > 0).sum())]))[0]

@@ -32,7 +32,7 @@ class _BoundSums(NamedTuple):
     """A measure bound to the data: its list sums, the depth to rank to, and the sum of each query."""
 
     measure: ListMeasure
-    known: ListSums
+    list_sums: ListSums
     depth: int
     sums: Floats
 
@@ -63,14 +63,14 @@ class BoundMeasures:
         n, order = data.n_documents, data.canonical_order
         self._bound = {name: _bind(m, data, order) for name, m in measures.items() if _is_of_kernels(m)}
         bound = list(self._bound.values())
-        self._depth = max((one.depth for one in bound), default=0)
-        counts = np.logical_or.reduce([~one.known.is_empty for one in bound]) if bound else np.zeros(0, bool)
+        self._depth = max((b.depth for b in bound), default=0)
+        counts = np.logical_or.reduce([~b.list_sums.is_empty for b in bound]) if bound else np.zeros(0, bool)
         self._places = (np.arange(n) - np.repeat(data.offsets[:-1], data.query_sizes)).astype(np.int32)
         self._scores, self._values = np.zeros(n), np.zeros(n)  # by rank
         pieces = n_threads_for(PASSES * n, self.team.n_threads)
         edges = np.searchsorted(data.offsets, n * np.arange(pieces + 1) // pieces)
         slices = [slice(a, b) for a, b in pairwise(edges.tolist())]
-        self._pieces = [(data.offsets[q.start : q.stop + 1], counts[q], [one.sums[q] for one in bound]) for q in slices]
+        self._pieces = [(data.offsets[q.start : q.stop + 1], counts[q], [b.sums[q] for b in bound]) for q in slices]
         if bound:  # compile the kernels now: in training, another process compiles the growth of trees meanwhile
             self._sum(0, np.zeros(n))
 
@@ -100,7 +100,7 @@ class BoundMeasures:
         for name, measure in self.measures.items():
             bound = self._bound.get(name)
             if bound is not None:
-                results[name] = of_values(bound.measure.values_of_sums(bound.known, bound.sums))
+                results[name] = of_values(bound.measure.values_of_sums(bound.list_sums, bound.sums))
             else:
                 ranking = ranking or Ranking(data, scores)
                 results[name] = of_ranking(measure, ranking)
@@ -113,8 +113,8 @@ class BoundMeasures:
         if not rank_again(scores, self.data.canonical_order, offsets, counts, self._depth, places, self._scores):
             return False
         for bound, part in zip(self._bound.values(), sums, strict=True):
-            take_by_rank(bound.known.values, places, self._scores, offsets, bound.depth, ranked)
-            bound.known.fill(ranked, self._scores, offsets, part)
+            take_by_rank(bound.list_sums.values, places, self._scores, offsets, bound.depth, ranked)
+            bound.list_sums.fill(ranked, self._scores, offsets, part)
         return True
 
 
@@ -126,9 +126,9 @@ def _is_of_kernels(measure: Measure) -> bool:
 
 def _bind(measure: Measure, data: RankingData, order: Ints) -> _BoundSums:
     assert isinstance(measure, ListMeasure)
-    known = measure.list_sums(measure.labels_in(data, order), data, data.query_sizes)
-    depth = min(known.depth, int(data.query_sizes.max(initial=0)))
-    return _BoundSums(measure, known, depth, np.zeros(data.n_queries))
+    list_sums = measure.list_sums(measure.labels_in(data, order), data, data.query_sizes)
+    depth = min(list_sums.depth, int(data.query_sizes.max(initial=0)))
+    return _BoundSums(measure, list_sums, depth, np.zeros(data.n_queries))
 
 
 def _is_plain(scores: Any, n: int) -> bool:

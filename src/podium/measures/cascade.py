@@ -16,7 +16,7 @@ from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import inlined, not_inlined
 from podium.core.validation import require_number
 from podium.errors import DataError
-from podium.measures.base import Example, ListMeasure, ListSums, Measure, without_values
+from podium.measures.base import Example, ListMeasure, ListSums, Measure, without_values, zero_swaps
 from podium.measures.binary import Binary
 from podium.measures.families import CASCADE, LookupTables, Span, lookup_tables
 from podium.measures.gains import LARGEST_POWER, Gain, highest_label, probabilities
@@ -65,7 +65,7 @@ class CascadeMeasure(ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return P_i (R_j − R_i)(1/D_i − S_ij − Q_ij/D_j); see `Measure.swaps`."""
         stops = self.stops(np.asarray(labels))
-        rows = np.zeros(((len(stops) if last is None else last) - first, len(stops)))
+        rows = zero_swaps(len(stops), first, last)
         depth = len(stops) if self.cutoff is None else self.cutoff
         cascade_swaps(stops, self.divisors(len(stops)), depth, first, rows)
         return rows

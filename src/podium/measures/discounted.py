@@ -20,7 +20,7 @@ from podium.core.array_types import Floats, Int, Ints
 from podium.core.compiling import kernel
 from podium.core.validation import numbers_of
 from podium.errors import DataError
-from podium.measures.base import Example, ListMeasure, ListSums, without_values
+from podium.measures.base import Example, ListMeasure, ListSums, without_values, zero_swaps
 from podium.measures.families import DISCOUNTED, LookupTables, lookup_tables
 from podium.measures.gains import Gain, shown
 from podium.measures.ranking import for_queries, in_descending_order
@@ -74,7 +74,7 @@ class Discounted(ListMeasure):
     def swaps(self, labels: NDArray[Any], first: int = 0, last: int | None = None) -> Floats:
         """Return (g_j − g_i)(d_i − d_j) / norm; see `Measure.swaps`."""
         gains = self.gains(np.asarray(labels))
-        rows = np.zeros(((len(gains) if last is None else last) - first, len(gains)))
+        rows = zero_swaps(len(gains), first, last)
         norm = self.norms(gains, *_one_list(gains))[0] if len(gains) else 0.0
         if norm > 0:
             discounted_swaps(gains, self.discounts(len(gains)), float(norm), first, rows)
@@ -361,14 +361,15 @@ class PropensityNDCG(NDCG):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given: Any = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
-        chosen = Propensities(numbers_of("propensities", [given] if isinstance(given, int | float) else given))
-        if not chosen or not all(0 < p <= 1 for p in chosen):
+        entries: Any = self.propensities.split("/") if isinstance(self.propensities, str) else self.propensities
+        entries = [entries] if isinstance(entries, int | float) else entries
+        propensities = Propensities(numbers_of("propensities", entries))
+        if not propensities or not all(0 < p <= 1 for p in propensities):
             raise DataError(
                 f"propensities of {self.name} must be the probabilities, above 0 and at most 1, that users look at "
-                f"positions 1, 2, …, for example 1/0.5/0.3, but got {tuple(chosen)}"
+                f"positions 1, 2, …, for example 1/0.5/0.3, but got {tuple(propensities)}"
             )
-        object.__setattr__(self, "propensities", chosen)
+        object.__setattr__(self, "propensities", propensities)
 
     def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
         """Return g / p in an order of the rows."""

@@ -42,9 +42,12 @@ class SubtopicMeasure(Measure):
 
     has_swaps: ClassVar[bool] = False  # with several labels, neither document of a pair need be the better one
 
+    def _subtopics(self, data: RankingData) -> list[str]:
+        return sorted(s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_"))
+
     def sources(self, data: RankingData) -> list[str]:
         """Return the sources of the subtopics, sorted by name."""
-        sources = sorted(s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_"))
+        sources = self._subtopics(data)
         if not sources:
             names = ", ".join(map(repr, data.labels)) or "none"
             raise DataError(
@@ -54,8 +57,7 @@ class SubtopicMeasure(Measure):
         return sources
 
     def is_defined_on(self, data: RankingData) -> bool:
-        names = [s for s in data.labels if s == self.labels or s.startswith(f"{self.labels}_")]
-        return any(bool((data.labels[source] > 0).any()) for source in names)
+        return any(bool((data.labels[source] > 0).any()) for source in self._subtopics(data))
 
     def labels_in(self, data: RankingData, order: Ints) -> NDArray[Any]:
         """Return a column for each subtopic, in an order of the rows."""
@@ -121,11 +123,11 @@ class AlphaNDCG(SubtopicMeasure, Binary):
     def _ideal_order(self, relevant: Floats) -> list[int]:
         """Return the greedy order of documents, independent of the order of the rows."""
         documents = np.lexsort(-relevant.T[::-1]).tolist()
-        worth = np.ones(relevant.shape[1])
+        weights = np.ones(relevant.shape[1])  # of the subtopics; each repetition reduces one
         order: list[int] = []
         while documents and len(order) < (self.cutoff or len(relevant)):
-            best = documents.pop(int(np.argmax(relevant[documents] @ worth)))
-            worth = np.where(relevant[best] > 0, worth * (1.0 - self.alpha), worth)
+            best = documents.pop(int(np.argmax(relevant[documents] @ weights)))
+            weights = np.where(relevant[best] > 0, weights * (1.0 - self.alpha), weights)
             order.append(best)
         return order
 
@@ -189,5 +191,5 @@ class ERRIA(SubtopicMeasure):
     def values(self, ranking: Ranking) -> Floats:
         measure = self.fixed(ranking.data)
         of_subtopics = [measure._err(source).values(ranking) for source in self.sources(ranking.data)]
-        known = np.sum([~np.isnan(values) for values in of_subtopics], axis=0)  # the subtopics of each query
-        return self._with_empties(np.nansum(of_subtopics, axis=0) / np.maximum(known, 1), known == 0)
+        n_subtopics = np.sum(~np.isnan(of_subtopics), axis=0)  # of each query
+        return self._with_empties(np.nansum(of_subtopics, axis=0) / np.maximum(n_subtopics, 1), n_subtopics == 0)

@@ -48,17 +48,17 @@ class Gain:
     table: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        sensible = {
+        is_valid = {
             "exponential": 0 < self.scale < math.inf,
             "linear": True,
             "table": len(self.table) > 0 and all(0 <= entry < math.inf for entry in self.table),
         }
-        if not sensible.get(self.kind, False):
+        if not is_valid.get(self.kind, False):
             raise DataError(f"invalid gain: kind {self.kind!r}, scale {self.scale}, table {self.table}")
 
     @classmethod
     def of(cls, value: Gain | str) -> Gain:
-        """Return a gain, given as such or as text."""
+        """Return a gain that is passed as a `Gain` or as text."""
         if isinstance(value, Gain):
             return value
         if not isinstance(value, str):

@@ -45,14 +45,14 @@ class Graded:
     tolerance: tuple[float, ...]
 
     def __init__(self, measures: Sequence[Measure | str], tolerance: float | Sequence[float] = 0.0) -> None:
-        chosen = tuple(as_measure(measure) for measure in measures)
-        if len(chosen) < 2:
+        in_order = tuple(as_measure(measure) for measure in measures)
+        if len(in_order) < 2:
             raise DataError("pass at least two measures to Graded")
-        count = len(chosen) - 1
-        tolerances = (tolerance,) * count if isinstance(tolerance, int | float) else tuple(tolerance)
-        if len(tolerances) != count or any(not t >= 0 for t in tolerances):
-            raise DataError(f"tolerance must be a non-negative number for each of the first {count} measures")
-        object.__setattr__(self, "measures", chosen)
+        n = len(in_order) - 1
+        tolerances = (tolerance,) * n if isinstance(tolerance, int | float) else tuple(tolerance)
+        if len(tolerances) != n or any(not t >= 0 for t in tolerances):
+            raise DataError(f"tolerance must be a non-negative number for each of the first {n} measures")
+        object.__setattr__(self, "measures", in_order)
         object.__setattr__(self, "tolerance", tuple(float(t) for t in tolerances))
 
     def __str__(self) -> str:
@@ -72,10 +72,10 @@ class Graded:
     def pick(self, means: Floats) -> int:
         """Return the index of the selected candidate, the first of ties, from a row of means for each."""
         means = self._checked(means)
-        left = np.arange(len(means))
+        candidates = np.arange(len(means))
         for k, tolerance in enumerate(self.tolerance):
-            left = left[_within(tolerance, means[left, k])]
-        return int(left[best_of(means[left, -1])])
+            candidates = candidates[_within(tolerance, means[candidates, k])]
+        return int(candidates[best_of(means[candidates, -1])])
 
     def pick_and_keep(self, means: Floats) -> tuple[int, list[int]]:
         """Return the result of `pick`, and the candidates, ascending, that it may return later when more are added.
@@ -110,12 +110,12 @@ def as_watched(metrics: Sequence[Measure | str] | Measure | str) -> tuple[Measur
     """
     if isinstance(metrics, Graded) or not isinstance(metrics, Measure | str | Sequence):
         raise DataError(f"metrics must be a list of measures such as ['ndcg@5', 'ap'], but got {metrics!r}")
-    several = [metrics] if isinstance(metrics, Measure | str) else metrics
-    if any(isinstance(one, str) and one == "loss" for one in several):
+    entries = [metrics] if isinstance(metrics, Measure | str) else metrics
+    if any(isinstance(entry, str) and entry == "loss" for entry in entries):
         raise DataError(
             "metrics: 'loss' needs an objective, which this method does not have; pass measures such as 'ap'"
         )
-    return tuple(dict.fromkeys(map(as_measure, several)))
+    return tuple(dict.fromkeys(map(as_measure, entries)))
 
 
 def selection_for(value: Measure | Graded | str, data: RankingData) -> Measure | Graded:

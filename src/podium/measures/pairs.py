@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.core.array_types import Floats, Int, Ints
 from podium.core.compiling import helper, kernel
 from podium.errors import DataError
-from podium.measures.base import Empty, Example, Measure
+from podium.measures.base import Empty, Example, Measure, zero_swaps
 from podium.measures.ranking import Ranking, for_queries
 from podium.measures.registry import register
 
@@ -148,7 +148,7 @@ class PairwiseAccuracy(PairMeasure):
         above, equal to, below b, they change by Σ_{i<k<j} (sgn(l_j, l_k) − sgn(l_i, l_k)) + sgn(l_j, l_i) pairs.
         """
         labels = self.prepared(labels)
-        rows = np.zeros(((len(labels) if last is None else last) - first, len(labels)))
+        rows = zero_swaps(len(labels), first, last)
         levels, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
         pairs = (counts.sum() ** 2 - (counts**2).sum()) / 2
         if len(levels) > 1:

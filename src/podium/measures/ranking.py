@@ -13,7 +13,7 @@ from podium.core.array_types import Bools, Float32s, Floats, Int32s, Ints
 from podium.core.compiling import helper, kernel
 from podium.core.intrinsics import not_inlined
 from podium.core.sorting import sort_with_items
-from podium.core.threads import map_threads, n_threads_for, ranges
+from podium.core.threads import for_ranges, n_threads_for
 from podium.data import RankingData
 from podium.data.columns import frozen, unmasked
 from podium.errors import DataError
@@ -157,17 +157,14 @@ def for_queries(
 ) -> None:
     """Call `work(offsets, queries)` for ranges of at least `smallest` queries, on threads if that is faster.
 
-    The amount of work is measured in documents of a simple pass; by default, all documents. For fewer than 65,536, a
-    pool of threads would take longer to start than the work.
+    `amount` is the work in documents of a simple pass, by default all documents. Below 65,536, starting a pool of
+    threads would take longer than the work.
     """
     offsets = frozen(offsets)  # kernels are compiled once, for read-only arrays
     n_threads = n_threads_for(float(offsets[-1] - offsets[0]) if amount is None else amount, n_threads)
-    if n_threads == 1:
-        work(offsets, slice(0, len(offsets) - 1))
-        return
-    bounds = ranges(len(offsets) - 1, n_threads, smallest=smallest)
-    for _ in map_threads(lambda b: work(offsets[b[0] : b[1] + 1], slice(*b)), bounds, n_threads):
-        pass
+    for_ranges(
+        len(offsets) - 1, lambda first, last: work(offsets[first : last + 1], slice(first, last)), n_threads, smallest
+    )
 
 
 def checked_scores(scores: Any, n: int, row_index: NDArray[Any] | None = None) -> Floats:

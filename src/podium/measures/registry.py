@@ -14,8 +14,9 @@ _MEASURES: dict[str, type[Measure]] = {}
 _ALIASES: dict[str, str] = {}
 _TEXT = re.compile(r"(?P<name>[a-z_]\w*)(\((?P<parameters>[^()]*)\))?(@(?P<at>\d+(\.\d+)?))?", re.IGNORECASE)
 _TREC_TEXT = re.compile(r"(?P<name>[a-z_]\w*?)[_.](?P<at>\d+(\.\d+)?)", re.IGNORECASE)  # P_5, ndcg_cut.10
-# Parameters that names of trec_eval and ir_measures imply but Podium's do not.
-_MEANT = {"ndcg_cut": {"gain": "linear"}}
+# What names of trec_eval and ir_measures imply but Podium's do not.
+_IMPLIED = {"ndcg_cut": {"gain": "linear"}}
+# The parameters of ir_measures, and their values, in Podium's words.
 _PARAMETERS = {"rel": "threshold", "dcg": "gain"}
 _VALUES = {"dcg": {"log2": "linear", "exp-log2": "exponential"}}
 MeasureType = TypeVar("MeasureType", bound=type[Measure])
@@ -37,9 +38,9 @@ def register(cls: MeasureType) -> MeasureType:
         >>> unregister("last")
 
     """
-    known = _MEASURES.get(cls._word())
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise DataError(f"the measure {cls._word()!r} already exists: {known.__module__}.{known.__qualname__}")
+    other = _MEASURES.get(cls._word())
+    if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise DataError(f"the measure {cls._word()!r} already exists: {other.__module__}.{other.__qualname__}")
     _MEASURES[cls._word()] = cls
     for alias in vars(cls).get("aliases", ()):
         _ALIASES[alias] = cls._word()
@@ -61,7 +62,7 @@ def registered() -> dict[str, type[Measure]]:
         'NDCG'
 
     """
-    import podium.measures  # noqa: F401  the built-in ones register when they are imported
+    import podium.measures  # noqa: F401  importing the built-in measures registers them
 
     return dict(_MEASURES)
 
@@ -88,16 +89,16 @@ def parse(text: str) -> Measure:
         near = did_you_mean(match["name"].lower(), [*names, *_ALIASES])
         raise DataError(f"there is no measure {match['name']!r}{near}; choose from {', '.join(names)}")
     takes = {field.name for field in fields(cls)} - {"cutoff"}
-    parameters: dict[str, Any] = dict(_MEANT.get(match["name"].lower(), {}))
+    parameters: dict[str, Any] = dict(_IMPLIED.get(match["name"].lower(), {}))
     for entry in filter(None, (match["parameters"] or "").split(",")):
-        given, equals, value = (part.strip().strip("'\"") for part in entry.partition("="))
-        key = given if given in takes else _PARAMETERS.get(given, given)
+        word, equals, value = (part.strip().strip("'\"") for part in entry.partition("="))
+        key = word if word in takes else _PARAMETERS.get(word, word)
         if not equals or key not in takes:
             near = did_you_mean(key, takes)
             raise DataError(
                 f"{text!r}: {cls._word()} has parameters {', '.join(sorted(takes))}, but got {entry.strip()!r}{near}"
             )
-        parameters[key] = _number_or_text(_VALUES.get(given, {}).get(value, value))
+        parameters[key] = _number_or_text(_VALUES.get(word, {}).get(value, value))
     if match["at"] is not None:
         parameters[cls.at] = _number_or_text(match["at"])
     return cls(**parameters)
@@ -118,7 +119,7 @@ def _number_or_text(text: str) -> Any:
 
 
 def as_measure(value: Measure | str) -> Measure:
-    """Return a measure, given as a value or by name.
+    """Return a measure that is passed as a value or by name.
 
     Example:
         >>> from podium.measures import as_measure

@@ -115,8 +115,8 @@ def standardized_cubic(features: int, seed: int, shift: float) -> Callable[[Floa
     ]
 
     def score(X: Float32s) -> Floats:
-        one, two, three = ((c - m) / s for c, m, s in zip(terms(X).T, means, scales, strict=True))
-        return np.asarray((one + two + three) / 3.0)
+        standardized = [(c - m) / s for c, m, s in zip(terms(X).T, means, scales, strict=True)]
+        return np.asarray(sum(standardized) / 3.0)
 
     return score
 
@@ -133,14 +133,14 @@ def _shifted(permutation: Ints, shift: float, key: np.uint64) -> Ints:
 def cubic_terms(features: Float32s, linear: Floats, second: Ints, third: Ints, terms: Floats) -> None:
     """Compute u·x, Σ x_i x_Q(i) and Σ x_i x_Q(i) x_R(i) for each row."""
     for row in range(features.shape[0]):
-        one, two, three = 0.0, 0.0, 0.0
+        linear_sum, pair_sum, triple_sum = 0.0, 0.0, 0.0
         for i in range(features.shape[1]):
             x = float(features[row, i])
             pair = x * float(features[row, second[i]])
-            one += linear[i] * x
-            two += pair
-            three += pair * float(features[row, third[i]])
-        terms[row, 0], terms[row, 1], terms[row, 2] = one, two, three
+            linear_sum += linear[i] * x
+            pair_sum += pair
+            triple_sum += pair * float(features[row, third[i]])
+        terms[row, 0], terms[row, 1], terms[row, 2] = linear_sum, pair_sum, triple_sum
 
 
 LATENT, QUERY_LATENT = 12, 6  # hidden qualities of a document and of a query

@@ -1,6 +1,6 @@
 """The reader of CSV and TSV with a header line: pyarrow parses the fields, and column names determine their roles.
 
-Errors of pyarrow do not say where a problem is. If it refuses a block, `check_lines` searches that block line by line.
+pyarrow's errors do not say where the problem is. If it refuses a block, `check_lines` searches that block line by line.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from podium.core.array_types import Bytes, Float32s, Floats, Ints
 from podium.core.threads import map_threads
-from podium.data.columns import LARGEST_EXACT
-from podium.data.encoding import CategoriesSeen, Encoding, codes_of_categories, names_of_categories
+from podium.data.columns import LARGEST_EXACT, starts_run
+from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, names_of_categories
 from podium.data.frames import assign_roles
 from podium.data.io.letor_parser import EMPTY_QID, LONE_RETURN, NUL, PROBLEMS, VALUE
 from podium.data.io.parquet import import_pyarrow
@@ -121,7 +121,7 @@ class CsvReader(TextReader):
     def arguments(self, blocks: list[Block]) -> dict[str, Any]:
         layout = self.layout
         features, extras, runs, texts = self._parse(blocks)
-        facts = self.known or self.facts()
+        facts = self.earlier_facts or self.facts()
         arguments: dict[str, Any] = {
             "features": features,
             "feature_names": layout.features,
@@ -167,7 +167,7 @@ class CsvReader(TextReader):
         check_quotes(block, layout)
         texts, numbers = [layout.qid, *layout.texts], list(layout.numbers)
         table = _read_fields(block, layout, texts, numbers)
-        far: dict[str, Ints] = {}
+        inexact: dict[str, Ints] = {}  # the rows whose numbers float64 may merge, by column
         for name, (place, is_feature) in layout.numbers.items():
             values, short = table.column(name).to_numpy(), (features if is_feature else extras)[rows, place]
             with np.errstate(over="ignore"):
@@ -178,15 +178,15 @@ class CsvReader(TextReader):
                 whole = np.unique(values[is_large].astype(np.int64))
                 self.merges.add(np.column_stack([np.full(len(whole), place), whole]))
             if (size >= LARGEST_EXACT).any():
-                far[name] = np.flatnonzero(size >= LARGEST_EXACT)
-        overflows = self._examine_texts(block, far) if far else 0
+                inexact[name] = np.flatnonzero(size >= LARGEST_EXACT)
+        overflows = self._examine_texts(block, inexact) if inexact else 0
         trimmed = (compute.utf8_trim(table.column(name), " ").combine_chunks() for name in texts)
         query, *columns = (column.dictionary_encode() for column in trimmed)
         # Equal values share one object, to save memory.
         values = [np.array(c.dictionary.to_pylist(), object)[c.indices.to_numpy()].tolist() for c in columns]
         if "" in query.dictionary.to_pylist() or (np.abs(extras[rows]) >= _BEYOND_FLOAT32).any():
             check_lines(block, layout)
-        runs = _runs(block, query)
+        runs = _query_runs(block, query)
         n_objects = len(runs) + (block.rows if layout.document_ids is not None else 0)
         self.budget.hold("data", OBJECT_BYTES * n_objects + 8 * block.rows * len(layout.categorical), block.file)
         return runs, values, overflows
@@ -207,19 +207,19 @@ class CsvReader(TextReader):
 
     def _encode(self, features: Float32s, texts: dict[str, list[str]]) -> Encoding:
         """Fill in the numbers of categories; an empty field is a missing value."""
-        categories: dict[int, tuple[str, ...]] = {}
-        place_of = {name: k for k, name in enumerate(self.layout.features)}
+        column_of = {name: column for column, name in enumerate(self.layout.features)}
+        expected: dict[int, tuple[str, ...]] = {}
         for name in self.layout.categorical:
-            column, values = place_of[name], [text or None for text in texts[name]]
-            trained = None
-            if self.like is not None:
-                trained = self.like.encoding.categories.get(self.like.feature_of(column, name))
-            if trained is not None and self.known is None:
-                self.seen.add(repr(name), values, trained)
-            names = self.known.categories[name] if self.known is not None else trained
-            categories[column] = names_of_categories(values) if names is None else names
-            features[:, column] = codes_of_categories(values, categories[column])
-        return Encoding(categories)
+            if self.earlier_facts is not None:
+                expected[column_of[name]] = self.earlier_facts.categories[name]
+            elif self.like is not None:
+                feature = self.like.feature_of(column_of[name], name)
+                if feature in self.like.encoding.categories:
+                    expected[column_of[name]] = self.like.encoding.categories[feature]
+        builder = FeatureBuilder(features, Encoding(expected), self.seen)
+        for name in self.layout.categorical:
+            builder.set_categories(column_of[name], repr(name), [text or None for text in texts[name]])
+        return Encoding(builder.categories)
 
 
 def _lines(text: Bytes) -> tuple[Ints, Ints]:
@@ -243,11 +243,11 @@ def _layout(file: str, delimiter: str, names: list[str], columns: Columns) -> _L
         if name is not None and name in used:
             raise FileFormatError(file, f"the column {name!r} has two roles: name it only once", line=1)
         used.add(name)
-    known, chosen = set(features), list(dict.fromkeys(columns.categorical))
-    unknown = next((name for name in chosen if name not in known), None)
-    if unknown is not None:
-        raise FileFormatError(file, f"categorical: there is no feature {unknown!r}", line=1)
-    return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], chosen)
+    categorical = list(dict.fromkeys(columns.categorical))
+    unknown = sorted(set(categorical).difference(features))
+    if unknown:
+        raise FileFormatError(file, f"categorical: there is no feature {unknown[0]!r}", line=1)
+    return _Layout(delimiter, names, features, extras, roles["qid"], roles["document_ids"], categorical)
 
 
 def _read_fields(block: Block, layout: _Layout, texts: list[str], numbers: list[str]) -> Any:
@@ -297,10 +297,10 @@ def _to_numbers(texts: Any) -> Any:
     return digits.cast(pyarrow.float64())
 
 
-def _runs(block: Block, query: Any) -> list[QueryRun]:
-    """Return the rows of a block whose query id differs from the previous one, with their row and line in the file."""
+def _query_runs(block: Block, query: Any) -> list[QueryRun]:
+    """Return the runs of rows of a block that have the same query id."""
     codes = query.indices.to_numpy()
-    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    starts = np.flatnonzero(starts_run(codes))
     names, lines = query.dictionary.to_pylist(), _lines(block.text)[1][starts]
     return [
         QueryRun(block.first_row + row, names[codes[row]], block.file, block.first_line + line)

@@ -172,6 +172,7 @@ def scan_letor(text: Bytes, most: Int) -> tuple[Int, Int, Int, Int]:
             at += 1
         while text[at] != LINE_FEED:
             at += 1
+        # Indices ascend, so the digits before the last colon, read backwards, are the largest index of the line.
         index: Int = 0
         power, digit_at = 1, max(colon - 1, 0)
         while digit_at > 0 and ZERO <= text[digit_at] <= NINE:

@@ -72,11 +72,11 @@ class LetorReader(TextReader):
     def arguments(self, blocks: list[Block]) -> dict[str, Any]:
         n_rows, n_bytes = sum(block.rows for block in blocks), sum(len(block.text) for block in blocks)
         width = self._width(max(block.largest_index for block in blocks))
-        if self.known is None and self.like is None and not self._is_sparse(blocks):
+        if self.earlier_facts is None and self.like is None and not self._is_sparse(blocks):
             _refuse_absurd_size(blocks, n_rows, width, n_bytes)
         features, labels, parts = self._parse(blocks, width)
         self.budget.hold("data", NAME_BYTES * width, self.names)
-        facts = self.known or self.facts()
+        facts = self.earlier_facts or self.facts()
         absent_value = 0.0 if self.options.absent == "zero" else np.nan
         return {
             "feature_names": self._names(width),
@@ -100,8 +100,8 @@ class LetorReader(TextReader):
         return [str(self.options.first_index + k) for k in range(width)]
 
     def _width(self, largest: int) -> int:
-        if self.known is not None:
-            return self.known.n_features
+        if self.earlier_facts is not None:
+            return self.earlier_facts.n_features
         if self.options.n_features is not None:
             return self.options.n_features
         n_in_text = max(0, largest + 1 - self.options.first_index)

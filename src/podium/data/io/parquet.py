@@ -17,8 +17,15 @@ import numpy as np
 from podium.core.array_types import Floats
 from podium.core.files import replacing
 from podium.data import frames
-from podium.data.columns import to_query_ids
-from podium.data.encoding import CategoriesSeen, Encoding, FeatureBuilder, Losses, fits_float32, names_of_categories
+from podium.data.columns import starts_run, to_query_ids
+from podium.data.encoding import (
+    CategoriesSeen,
+    ColumnPrecision,
+    Encoding,
+    FeatureBuilder,
+    names_of_categories,
+    reported_losses,
+)
 from podium.data.io.queries import QueryBlocks
 from podium.data.io.text_blocks import Source, opened, source_name
 from podium.data.memory import ROW_BYTES, Budget
@@ -46,7 +53,7 @@ DAMAGED = (ArithmeticError, EOFError, LookupError, OSError, RecursionError, Type
 ROWS_AT_ONCE = 1 << 16  # when a single column is read
 BATCH_ROWS = 1 << 13  # when all columns are read in blocks
 BUFFER_BYTES = 1 << 18  # per column of a file that is read in blocks
-COLUMN_COPIES = 4  # arrays per column that is examined as a whole: values, sorted, distinct, float32
+COLUMN_COPIES = 4  # arrays for a column that is read as a whole: values, sorted, distinct, float32
 
 
 def import_pyarrow(purpose: str = "Parquet") -> Any:
@@ -60,7 +67,7 @@ def import_pyarrow(purpose: str = "Parquet") -> Any:
 
 
 class ColumnFacts(NamedTuple):
-    """Facts that depend on whole columns."""
+    """What only a pass over whole columns shows."""
 
     # the encoding of the features; a model's encoding has no categories that the model does not know
     encoding: Encoding
@@ -73,14 +80,14 @@ def read_parquet(sources: Sequence[Source], columns: Columns, budget: Budget) ->
     pairs, tables = [], []
     for source in sources:
         name = source_name(source)
-        with _opened_file(source, budget, buffer_bytes=0) as (file, schema), _naming_damage(name):
+        with _opened_file(source, budget, buffer_bytes=0) as (file, schema), _locating_errors(name):
             _, _, names = _used_columns(schema, columns)
             n_bytes = _unpacked_bytes(file.metadata, len(names))
             budget.hold("data", n_bytes, name)
             tables.append(file.read(names).select(names))
             budget.hold("data", max(0, tables[-1].nbytes - n_bytes), name)
         pairs.append((file, schema))
-    with _naming_damage(source_name(sources[0])):
+    with _locating_errors(source_name(sources[0])):
         files = ParquetFiles(sources, pairs, columns, budget)
     return files.all_rows(tables)
 
@@ -90,7 +97,7 @@ def opened_files(sources: Sequence[Source], columns: Columns, budget: Budget) ->
     """Yield all files as one table that is read in parts."""
     with ExitStack() as stack:
         pairs = [stack.enter_context(_opened_file(source, budget, BUFFER_BYTES)) for source in sources]
-        with _naming_damage(source_name(sources[0])):
+        with _locating_errors(source_name(sources[0])):
             files = ParquetFiles(sources, pairs, columns, budget)
         yield files
 
@@ -109,9 +116,10 @@ def _used_columns(schema: Any, columns: Columns) -> tuple[dict[str, Any], list[s
 
 
 class ParquetFiles:
-    """Parquet files with the same columns, as one table; the methods that read in parts need open files.
+    """Parquet files with the same columns, as one table.
 
-    The budget limits a block, and a column.
+    The methods that read in parts need open files. The budget limits each block, and each column that is read as a
+    whole.
     """
 
     def __init__(
@@ -130,9 +138,8 @@ class ParquetFiles:
         self.roles, self.features, self.names = _used_columns(self.schemas[0], columns)
         # Podium's description of the features, as far as all files agree; empty for files from other tools.
         descriptions = [json.loads((schema.metadata or {}).get(_DESCRIPTION, b"{}")) for schema in self.schemas]
-        are_ours = all(isinstance(one, dict) for one in descriptions)
-        common = descriptions[0].items() if are_ours else ()
-        self.description = {key: value for key, value in common if all(d.get(key) == value for d in descriptions)}
+        first = descriptions[0].items() if all(isinstance(d, dict) for d in descriptions) else ()
+        self.description = {key: value for key, value in first if all(d.get(key) == value for d in descriptions)}
         # The encoding that the features were written with, if they are all read.
         encoding = self.description.get("encoding") if columns.feature_names is None else None
         self.described = Encoding.from_json(encoding, len(self.features))
@@ -159,12 +166,12 @@ class ParquetFiles:
 
     def facts(self, like: Schema | None) -> ColumnFacts:
         """Examine whole columns: all that may need a shift, or with `like` only those that the model shifts."""
-        series_of = frames.columns_by_name(self._empty)[1]
-        losses, shifts, wide = Losses(), dict(self.described.shifts), set()
-        categories = dict(self.described.categories)
+        empty = frames.narwhals_frame(self._empty)
+        precisions: dict[str, ColumnPrecision] = {}
+        categories, shifts, wide = dict(self.described.categories), dict(self.described.shifts), set()
 
         def may_be_shifted(series: Any) -> bool:
-            return frames.holds_numbers(series) and not fits_float32(frames.values_of(series).dtype)
+            return frames.holds_numbers(series) and not np.can_cast(frames.values_of(series).dtype, np.float32)
 
         is_named = self.description.get("features_are_named") is not False
         for k, name in enumerate(self.features):
@@ -176,20 +183,21 @@ class ParquetFiles:
                     categories[k] = names_of_categories(
                         value for part in self._parts(name) for value in frames.objects_of(part)
                     )  # fmt: skip
-            elif may_be_shifted(series_of[name]) and (like is None or feature in like.encoding.shifts):
-                shift, is_wide = self._shift_of(name, losses)
+            elif may_be_shifted(empty[name]) and (like is None or feature in like.encoding.shifts):
+                precision, shift, is_wide = self._precision_of(name)
+                precisions |= precision
                 if shift is not None and not self.described:
                     shifts[k] = shift
                 if is_wide:
                     wide.add(k)
-        return ColumnFacts(Encoding(categories, shifts), frozenset(wide), losses.words())
+        return ColumnFacts(Encoding(categories, shifts), frozenset(wide), reported_losses(precisions))
 
     def sizes_of_blocks(self, most_rows: int) -> list[int] | None:
         """Return the number of rows of each block of whole queries; None if the rows of a query are not adjacent."""
         blocks, before = QueryBlocks(most_rows), 0
         for part in self._parts(self.roles["qid"]):
             qid = to_query_ids(frames.values_of(part), len(part))
-            starts = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], bool)]))
+            starts = np.flatnonzero(starts_run(qid))
             n_bytes = blocks.n_bytes
             for query, row in zip(qid[starts].tolist(), starts.tolist(), strict=True):
                 if blocks.begin(str(query), before + row):
@@ -201,54 +209,54 @@ class ParquetFiles:
     def tables(self, sizes: Iterable[int], advance: Callable[[float], None]) -> Iterator[Any]:
         """Yield all columns, in tables with these numbers of rows."""
         pyarrow = import_pyarrow()
-        wanted = iter(sizes)
-        held, n_held, size = [self._empty], 0, next(wanted)
+        next_sizes = iter(sizes)
+        pieces, n_rows, size = [self._empty], 0, next(next_sizes)
         for batch in self._batches(self.names, BATCH_ROWS):
             advance(batch.num_rows)
             rest = pyarrow.Table.from_batches([batch]).select(self.names)
             self.budget.hold("data", _table_bytes(rest), self.name)
-            while n_held + len(rest) >= size:
-                n_more = size - n_held
-                yield _joined([*held, rest.slice(0, n_more)])
+            while n_rows + len(rest) >= size:
+                n_more = size - n_rows
+                yield _joined([*pieces, rest.slice(0, n_more)])
                 self.budget.release()
-                rest, held, n_held, size = rest.slice(n_more), [self._empty], 0, next(wanted, self.n_rows + 1)
+                rest, pieces, n_rows, size = rest.slice(n_more), [self._empty], 0, next(next_sizes, self.n_rows + 1)
                 self.budget.hold("data", _table_bytes(rest), self.name)
-            held.append(rest)
-            n_held += len(rest)
-        if n_held:
-            yield _joined(held)
+            pieces.append(rest)
+            n_rows += len(rest)
+        if n_rows:
+            yield _joined(pieces)
 
     def data(self, table: Any, facts: ColumnFacts, first_row: int, has_whole_queries: bool) -> RankingData:
         """Return the rows of a table as data."""
         table = self._without_text(table)
-        series_of = frames.columns_by_name(table)[1]
+        frame = frames.narwhals_frame(table)
         categories = dict(facts.encoding.categories)
         for k, name in enumerate(self.features):
             if not self.described and k not in categories and self._holds_categories(name):
-                categories[k] = names_of_categories(frames.objects_of(series_of[name]))
+                categories[k] = names_of_categories(frames.objects_of(frame[name]))
         encoding = Encoding(categories, facts.encoding.shifts)
-        converted, names, roles = frames.take_apart(table, *self.columns, encoding, self.seen)
+        converted, names, roles = frames.convert_frame(table, *self.columns, encoding, self.seen)
         pairs = self.preferences if has_whole_queries else None
         if pairs is not None:
             pairs = pairs[(pairs[:, 0] >= first_row) & (pairs[:, 0] < first_row + len(table))]
             pairs[:, :2] -= first_row
         data = RankingData(converted.features, **roles, feature_names=names, encoding=encoding, preferences=pairs)
-        wide = {k: frames.values_of(series_of[self.features[k]]) for k in sorted(facts.wide)}
+        wide = {k: frames.values_of(frame[self.features[k]]) for k in sorted(facts.wide)}
         return self._as_described(data)._changed(wide=wide, losses=facts.losses)
 
     def _as_described(self, data: RankingData) -> RankingData:
-        """Return the data with the attributes that its file describes; without feature names if it was written so."""
+        """Return the data with the attributes that its file describes, and without feature names if it had none."""
         if self.description.get("features_are_named") is False:
             data = data.replace(feature_names=None)
         reading = self.description.get("reading")
-        chosen = {"categorical": list(self.columns.categorical)} if self.columns.categorical else {}
+        options = {"categorical": list(self.columns.categorical)} if self.columns.categorical else {}
         return data._changed(
             absent_value=_ABSENT_VALUES.get(str(self.description.get("absent_value"))),
-            reading=(reading if isinstance(reading, dict) else {}) | chosen,
+            reading=(reading if isinstance(reading, dict) else {}) | options,
         )
 
     def _without_text(self, table: Any) -> Any:
-        """Return the table; raise for features that hold text (read as dictionaries) but are not categorical."""
+        """Return the table with empty text features as numbers; raise if other text is not named as categorical."""
         pyarrow = import_pyarrow()
         for name in set(self.features).difference(self.columns.categorical):
             column, dtype = table.column(name), self.schemas[0].field(name).type
@@ -261,29 +269,28 @@ class ParquetFiles:
 
     def _holds_categories(self, name: str) -> bool:
         is_dictionary = import_pyarrow().types.is_dictionary
-        return name in self.columns.categorical or any(is_dictionary(one.field(name).type) for one in self.schemas)
+        return name in self.columns.categorical or any(is_dictionary(s.field(name).type) for s in self.schemas)
 
-    def _shift_of(self, name: str, losses: Losses) -> tuple[float | None, bool]:
-        """Return the shift of a column, and whether to keep its values, as if all files were read at once."""
+    def _precision_of(self, name: str) -> tuple[dict[str, ColumnPrecision], float | None, bool]:
+        """Return a column's precision by its name, its shift, and whether to keep its values, from all files."""
         self.budget.hold("data", 8 * COLUMN_COPIES * self.n_rows, self.name)
         values = np.concatenate([frames.values_of(part) for part in self._parts(name)])
         builder = FeatureBuilder(np.empty((len(values), 1), np.float32))
-        builder.losses = losses
         builder.set_numbers(0, repr(name), values)
         self.budget.release()
-        return builder.shifts.get(0), 0 in builder.wide
+        return builder.precisions, builder.shifts.get(0), 0 in builder.wide
 
     def _parts(self, name: str) -> Iterator[Any]:
         """Yield a column in parts, as narwhals series."""
         for batch in self._batches([name], ROWS_AT_ONCE):
             table = import_pyarrow().Table.from_batches([batch]).select([name])
-            yield frames.columns_by_name(_joined([self._empty.select([name]), table]))[1][name]
+            yield frames.narwhals_frame(_joined([self._empty.select([name]), table]))[name]
 
     def _batches(self, names: list[str], n_rows: int) -> Iterator[Any]:
         for source, file in zip(self.sources, self.files, strict=True):
             batches = file.iter_batches(n_rows, columns=names)
             while True:
-                with _naming_damage(source_name(source)):
+                with _locating_errors(source_name(source)):
                     batch = next(batches, None)
                 if batch is None:
                     break
@@ -323,7 +330,7 @@ def _opened_file(source: Source, budget: Budget, buffer_bytes: int) -> Iterator[
     """
     name, pyarrow = source_name(source), import_pyarrow()
     with opened(source) as stream:
-        with _naming_damage(name):
+        with _locating_errors(name):
             file = stream if stream.seekable() else _in_memory(stream, budget, name)
             position = _position_of_digest(file)
             if position is not None and _digest(file, position) != _bytes_at(file, position, _DIGEST_BYTES):
@@ -340,8 +347,8 @@ def _opened_file(source: Source, budget: Budget, buffer_bytes: int) -> Iterator[
 
 
 @contextmanager
-def _naming_damage(name: str) -> Iterator[None]:
-    """Add the name of the file to errors of pyarrow and of the roles of columns."""
+def _locating_errors(name: str) -> Iterator[None]:
+    """Add the name of the file to errors of pyarrow, and to errors in the roles of columns."""
     try:
         yield
     except FileFormatError:
@@ -370,7 +377,7 @@ def _unpacked_bytes(metadata: Any, n_columns: int) -> int:
 
 
 def _position_of_digest(file: Any) -> int | None:
-    """Return the position of the whole file's digest in the footer; None if there is none."""
+    """Return the position of the file's digest in the footer; None if there is none."""
     end = max(0, file.seek(0, io.SEEK_END) - 8)  # the length of the footer, and "PAR1"
     start = max(0, end - int.from_bytes(_bytes_at(file, end, 4), "little"))
     places = [match.start(1) for match in _DIGEST_PLACE.finditer(_bytes_at(file, start, end - start))]
@@ -378,7 +385,7 @@ def _position_of_digest(file: Any) -> int | None:
 
 
 def _digest(file: Any, position: int) -> bytes:
-    """Return the digest of a file that stores it, or will store it, at a position."""
+    """Return the digest of a file that stores its digest, or will store it, at a position."""
     digest = hashlib.sha256()
     at, end = 0, file.seek(0, io.SEEK_END)
     while at < end:

@@ -186,9 +186,9 @@ def read_blocks(
 
 def request_for(source: Source | Sequence[Source], format: DataFormat | None, options: dict[str, Any]) -> Request:  # noqa: A002
     """Return the arguments of `read` as a request."""
-    given = inspect.signature(read).bind(source, format, **options)
-    given.apply_defaults()
-    return request_of(given.arguments)
+    bound = inspect.signature(read).bind(source, format, **options)
+    bound.apply_defaults()
+    return request_of(bound.arguments)
 
 
 @dataclass(frozen=True)
@@ -261,51 +261,50 @@ class Request:
 
     def read(self) -> RankingData:
         """Return the data of all rows."""
-        with self.naming_memory_errors():
+        with self.converting_memory_errors():
             budget = Budget(self.max_bytes)
             if self.format == "parquet":
                 from podium.data.io.parquet import read_parquet
 
-                return self.finished(read_parquet(self.sources, self.columns, budget))
+                return self._finished(read_parquet(self.sources, self.columns, budget))
             with progress(f"reading {self.name}", self.total_size) as advance:
                 arguments = self._text_reader(self.options, budget).all_rows(advance)
-            return self.finished(self._data_of_text(arguments))
+            return self._data_of_text(arguments)
 
     def blocks(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
         """Yield the data in blocks of rows; see `read_blocks`."""
         whole_queries = whole_queries or self.normalize is not None
         like = None if whole_queries else like
-        with self.naming_memory_errors():
+        with self.converting_memory_errors():
             if self.format == "parquet":
                 yield from self._blocks_of_parquet(rows, whole_queries, like)
             elif like is None and self.total_size is None:
-                yield from _cut(self.read(), rows, whole_queries)
+                yield from _blocks_in_memory(self.read(), rows, whole_queries)
             else:
                 yield from self._blocks_of_text(rows, whole_queries, like)
 
     def _blocks_of_text(self, rows: int, whole_queries: bool, like: Schema | None) -> Iterator[RankingData]:
         budget, options, n_passes = Budget(self.max_bytes), self.options, 2 if like is None else 1
         if options.returning_qid == "warn" and (whole_queries or like is not None):
-            # With whole queries another warning follows, and scores of a model that does not see lists cannot change.
+            # With whole queries, `_all_at_once` warns instead. With `like`, a model scores rows one by one, so it does
+            # not matter which rows form a query.
             options = replace(options, returning_qid="merge")
         with progress(f"reading {self.name}", n_passes * (self.total_size or 0) or None) as advance:
-            first, known, stamps = None, None, self._stamps()
+            first, facts, stamps = None, None, self._stamps()
             sizes: Iterable[int] | None = repeat(rows)
             if like is None:
                 first = self._text_reader(options, budget, most_rows=rows if whole_queries else None)
-                for items in first.groups(advance, repeat(rows)):
-                    first.examine(items)
+                for group in first.groups(advance, repeat(rows)):
+                    first.examine(group)
                 first.finish()
-                known = first.facts()
+                facts = first.facts()
                 if whole_queries:
                     sizes = None if first.has_returning_query else first.query_blocks.sizes(first.n_rows)
             if sizes is not None:
-                reader = self._text_reader(options, budget, known=known, like=like)
-                for items in reader.groups(advance, sizes):
+                reader = self._text_reader(options, budget, earlier_facts=facts, like=like)
+                for group in reader.groups(advance, sizes):
                     rows_before = reader.n_rows
-                    data = self._data_of_text(reader.arguments(items), rows_before)
-                    yield self.finished(data, rows_before)
-                    del data
+                    yield self._data_of_text(reader.arguments(group), rows_before)
                 if first is not None:
                     self._require_unchanged(stamps, first.n_rows == reader.n_rows)
                 if like is not None:
@@ -317,8 +316,9 @@ class Request:
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
         """Return the size and modification time of each file; None if it does not exist."""
-        files = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
-        return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) if file.exists() else None for file in files}
+        return {
+            str(path): (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None for path in self._paths
+        }
 
     def _require_unchanged(self, stamps: Mapping[str, tuple[int, int] | None], has_same_rows: bool) -> None:
         """Raise if a file has changed since the first pass."""
@@ -336,16 +336,16 @@ class Request:
 
         errors = (*DAMAGED, import_pyarrow().ArrowException)
         with opened_files(self.sources, self.columns, Budget(self.max_bytes)) as files:
-            with self.naming_rows(0, errors):
+            with self.locating_errors(0, errors):
                 sizes = files.sizes_of_blocks(rows) if whole_queries else repeat(rows)
                 facts = files.facts(like) if sizes is not None else None
             if sizes is not None and facts is not None:
                 with progress(f"reading {self.name}", files.n_rows) as advance:
                     rows_before = 0
                     for table in files.tables(sizes, advance):
-                        with self.naming_rows(rows_before, errors):
+                        with self.locating_errors(rows_before, errors):
                             data = files.data(table, facts, rows_before, whole_queries)
-                        yield self.finished(data, rows_before)
+                        yield self._finished(data, rows_before)
                         rows_before += len(table)
                         del data, table
                 files.seen.warn()
@@ -361,7 +361,7 @@ class Request:
         return self.read()
 
     def _text_reader(self, options: TextOptions, budget: Budget, **others: Any) -> TextReader:
-        """Return a reader for the text; `others` are arguments of `TextReader`."""
+        """Return a reader for the text; `others` are further arguments of `TextReader`."""
         if self.format == "letor":
             from podium.data.io.letor_reader import LetorReader
 
@@ -372,26 +372,27 @@ class Request:
         return CsvReader(delimiter, self.columns, self.sources, options, budget, **others)
 
     def _data_of_text(self, arguments: dict[str, Any], rows_before: int = 0) -> RankingData:
-        """Return the data for a text reader's arguments of `RankingData`; its rows follow `rows_before` others."""
+        """Return the data from a text reader's arguments for `RankingData`; `rows_before` rows precede it."""
         categorical = self.columns.categorical
         reading: dict[str, Any] = {"categorical": list(categorical)} if categorical else {}
         if self.format == "letor":
             reading = {"absent": self.options.absent, "first_index": self.options.first_index}
         origin = {"absent_value": arguments.pop("absent_value", None), "reading": reading}
-        with self.naming_rows(rows_before):
-            return RankingData._make(arguments, origin)
+        with self.locating_errors(rows_before):
+            data = RankingData._make(arguments, origin)
+        return self._finished(data, rows_before)
 
-    def finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
+    def _finished(self, data: RankingData, rows_before: int = 0) -> RankingData:
         """Return the data with unlabelled values removed and features normalized, as requested."""
-        with self.naming_rows(rows_before):
+        with self.locating_errors(rows_before):
             if self.unlabelled is not None:
                 labels = {source: np.where(v == self.unlabelled, np.nan, v) for source, v in data.labels.items()}
                 data = data.replace(labels=labels)
             return data if self.normalize is None else data.normalized(self.normalize)
 
     @contextmanager
-    def naming_rows(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
-        """Add the file, and the row from which rows are counted, to errors in columns, such as a negative weight."""
+    def locating_errors(self, rows_before: int, errors: tuple[type[Exception], ...] = (DataError,)) -> Iterator[None]:
+        """Add the file, and the row to count from, to errors in columns, such as a negative weight."""
         try:
             yield
         except FileFormatError:
@@ -401,7 +402,7 @@ class Request:
             raise FileFormatError(self.name, f"{error}{place}") from None
 
     @contextmanager
-    def naming_memory_errors(self) -> Iterator[None]:
+    def converting_memory_errors(self) -> Iterator[None]:
         """Turn a MemoryError into an error that names the file."""
         try:
             yield
@@ -411,22 +412,26 @@ class Request:
     @property
     def total_size(self) -> int | None:
         """The size of all files in bytes; None if a source is a stream or a pipe, which cannot be read twice."""
-        paths = [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
-        if len(paths) < len(self.sources) or not all(path.is_file() for path in paths):
+        if len(self._paths) < len(self.sources) or not all(path.is_file() for path in self._paths):
             return None
-        return sum(path.stat().st_size for path in paths)
+        return sum(path.stat().st_size for path in self._paths)
+
+    @property
+    def _paths(self) -> list[Path]:
+        """The sources that are files, not streams."""
+        return [Path(source) for source in self.sources if isinstance(source, str | os.PathLike)]
 
 
-def request_of(given: Mapping[str, Any]) -> Request:
-    """Return the validated arguments of `read`."""
-    source = given["source"]
+def request_of(arguments: Mapping[str, Any]) -> Request:
+    """Return the arguments of `read` as a request; raise if they are invalid."""
+    source = arguments["source"]
     sources: list[Source] = list(source) if isinstance(source, list | tuple) else [source]
-    kind = _checked_format(given["format"], sources)
-    options = TextOptions(**{option.name: given[option.name] for option in fields(TextOptions)})
-    labels, feature_names, categorical = given["labels"], given["feature_names"], given["categorical"]
+    kind = _checked_format(arguments["format"], sources)
+    options = TextOptions(**{option.name: arguments[option.name] for option in fields(TextOptions)})
+    labels, feature_names, categorical = arguments["labels"], arguments["feature_names"], arguments["categorical"]
     if labels is not None and not isinstance(labels, Mapping):
         raise DataError(f"labels must map names to columns, as in {{'clicks': 'clicked'}}, but got {labels!r:.60}")
-    roles = {role: given[role] for role in _ROLES} | {"labels": dict(labels or {})}
+    roles = {role: arguments[role] for role in _ROLES} | {"labels": dict(labels or {})}
     _refuse_unused(kind, options, roles | {"feature_names": feature_names, "categorical": categorical})
     for argument, names in (("feature_names", feature_names), ("categorical", categorical)):
         is_list = isinstance(names, Sequence) and not isinstance(names, str)
@@ -438,7 +443,8 @@ def request_of(given: Mapping[str, Any]) -> Request:
         if not isinstance(column, str):
             raise DataError(f"{argument} must be the name of a column, but got {column!r:.60}")
     columns = Columns(roles, feature_names, categorical or ())
-    return Request(kind, sources, options, columns, given["unlabelled"], given["normalize"], given["max_bytes"])
+    unlabelled, normalize, max_bytes = arguments["unlabelled"], arguments["normalize"], arguments["max_bytes"]
+    return Request(kind, sources, options, columns, unlabelled, normalize, max_bytes)
 
 
 def _checked_format(name: str | None, sources: Sequence[Source]) -> DataFormat:
@@ -457,12 +463,13 @@ def _checked_format(name: str | None, sources: Sequence[Source]) -> DataFormat:
     return formats.pop()
 
 
-def _refuse_unused(kind: DataFormat, options: TextOptions, of_columns: dict[str, Any]) -> None:
+def _refuse_unused(kind: DataFormat, options: TextOptions, columns: dict[str, Any]) -> None:
+    """Raise if an option is set, or a column named, that the format does not have."""
     facts, default = FORMATS[kind], TextOptions()
     names = [option.name for option in fields(TextOptions) if option.name not in (*facts.options, "n_threads")]
     unused = [name for name in names if getattr(options, name) != getattr(default, name)]
     if not facts.has_columns:
-        unused += [name for name, value in of_columns.items() if value]
+        unused += [name for name, value in columns.items() if value]
     if unused:
         hint = ": to name its features, read it and call data.replace(feature_names=[…])"
         raise DataError(
@@ -470,7 +477,7 @@ def _refuse_unused(kind: DataFormat, options: TextOptions, of_columns: dict[str,
         )
 
 
-def _cut(data: RankingData, rows: int, whole_queries: bool) -> Iterator[RankingData]:
+def _blocks_in_memory(data: RankingData, rows: int, whole_queries: bool) -> Iterator[RankingData]:
     """Yield data that is in memory in blocks of rows."""
     if not whole_queries:
         data = data.replace(preferences=None)

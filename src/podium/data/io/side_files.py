@@ -50,7 +50,7 @@ class SideFiles:
         self._starts = None
         if sides and sides[0].sizes is not None:
             self._starts = np.cumsum([0, *(size for side in sides if side.sizes is not None for size in side.sizes)])
-        self.columns = _columns(sides)
+        self.columns = _joined_columns(sides)
 
     @property
     def has_queries(self) -> bool:
@@ -105,11 +105,11 @@ def _read_side(source: Source) -> _Side:
             warn(f"{initial}: initial scores are ignored; to start from a model, pass submodel=… to the estimator")
     sizes = weights = positions = None
     if query is not None and not _has_query_ids(source):
-        sizes = _numbers(query, "the number of documents of a query", whole=True, least=1).astype(np.int64)
+        sizes = _read_numbers(query, "the number of documents of a query", whole=True, least=1).astype(np.int64)
     if weight is not None:
-        weights = _numbers(weight, "a weight", least=0)
+        weights = _read_numbers(weight, "a weight", least=0)
     if position is not None:
-        positions = _numbers(position, "a position", whole=True, least=0)
+        positions = _read_numbers(position, "a position", whole=True, least=0)
         if len(positions) and positions.min() == 0:  # LightGBM's files count from 0
             positions += 1
     return _Side(sizes, weights, positions)
@@ -125,7 +125,7 @@ def _has_query_ids(source: Source) -> bool:
     return False
 
 
-def _columns(sides: Sequence[_Side]) -> dict[str, NDArray[Any]]:
+def _joined_columns(sides: Sequence[_Side]) -> dict[str, NDArray[Any]]:
     """Return the columns of all rows by argument of `RankingData`."""
     columns: dict[str, list[NDArray[Any]]] = {}
     for side in sides:
@@ -139,7 +139,7 @@ def _columns(sides: Sequence[_Side]) -> dict[str, NDArray[Any]]:
     return {name: np.concatenate(parts) for name, parts in columns.items()}
 
 
-def _numbers(path: Path, what: str, *, least: float, whole: bool = False) -> Floats:
+def _read_numbers(path: Path, what: str, *, least: float, whole: bool = False) -> Floats:
     """Return the numbers of a file with one per line, ignoring empty lines at the end."""
     lines = b"".join(block.text.tobytes() for block in text_blocks(path)).rstrip().split(b"\n")
     try:

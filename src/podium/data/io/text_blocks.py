@@ -86,7 +86,7 @@ class _Decompressed(io.RawIOBase):
                 return 0
             piece = b""
             if self._decompressor.needs_input:
-                piece = self._more()
+                piece = self._next_piece()
                 if not piece:
                     raise EOFError
             try:
@@ -97,7 +97,7 @@ class _Decompressed(io.RawIOBase):
                 buffer[: len(text)] = text
                 return len(text)
 
-    def _more(self) -> bytes:
+    def _next_piece(self) -> bytes:
         if self._ahead:
             piece, self._ahead = self._ahead, b""
             return piece
@@ -110,7 +110,7 @@ class _Decompressed(io.RawIOBase):
         """Begin the next member; return False at the end of the stream; raise if anything else follows."""
         self._ahead = self._decompressor.unused_data
         n_zeros = 0
-        while piece := self._more():
+        while piece := self._next_piece():
             rest = piece.lstrip(b"\0") if self._format.padding else piece
             n_zeros += len(piece) - len(rest)
             if rest:
@@ -120,7 +120,7 @@ class _Decompressed(io.RawIOBase):
             raise DamagedError(f"{n_zeros} zeros between members, but {self._format.name} pads to multiples of four")
         while self._ahead and len(self._ahead) < len(self._format.magic):  # the magic bytes may arrive in pieces
             self._ahead, before = b"", self._ahead
-            piece = self._more()
+            piece = self._next_piece()
             self._ahead = before + piece
             if not piece:
                 break
@@ -196,16 +196,16 @@ def text_blocks(
     """
     name = source_name(source)
     budget = budget or Budget()
-    with opened(source) as raw, _naming_file(name):
+    with opened(source) as raw, _locating_errors(name):
         n_read = 0.0
         head = raw.read(_MAGIC_BYTES) or b""
-        format_ = next((one for one in _FORMATS if head.startswith(one.magic)), None)
+        format_ = next((kind for kind in _FORMATS if head.startswith(kind.magic)), None)
         stream = raw if format_ is None else _Decompressed(raw, head, format_)
         # The start of a line whose end has not been read yet; initially, what was read to detect the format.
         rest, is_first = np.frombuffer(head if format_ is None else b"", np.uint8), True
         while True:
             # If a line is longer than a block, the next block is twice as large, so that no line is copied many times.
-            n_more = min(max(BLOCK_BYTES, len(rest)), budget.left("text") + 1)
+            n_more = min(max(BLOCK_BYTES, len(rest)), budget.remaining("text") + 1)
             pages = mmap.mmap(-1, len(rest) + n_more + 1)  # unmapped with its last view; `malloc` might keep memory
             text = np.frombuffer(pages, np.uint8)
             text[: len(rest)] = rest
@@ -308,7 +308,7 @@ def _length_of_mark(name: str, text: Bytes) -> int:
 
 
 @contextmanager
-def _naming_file(name: str) -> Iterator[None]:
+def _locating_errors(name: str) -> Iterator[None]:
     """Turn errors of decompressors into errors that name the file."""
     try:
         yield

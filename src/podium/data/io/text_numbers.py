@@ -83,6 +83,7 @@ def to_float32(mantissa: Int, exponent: Int, truncated: bool) -> tuple[Any, Any]
 @helper
 def _is_word(text: Bytes, at: Int, first: Int, second: Int, third: Int) -> Any:
     """Return whether the text at `at` is these three letters in either case, without reading past the line."""
+    # | 32 turns ASCII letters into lower case. A line feed never matches, so `and` stops there.
     return (text[at] | 32) == first and (text[at + 1] | 32) == second and (text[at + 2] | 32) == third
 
 
@@ -138,7 +139,7 @@ def _large_number(value: Any, mantissa: Int, exponent: Int) -> Int:
 
 @helper
 def parse_number(text: Bytes, at: Int) -> tuple[Any, Int, Int, Int]:
-    """Parse the number at `at`; return its value, the position after it, its certainty, and `_large_number`."""
+    """Parse the number at `at`; return its value, the position after it, its certainty, and its `_large_number`."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
@@ -240,7 +241,7 @@ def write_number(out: Bytes, at: Int, value: Any) -> Int:
     if math.isinf(value):
         out[at], out[at + 1], out[at + 2] = 105, 110, 102
         return at + 3
-    if value < 16777216 and value == np.floor(value):
+    if value < EXACT_FLOAT32 and value == np.floor(value):
         return write_integer(out, at, np.int64(value))
     mantissa, exponent = _shortest(value)
     end = write_integer(out, at, mantissa)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Scan = Callable[[Bytes, int], tuple[int, int, int, int]]  # as `scan_letor`
 ALL_ROWS = 2**62
-OBJECT_BYTES = 256  # of the Python objects of a run of rows with one query id, or of a document id
+OBJECT_BYTES = 256  # of the Python objects for a run of rows with one query id, or for a document id
 
 
 def drain(blocks: list[Block]) -> Iterator[Block]:
@@ -70,7 +70,7 @@ class Merges:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that depend on the whole text."""
+    """What only a pass over the whole text shows."""
 
     has_integer_ids: bool  # whether every query id is an integer
     n_features: int = 0  # LETOR
@@ -87,14 +87,14 @@ class TextReader(ABC):
     largest feature index, and where the scan stopped. It implements the abstract methods.
 
     While a subclass parses, it calls `budget.hold` before it allocates memory, and passes numbers that float32 may
-    merge to `merges.add`. It calls `add_group` once for each group. If `known` or `like` is given, it uses their facts
-    instead of those of the text.
+    merge to `merges.add`. It calls `add_group` once for each group. If `earlier_facts` or `like` is passed, it uses
+    these facts instead of those of the text.
 
     Args:
         sources: files and streams, read as one data set.
         options: the options for text.
         budget: the memory limit of all rows, or of one group.
-        known: the facts of an earlier pass; by default those of the text so far.
+        earlier_facts: the facts of an earlier pass; by default those of the text so far.
         like: the features of a model, which replace those of the text.
         most_rows: the maximum size of blocks of whole queries, if this pass is to find them.
 
@@ -107,13 +107,14 @@ class TextReader(ABC):
         sources: Sequence[Source],
         options: TextOptions,
         budget: Budget,
-        known: Facts | None = None,
+        earlier_facts: Facts | None = None,
         like: Schema | None = None,
         most_rows: int | None = None,
     ) -> None:
-        self.sources, self.options, self.budget, self.known, self.like = sources, options, budget, known, like
+        self.sources, self.options, self.budget = sources, options, budget
+        self.earlier_facts, self.like = earlier_facts, like
         self.names = ", ".join(source_name(source) for source in sources)
-        self.returning = options.returning_qid if known is None else "merge"
+        self.returning = options.returning_qid if earlier_facts is None else "merge"
         self.keeps_ids = self.returning != "merge" or most_rows is not None
         self.query_blocks = QueryBlocks(most_rows or 0)
         self.has_integer_ids = True  # whether all query ids so far are integers
@@ -143,22 +144,22 @@ class TextReader(ABC):
 
         Lines without a row belong to the group before them. Groups are read lazily, and the budget limits one group.
         """
-        wanted = iter(sizes)
+        next_sizes = iter(sizes)
         group: list[Block] = []
-        left, first_row = next(wanted), 0
+        n_more, first_row = next(next_sizes), 0
         for source in self.sources:
             lines_before = n_rows = 0
             for block in self.open_blocks(source, advance):
                 text, first_line = block.text, block.first_line + lines_before
                 while len(text):
-                    lines, rows, largest, end = self.scan(text, left)
+                    lines, rows, largest, end = self.scan(text, n_more)
                     if end == 0:  # the group is full
                         yield group
                         self.budget.release()
-                        group, left, first_row = [], next(wanted, ALL_ROWS), 0
+                        group, n_more, first_row = [], next(next_sizes, ALL_ROWS), 0
                         continue
                     group.append(Block(block.file, text[:end], first_line, rows, largest, first_row))
-                    left, first_row, n_rows = left - rows, first_row + rows, n_rows + rows
+                    n_more, first_row, n_rows = n_more - rows, first_row + rows, n_rows + rows
                     text, first_line, lines_before = text[end:], first_line + lines, lines_before + lines
             self.end_source(source, n_rows)
         yield group

@@ -18,6 +18,7 @@ from podium.core.files import compressed, replacing
 from podium.core.progress import progress
 from podium.core.threads import map_threads
 from podium.core.validation import to_path
+from podium.data.features import are_numbers
 from podium.data.io.reading import format_of
 from podium.data.io.text_numbers import COLON, HASH, LINE_FEED, SPACE, write_integer, write_number
 from podium.data.ranking_data import RankingData
@@ -106,7 +107,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
     if numbers is None:
         numbers = np.arange(1, data.n_features + 1)
     labels = data.labels.get("relevance", np.full(data.n_documents, np.nan, np.float32))
-    queries = _texts([_checked(str(query), "query id", " \t#\r\n\0") for query in data.query_ids])
+    queries = _joined_texts([_checked_text(str(query), "query id", " \t#\r\n\0") for query in data.query_ids])
     longest_query = int(np.diff(queries.bounds).max(initial=0))
     names = [""] * data.n_documents if data.document_ids is None else data.document_ids.tolist()
     step = max(1, CHUNK_BYTES // _bytes_per_row(data.n_features))
@@ -114,7 +115,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
 
     def text_of(bound: tuple[int, int]) -> memoryview:
         rows = slice(*bound)
-        comments = _texts([_checked(name, "document id", "\r\n\0") for name in names[rows]])
+        comments = _joined_texts([_checked_text(name, "document id", "\r\n\0") for name in names[rows]])
         lines = _LetorLines(
             frozen_block(data.features, rows), numbers, labels[rows], data.query_of_row[rows], queries, comments
         )
@@ -135,7 +136,7 @@ def write_letor(data: RankingData, path: Path, absent: Literal["zero", "missing"
 
 def numbers_of(names: Sequence[str] | None) -> Ints | None:
     """Return feature names as the indices of LETOR text; None if they are not ascending numbers."""
-    if names is None or not all(name.isascii() and name.isdecimal() and len(name) <= 10 for name in names):
+    if names is None or not are_numbers(names) or any(len(name) > 10 for name in names):
         return None
     numbers = np.array([int(name) for name in names], np.int64)
     as_written = all(str(number) == name for number, name in zip(numbers.tolist(), names, strict=True))
@@ -153,14 +154,14 @@ def _refuse_loss(data: RankingData) -> None:
         raise DataError(f"LETOR text cannot store {', '.join(extra)}: write Parquet, or pass lossy=True to drop them")
 
 
-def _checked(text: str, what: str, forbidden: str) -> str:
+def _checked_text(text: str, what: str, forbidden: str) -> str:
     """Return text that a LETOR line can store; raise for other text."""
     if text != text.strip() or any(c in text for c in forbidden) or (what == "query id" and not text):
         raise DataError(f"LETOR text cannot store the {what} {text!r}")
     return text
 
 
-def _texts(texts: Sequence[str]) -> _Texts:
+def _joined_texts(texts: Sequence[str]) -> _Texts:
     try:
         pieces = [text.encode() for text in texts]
     except UnicodeEncodeError as error:
