@@ -77,7 +77,7 @@ class _Engine:
 
 
 def _require_lucene_idf(bm25: Any) -> None:
-    if bm25.idf != "lucene":  # Vespa has the same
+    if bm25.idf != "lucene":  # which Vespa uses too
         raise _UnknownError(f"its BM25 has Lucene's idf, not idf={bm25.idf}")
 
 

@@ -110,11 +110,11 @@ class Feature(ABC):
     def check(self, index: Index) -> None:
         """Raise a `DataError` if the index lacks something that the feature requires."""
         is_attribute = self.takes == "attribute"
-        known: Mapping[str, Any] = index.attributes if is_attribute else index.fields
+        names: Mapping[str, Any] = index.attributes if is_attribute else index.fields
         for name in self.fields:
-            if name not in known:
-                kind, near = "numeric attribute" if is_attribute else "text field", did_you_mean(name, known)
-                raise DataError(f"{self}: the index has no {kind} {name!r}{near}; it has {', '.join(known) or 'none'}")
+            if name not in names:
+                kind, near = "numeric attribute" if is_attribute else "text field", did_you_mean(name, names)
+                raise DataError(f"{self}: the index has no {kind} {name!r}{near}; it has {', '.join(names) or 'none'}")
 
     @abstractmethod
     def values(self, pairs: PairBlock) -> Floats:
@@ -213,9 +213,9 @@ def register(definition: Any = None, **facts: Any) -> Any:
     cls: Any = definition if isinstance(definition, type) else _class_of(definition)
     if not issubclass(cls, Feature):
         raise DataError(f"{cls.__name__} is not a subclass of podium.features.Feature")
-    known = _FEATURES.get(cls.word())
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise DataError(f"the feature {cls.word()!r} already exists: {known.__module__}.{known.__qualname__}")
+    other = _FEATURES.get(cls.word())
+    if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise DataError(f"the feature {cls.word()!r} already exists: {other.__module__}.{other.__qualname__}")
     _FEATURES[cls.word()] = cls
     return cls
 
@@ -382,7 +382,7 @@ def definitions() -> list[tuple[str, str, str, str, str]]:
     """Return the call, meaning, formula, source and undefined cases of every registered feature, for tables."""
     rows = []
     for name, cls in registered().items():
-        options = [f"{one}={shown_value(p.default)}" for one, p in parameters(cls).items() if one != "missing"]
+        options = [f"{key}={shown_value(p.default)}" for key, p in parameters(cls).items() if key != "missing"]
         takes = {"stream": "field, …", "weights": "field:weight, …"}.get(cls.takes, cls.takes)
         call = f"{name}({', '.join([takes, *options])})"
         meaning = (cls.__doc__ or "").partition("\n")[0].rstrip(".")

@@ -150,9 +150,8 @@ def ragged(starts: Ints, rows: Ints) -> Ints:
 
 
 def invert(
-    starts: Ints, terms: Int32s, counts: Int32s, n_terms: int, rows_spool: Spool, counts_spool: Spool,
-    entries_at_once: int = ENTRIES_AT_ONCE,
-) -> Postings:  # fmt: skip
+    starts: Ints, terms: Int32s, counts: Int32s, n_terms: int, rows_spool: Spool, counts_spool: Spool
+) -> Postings:
     """Invert forward arrays with a counting sort, a range of terms at a time."""
     posting_starts = np.zeros(n_terms + 1, np.int64)
     count_terms(terms, counts, posting_starts[1:], np.zeros(n_terms, np.int64))
@@ -160,7 +159,7 @@ def invert(
     first = 0
     while first < n_terms:
         begin = posting_starts[first]
-        last = max(first + 1, int(np.searchsorted(posting_starts, begin + entries_at_once, "right")) - 1)
+        last = max(first + 1, int(np.searchsorted(posting_starts, begin + ENTRIES_AT_ONCE, "right")) - 1)
         size = int(posting_starts[last] - begin)
         rows, posting_counts = np.empty(size, np.int32), np.empty(size, np.int32)
         places = posting_starts[first:last] - begin
