@@ -157,7 +157,7 @@ class FieldBuilder:
 
 
 class TextBuilder:
-    """Collects strings as bytes."""
+    """Collects the text of one field."""
 
     def __init__(self, name: str, new_spool: NewSpool) -> None:
         self.starts, self.text = new_spool(f"{name}.text_starts", np.int64), new_spool(f"{name}.text", np.uint8)
@@ -244,7 +244,7 @@ class AttributeBuilder:
 
 
 class IndexBuilder:
-    """Collects documents.
+    """Collects documents, and returns the content of an index.
 
     Args:
         fields: the analyzer of each field.

@@ -25,7 +25,7 @@ from podium.errors import DataError, FileFormatError
 Advance = Callable[[float], None]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ROWS_AT_ONCE = 1024  # of a frame or a Parquet file
-LONGEST_CELL = 1 << 30  # characters of a CSV field; the csv module's default limit is 131,072
+LONGEST_CELL = 1 << 30  # characters of a CSV field; the default limit of the csv module, 131,072, is too low
 QUERY_IDS, QUERY_TEXTS = ("id", "qid", "query_id", "_id"), ("text", "query", "query_text", "title")
 JUDGED_QUERIES, JUDGED_DOCUMENTS = ("qid", "query_id", "query"), ("document_id", "document", "docid", "doc_id", "id")
 GRADES = ("label", "relevance", "grade", "rating")

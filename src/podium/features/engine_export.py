@@ -283,7 +283,7 @@ def export_features(features: Iterable[Feature | str], engine: str, name: str = 
 
 
 def _or_zero(query: Any) -> Any:
-    """Return a query that also matches all other documents, with score 0."""
+    """Return a query that also matches all other documents, with a score of 0."""
     everything = {"constant_score": {"filter": {"match_all": {}}, "boost": 0.0}}
     return {"bool": {"must": everything, "should": query}}
 

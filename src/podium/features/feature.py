@@ -66,7 +66,7 @@ class Feature(ABC):
     formula: ClassVar[str] = ""
     source: ClassVar[str] = ""
     undefined: ClassVar[str] = "never"
-    takes: ClassVar[str] = "stream"  # the arguments: a stream of fields, one field, an attribute, or weights
+    takes: ClassVar[str] = "stream"  # what `fields` are: a stream, one field, one attribute, or fields with weights
     defined_by: ClassVar[str] = "values"  # the method that a registered function becomes
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Feature(ABC):
         entries = [self._shown_field(k) for k in range(len(self.fields))]
         for name, parameter in parameters(self).items():
             value = getattr(self, name)
-            if not _is_same(value, parameter.default):
+            if shown_value(value) != shown_value(parameter.default):
                 entries.append(f"{name}={shown_value(value)}")
         return self.word() + (f"({', '.join(entries)})" if entries else "")
 
@@ -152,11 +152,6 @@ def _missing_value(value: Any) -> float | str:
     if not is_number and not (isinstance(value, str) and value in ("minimum", "nan")):
         raise DataError(f"missing must be nan, minimum or a number, but got {value!r}")
     return "minimum" if value == "minimum" else float(value)
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    both_nan = isinstance(value, float) and isinstance(default, float) and math.isnan(value) and math.isnan(default)
-    return both_nan or bool(value == default)
 
 
 _PLAIN = re.compile(r"[\w./-]+")

@@ -125,7 +125,7 @@ def with_postings(field: Field, folder: Path, label: str) -> Field:
 
 
 def without_rows(field: Field, rows: Ints) -> Field:
-    """Return the field with the statistics after removal of the documents of these rows."""
+    """Return the field with the statistics that it has after the documents of some rows are removed."""
     document_frequency, occurrences = field.document_frequency.copy(), field.occurrences.copy()
     entries = ragged(field.starts, rows)
     np.subtract.at(document_frequency, field.terms[entries], 1)

@@ -321,12 +321,14 @@ class Index(Memo):
             }
             for name, field in self.fields.items()
         }
-        attributes = {name: int(np.isnan(values[self.is_live]).sum()) for name, values in self.attributes.items()}
+        attributes = {
+            name: {"missing": int(np.isnan(values[self.is_live]).sum())} for name, values in self.attributes.items()
+        }
         return {
             "documents": len(self),
             "removed_rows": self.n_rows - len(self),
             "fields": fields,
-            "attributes": {name: {"missing": missing} for name, missing in attributes.items()},
+            "attributes": attributes,
             "stores_text": self.has_texts,
             "digest": self.digest(),
         }

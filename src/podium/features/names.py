@@ -13,7 +13,7 @@ from podium.errors import DataError
 
 
 class Coded(NamedTuple):
-    """A column of names as codes into the sorted names, −1 for missing ones."""
+    """A column of names, as codes into the sorted distinct names; −1 for missing names."""
 
     codes: Int32s
     names: tuple[str, ...]
@@ -38,10 +38,10 @@ def code(values: Any) -> Coded:
         return coder.coded()
     numbers: dict[Any, int] = {}
     try:
-        places = [numbers.setdefault(value, len(numbers)) for value in map(_nan_as_none, array.tolist())]
+        number_of_row = [numbers.setdefault(value, len(numbers)) for value in map(_nan_as_none, array.tolist())]
     except TypeError:
         raise DataError("expected names or whole numbers, but the column contains lists or dictionaries") from None
-    coder.add(list(numbers), np.asarray(places, np.int64))
+    coder.add(list(numbers), np.asarray(number_of_row, np.int64))
     return coder.coded()
 
 
