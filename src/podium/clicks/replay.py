@@ -170,10 +170,10 @@ class Replay:
         if kind == ITEM:
             prepared.append((time, ITEM, [names[0], *_fields_of(event, self._field_names)]))
         elif kind == "dwell" or (kind == "click" and dwell is not None):
-            require_dwell(dwell)
-            if dwell <= LONGEST_VISIT:
-                end = time + (round(dwell * PER_SECOND) if kind == "click" else 0)  # when the user leaves the document
-                prepared.append((end, "dwell", [round(dwell * 1000), *names]))
+            seconds = require_dwell(dwell)
+            if seconds <= LONGEST_VISIT:
+                end = time + (round(seconds * PER_SECOND) if kind == "click" else 0)  # when the user leaves
+                prepared.append((end, "dwell", [round(seconds * 1000), *names]))
         if kind not in (ITEM, "dwell"):
             prepared.append((time, kind, [1, *names]))
         return time

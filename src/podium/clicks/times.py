@@ -75,10 +75,11 @@ def microseconds(value: Any, unit: str | None = None, units: Counter[str] | None
     return result
 
 
-def require_dwell(value: Any) -> None:
-    """Raise if a dwell time is not a non-negative number of seconds."""
+def require_dwell(value: Any) -> float:
+    """Return a dwell time; raise if it is not a non-negative number of seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:  # also refuses NaN
         raise DataError(f"'dwell' must be a non-negative number of seconds, but got {value!r:.40}")
+    return value
 
 
 def _not_a_time(value: Any) -> DataError:

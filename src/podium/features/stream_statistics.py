@@ -83,11 +83,11 @@ class StreamStatistics:
         keys = _keys(ids)
         places = {key: k for k, key in enumerate(dict.fromkeys(keys))}
         empty = np.empty(0, np.int32), np.empty(0, np.int32)
-        rows, counts = zip(empty, *(self._merged_list(key) for key in places), strict=True)
-        sizes = np.array(list(map(len, rows[1:])), np.int64)
+        rows_by_key, counts_by_key = zip(empty, *(self._merged_list(key) for key in places), strict=True)
+        sizes = np.array(list(map(len, rows_by_key[1:])), np.int64)
         place_of_term = [places[key] for key in keys]
         ends, sizes = np.cumsum(sizes)[place_of_term], sizes[place_of_term]
-        return np.concatenate(rows), np.concatenate(counts), ends - sizes, ends, sizes
+        return np.concatenate(rows_by_key), np.concatenate(counts_by_key), ends - sizes, ends, sizes
 
     def _merged_list(self, key: tuple[int, ...]) -> tuple[Int32s, Int32s]:
         """Return the live rows that contain a term in any field, and its count over all fields."""

@@ -52,7 +52,7 @@ class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         pairs = np.asarray(X, object)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise DataError(f"X must have two columns, query text and document id, but has shape {pairs.shape}")
-        rows = self.index.require_rows(pairs[:, 1])
+        rows = self.index.require_rows(pairs[:, 1].tolist())
         places: dict[str, list[int]] = {}
         for place, text in enumerate(pairs[:, 0]):
             places.setdefault(str(text), []).append(place)
