@@ -40,23 +40,23 @@ def log_of(sessions):
 
 @st.composite
 def sessions(draw, longest=3, most=8, least=1):
-    found = []
+    result = []
     for _ in range(draw(st.integers(least, most))):
         n = draw(st.integers(1, longest))
         documents = draw(st.permutations("abcd"))[:n]
         clicks = draw(st.lists(st.booleans(), min_size=n, max_size=n))
-        found.append(Session(draw(st.sampled_from("qr")), tuple(documents), tuple(clicks)))
-    return found
+        result.append(Session(draw(st.sampled_from("qr")), tuple(documents), tuple(clicks)))
+    return result
 
 
 def random_sessions(n, n_documents=4, longest=3, seed=0):
     rng = np.random.default_rng(seed)
     names = [f"d{k}" for k in range(n_documents)]
-    found = []
+    result = []
     for _ in range(n):
         documents = rng.permutation(names)[:longest].tolist()
-        found.append(Session(f"q{rng.integers(2)}", tuple(documents), tuple((rng.random(longest) < 0.35).tolist())))
-    return found
+        result.append(Session(f"q{rng.integers(2)}", tuple(documents), tuple((rng.random(longest) < 0.35).tolist())))
+    return result
 
 
 class Chain:
@@ -116,8 +116,8 @@ def likelihood(model, session):
 
 def expectation(model, session, event, upto=None):
     """E[event(rows) | clicks of the first rows]."""
-    found = list(matching(model, session, upto))
-    return sum(chance * event(rows) for chance, rows in found) / sum(chance for chance, _ in found)
+    states = list(matching(model, session, upto))
+    return sum(chance * event(rows) for chance, rows in states) / sum(chance for chance, _ in states)
 
 
 def examination(model, session, given_clicks):

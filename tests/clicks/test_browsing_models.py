@@ -40,17 +40,17 @@ def slots_of(kind, session):
         last = position if click else last
 
 
-def em_step(kind, some, attraction, gamma):
+def em_step(kind, sample, attraction, gamma):
     model = Browsing(attraction, lambda position, last: gamma[slot(kind, position, last)])
     of_pairs, of_slots, shown, clicks = Counter(), Counter(), Counter(), Counter()
-    for session in some:
+    for session in sample:
         for place, (pair, where) in enumerate(zip(session.pairs, slots_of(kind, session), strict=True)):
             examined = expectation(model, session, lambda rows, k=place: rows[k][0])
             of_pairs[pair] += examined
             of_slots[where] += examined
             shown[where] += 1
             clicks[pair] += session.clicks[place]
-    mean = counts(some)[2]
+    mean = counts(sample)[2]
     return (
         {pair: (SMOOTHING * mean + clicks[pair]) / (SMOOTHING + of_pairs[pair]) for pair in attraction},
         {where: 1.0 if where == (1, 0) else (1 + of_slots[where]) / (2 + shown[where]) for where in gamma},
@@ -64,31 +64,31 @@ def fit_steps(model, log):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@given(some=sessions(most=5))
-def test_steps_agree_with_enumeration(kind, some):
-    deepest = max(len(session.documents) for session in some)
-    every = [(p, last) for p in range(1, deepest + 1) for last in range(p) if kind == "browsing" or last == 0]
-    parameters = attraction_of(some, SMOOTHING), {where: 1.0 if where == (1, 0) else 0.5 for where in every}
+@given(sample=sessions(most=5))
+def test_steps_agree_with_enumeration(kind, sample):
+    deepest = max(len(session.documents) for session in sample)
+    slots = [(p, last) for p in range(1, deepest + 1) for last in range(p) if kind == "browsing" or last == 0]
+    parameters = attraction_of(sample, SMOOTHING), {where: 1.0 if where == (1, 0) else 0.5 for where in slots}
     for _ in range(3):
-        parameters = em_step(kind, some, *parameters)
-    log = log_of(some)
+        parameters = em_step(kind, sample, *parameters)
+    log = log_of(sample)
     model = fit_steps(MODELS[kind](SMOOTHING, max_steps=3, tolerance=0), log)
     attraction, gamma = parameters
     np.testing.assert_allclose(model.attractiveness.value, [attraction[pair] for pair in sorted(attraction)], rtol=1e-9)
-    np.testing.assert_allclose(model.parameters["examination"], [gamma[where] for where in every], rtol=1e-9)
+    np.testing.assert_allclose(model.parameters["examination"], [gamma[where] for where in slots], rtol=1e-9)
 
     slow = Browsing(attraction, lambda position, last: gamma[slot(kind, position, last)])
     for given_clicks in (False, True):
-        expected = np.concatenate([examination(slow, session, given_clicks) for session in some])
+        expected = np.concatenate([examination(slow, session, given_clicks) for session in sample])
         np.testing.assert_allclose(model.examination(log, given_clicks), expected, rtol=1e-9)
-    chances = [likelihood(slow, session) for session in some]
+    chances = [likelihood(slow, session) for session in sample]
     assert model.log_likelihood(log) == pytest.approx(sum(map(math.log, chances)), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@given(some=sessions(longest=4, most=12))
-def test_steps_never_lower_the_posterior(kind, some):
-    log, mean = log_of(some), counts(some)[2]
+@given(sample=sessions(longest=4, most=12))
+def test_steps_never_lower_the_posterior(kind, sample):
+    log, mean = log_of(sample), counts(sample)[2]
 
     def posterior(model):
         gamma = model.parameters["examination"][1:]
@@ -101,14 +101,14 @@ def test_steps_never_lower_the_posterior(kind, some):
 
 def simulated(n, attraction, gamma, seed=0):
     rng = np.random.default_rng(seed)
-    names, found = sorted(attraction), []
+    names, result = sorted(attraction), []
     for _ in range(n):
         documents, clicks, last = rng.permutation(names).tolist(), [], 0
         for position, document in enumerate(documents, 1):
             clicks.append(bool(rng.random() < attraction[document] * gamma(position, last)))
             last = position if clicks[-1] else last
-        found.append(Session("q", tuple(documents), tuple(clicks)))
-    return found
+        result.append(Session("q", tuple(documents), tuple(clicks)))
+    return result
 
 
 ATTRACTION = dict(zip("abcde", (0.15, 0.3, 0.5, 0.65, 0.8), strict=True))
@@ -136,14 +136,14 @@ def test_user_browsing_recovers_its_parameters():
 
 
 def test_interventions_are_not_misled_by_an_informed_ranker():
-    """The good document is first in most impressions; its few swaps show how much the position does."""
+    """The good document is first in most impressions; its few swaps show the effect of the position."""
     rng = np.random.default_rng(1)
-    found = []
+    log_sessions = []
     for k in range(40_000):
         documents = ("good", "bad") if k % 10 else ("bad", "good")
         chances = [(0.6 if d == "good" else 0.2) * g for d, g in zip(documents, (1.0, 0.4), strict=True)]
-        found.append(Session("q", documents, tuple((rng.random(2) < chances).tolist())))
-    model = PositionBased(by="intervention", tolerance=1e-7, max_steps=5000).fit(log_of(found))
+        log_sessions.append(Session("q", documents, tuple((rng.random(2) < chances).tolist())))
+    model = PositionBased(by="intervention", tolerance=1e-7, max_steps=5000).fit(log_of(log_sessions))
     assert model.parameters["examination"][1] == pytest.approx(0.4, abs=0.02)
     assert model.attractiveness.value == pytest.approx([0.2, 0.6], abs=0.02)
 
@@ -151,18 +151,18 @@ def test_interventions_are_not_misled_by_an_informed_ranker():
 def test_two_swapped_positions_have_the_ratio_of_weighted_rates():
     """The weights are those of Mantel and Haenszel."""
     shown, clicks = {"a": (30, 50), "b": (20, 10)}, {"a": (15, 10), "b": (4, 1)}
-    found = []
+    log_sessions = []
     for pair in shown:
         for place in (0, 1):
             for k in range(shown[pair][place]):
                 click = k < clicks[pair][place]
-                other = f"other {len(found)}"
-                found.append(
+                other = f"other {len(log_sessions)}"
+                log_sessions.append(
                     Session("q", (pair, other)[:: 1 if place == 0 else -1], (click, False)[:: 1 if place == 0 else -1])
                 )
     weights = {pair: math.prod(n) / sum(n) for pair, n in shown.items()}
     rates = [sum(w * clicks[p][k] / shown[p][k] for p, w in weights.items()) for k in (0, 1)]
-    model = PositionBased(1e-9, by="intervention", tolerance=1e-12, max_steps=100_000).fit(log_of(found))
+    model = PositionBased(1e-9, by="intervention", tolerance=1e-12, max_steps=100_000).fit(log_of(log_sessions))
     total = sum(weights.values())
     # The prior of γ is one success in two trials: the mode of
     # r^c (1 - r)^(n - c) (γ r)^c' (1 - γ r)^(n - c') γ (1 - γ), c and c' the weighted clicks
@@ -195,7 +195,7 @@ def test_a_log_without_position_1_is_refused():
             model.fit(log)
 
 
-def test_unknown_ways_to_estimate_are_refused():
+def test_unknown_estimation_methods_are_refused():
     with pytest.raises(DataError, match="by must be 'em' or 'intervention', but got 'swaps'"):
         PositionBased(by="swaps")
 
@@ -207,11 +207,11 @@ def test_very_long_lists_are_refused_by_user_browsing():
 
 
 def test_positions_beyond_the_log_have_the_last_examination():
-    some = random_sessions(100, longest=3)
+    sample = random_sessions(100, longest=3)
     longer = log_of([Session("q0", tuple("abcdef"), (True, False, False, True, False, False))])
-    model = PositionBased().fit(log_of(some))
+    model = PositionBased().fit(log_of(sample))
     assert model.examination(longer)[2:].tolist() == [model.parameters["examination"][2]] * 4
-    browsing = UserBrowsing().fit(log_of(some))
+    browsing = UserBrowsing().fit(log_of(sample))
     table = browsing.examination_by_last_click
     expected = [table[0, 0], table[1, 1], table[2, 1], table[2, 1], table[2, 2], table[2, 2]]
     assert browsing.examination(longer, given_clicks=True).tolist() == expected

@@ -28,37 +28,37 @@ from tests.clicks.sessions import (
 SMOOTHING = 1.5
 
 
-def last_clicks(some):
-    return Counter(session.pairs[session.last] for session in some if session.last >= 0)
+def last_clicks(sample):
+    return Counter(session.pairs[session.last] for session in sample if session.last >= 0)
 
 
-def satisfaction_mean(some):
-    return (1 + sum(last_clicks(some).values())) / (2 + sum(sum(session.clicks) for session in some))
+def satisfaction_mean(sample):
+    return (1 + sum(last_clicks(sample).values())) / (2 + sum(sum(session.clicks) for session in sample))
 
 
-def reference(kind, some):
+def reference(kind, sample):
     """A model with the published closed forms."""
-    attraction = attraction_of(some, SMOOTHING, first_only=kind == "cascade")
+    attraction = attraction_of(sample, SMOOTHING, first_only=kind == "cascade")
     if kind == "cascade":
         return Chain(attraction, lambda session, place: 1.0, 1.0)
     if kind == "dependent clicks":
-        clicks = Counter(place for session in some for place, click in enumerate(session.clicks) if click)
-        ends = Counter(session.last for session in some)
+        clicks = Counter(place for session in sample for place, click in enumerate(session.clicks) if click)
+        ends = Counter(session.last for session in sample)
         return Chain(attraction, lambda session, place: (1 + ends[place]) / (2 + clicks[place]), 1.0)
-    satisfaction = satisfaction_of(some)
+    satisfaction = satisfaction_of(sample)
     return Chain(attraction, lambda session, place: satisfaction[session.pairs[place]], 1.0)
 
 
-def satisfaction_of(some):
+def satisfaction_of(sample):
     """The closed form of the simplified DBN."""
-    clicks, ends, mean = all_clicks(some), last_clicks(some), satisfaction_mean(some)
+    clicks, ends, mean = all_clicks(sample), last_clicks(sample), satisfaction_mean(sample)
     return {
-        pair: (SMOOTHING * mean + ends[pair]) / (SMOOTHING + clicks[pair]) for s in some for pair in s.pairs
+        pair: (SMOOTHING * mean + ends[pair]) / (SMOOTHING + clicks[pair]) for s in sample for pair in s.pairs
     }  # fmt: skip
 
 
-def all_clicks(some):
-    return Counter(pair for s in some for pair, click in zip(s.pairs, s.clicks, strict=True) if click)
+def all_clicks(sample):
+    return Counter(pair for s in sample for pair, click in zip(s.pairs, s.clicks, strict=True) if click)
 
 
 MODELS = {
@@ -69,31 +69,31 @@ MODELS = {
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@given(some=sessions())
-def test_closed_forms_agree_with_enumeration(kind, some):
-    log = log_of(some)
-    model, slow = MODELS[kind].fit(log), reference(kind, some)
+@given(sample=sessions())
+def test_closed_forms_agree_with_enumeration(kind, sample):
+    log = log_of(sample)
+    model, slow = MODELS[kind].fit(log), reference(kind, sample)
     table = model.attractiveness
     assert dict(zip(zip(table.query, table.document, strict=True), table.value, strict=True)) == pytest.approx(
         slow.attraction, rel=1e-12
     )
-    marginal = np.concatenate([examination(slow, session, given_clicks=False) for session in some])
+    marginal = np.concatenate([examination(slow, session, given_clicks=False) for session in sample])
     np.testing.assert_allclose(model.examination(log), marginal, rtol=1e-9, atol=1e-12)
-    chances = [likelihood(slow, session) for session in some]
+    chances = [likelihood(slow, session) for session in sample]
     if kind == "cascade" and min(chances) == 0:
         with pytest.warns(PodiumWarning, match="use a model that allows several clicks"):
             assert model.log_likelihood(log) == -np.inf
     else:
         assert model.log_likelihood(log) == pytest.approx(sum(map(math.log, chances)), rel=1e-9)
-        given_clicks = np.concatenate([examination(slow, session, given_clicks=True) for session in some])
+        given_clicks = np.concatenate([examination(slow, session, given_clicks=True) for session in sample])
         np.testing.assert_allclose(model.examination(log, given_clicks=True), given_clicks, rtol=1e-9, atol=1e-12)
 
 
-def em_step(some, attraction, satisfaction, gamma):
+def em_step(sample, attraction, satisfaction, gamma):
     """One step of EM with expectations by enumeration."""
     model = Chain(attraction, lambda session, place: satisfaction[session.pairs[place]], gamma)
     examined, satisfied, judged, trials, successes = Counter(), Counter(), Counter(), 0.0, 0.0
-    for session in some:
+    for session in sample:
         end = len(session.documents) - 1
         for place, pair in enumerate(session.pairs):
             examined[pair] += expectation(model, session, lambda rows, k=place: rows[k][0])
@@ -104,7 +104,7 @@ def em_step(some, attraction, satisfaction, gamma):
                 satisfied[pair] += expectation(model, session, lambda rows, k=place: rows[k][2])
             trials += expectation(model, session, lambda rows, k=place: rows[k][0] * (1 - rows[k][2]))
             successes += expectation(model, session, lambda rows, k=place: rows[k + 1][0])
-    clicks, mean, mean_s = all_clicks(some), counts(some)[2], satisfaction_mean(some)
+    clicks, mean, mean_s = all_clicks(sample), counts(sample)[2], satisfaction_mean(sample)
     return (
         {pair: (SMOOTHING * mean + clicks[pair]) / (SMOOTHING + examined[pair]) for pair in attraction},
         {pair: (SMOOTHING * mean_s + satisfied[pair]) / (SMOOTHING + judged[pair]) for pair in attraction},
@@ -118,26 +118,26 @@ def fit_steps(model, log):
         return model.fit(log)
 
 
-@given(some=sessions(most=5))
-def test_dbn_steps_agree_with_enumeration(some):
-    parameters = attraction_of(some, SMOOTHING), satisfaction_of(some), 0.9
+@given(sample=sessions(most=5))
+def test_dbn_steps_agree_with_enumeration(sample):
+    parameters = attraction_of(sample, SMOOTHING), satisfaction_of(sample), 0.9
     for _ in range(3):
-        parameters = em_step(some, *parameters)
-    model = fit_steps(DBN(SMOOTHING, max_steps=3, tolerance=0), log_of(some))
+        parameters = em_step(sample, *parameters)
+    model = fit_steps(DBN(SMOOTHING, max_steps=3, tolerance=0), log_of(sample))
     pairs = sorted(parameters[0])
     np.testing.assert_allclose(model.attractiveness.value, [parameters[0][pair] for pair in pairs], rtol=1e-9)
     np.testing.assert_allclose(model.satisfaction.value, [parameters[1][pair] for pair in pairs], rtol=1e-9)
     assert model.parameters["continuation"][0] == pytest.approx(parameters[2], rel=1e-9)
 
 
-@given(some=sessions(longest=4, most=12))
-def test_dbn_steps_never_lower_the_posterior(some):
-    log, mean, mean_s = log_of(some), counts(some)[2], satisfaction_mean(some)
+@given(sample=sessions(longest=4, most=12))
+def test_dbn_steps_never_lower_the_posterior(sample):
+    log, mean, mean_s = log_of(sample), counts(sample)[2], satisfaction_mean(sample)
 
     def posterior(model):
-        found = model.log_likelihood(log) + beta_log((1, 1), model.parameters["continuation"][0])
-        found += sum(beta_log((SMOOTHING * mean, SMOOTHING * (1 - mean)), v) for v in model.attractiveness.value)
-        return found + sum(
+        value = model.log_likelihood(log) + beta_log((1, 1), model.parameters["continuation"][0])
+        value += sum(beta_log((SMOOTHING * mean, SMOOTHING * (1 - mean)), v) for v in model.attractiveness.value)
+        return value + sum(
             beta_log((SMOOTHING * mean_s, SMOOTHING * (1 - mean_s)), v) for v in model.satisfaction.value
         )
 
@@ -147,15 +147,15 @@ def test_dbn_steps_never_lower_the_posterior(some):
 
 def simulated(n, attraction, satisfaction, gamma, seed=0):
     rng = np.random.default_rng(seed)
-    names, found = sorted(attraction), []
+    names, result = sorted(attraction), []
     for _ in range(n):
         documents, clicks, examined = rng.permutation(names).tolist(), [], True
         for document in documents:
             click = examined and rng.random() < attraction[document]
             clicks.append(bool(click))
             examined = examined and not (click and rng.random() < satisfaction[document]) and rng.random() < gamma
-        found.append(Session("q", tuple(documents), tuple(clicks)))
-    return found
+        result.append(Session("q", tuple(documents), tuple(clicks)))
+    return result
 
 
 def test_dbn_recovers_its_parameters():
@@ -167,7 +167,7 @@ def test_dbn_recovers_its_parameters():
     assert model.parameters["continuation"][0] == pytest.approx(0.8, abs=0.02)
 
 
-def test_a_given_continuation_stays():
+def test_a_fixed_continuation_is_not_estimated():
     model = DBN(continuation=0.7).fit(log_of(random_sessions(50)))
     assert model.parameters["continuation"].tolist() == [0.7]
 

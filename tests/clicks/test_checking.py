@@ -83,9 +83,9 @@ def test_bots_are_found():
 def test_leaks_are_found_and_features_of_the_past_are_not_blamed():
     log = ClickLog.from_arrays(**columns(2000))
     past = log.features(["rate(click, by=document)", "count(click, by=document)", "rate(click, by=user, half_life=1h)"])
-    own = log.clicked + 0.0
+    own_clicks = log.clicked + 0.0
     totals = np.bincount(log.document, log.clicked)
-    inclusive = past.feature(1) + own  # the row's own click is in the count
+    inclusive = past.feature(1) + own_clicks  # the row's own click is in the count
     leaks = {
         f.message.split("'")[1]: f.message
         for f in log.check({

@@ -1,4 +1,4 @@
-"""What all click models share."""
+"""Properties that all click models share."""
 
 import math
 import zipfile
@@ -32,12 +32,12 @@ def parts(model):
 def test_order_and_threads_do_not_change_a_bit(model, monkeypatch):
     monkeypatch.setattr("podium.core.threads.MIN_PARALLEL_WORK", 1)
     monkeypatch.setattr("podium.clicks.click_model.n_threads_for", lambda n: podium.core.threads.thread_count(5))
-    some = random_sessions(3000, n_documents=30, longest=6)
-    log = log_of(some)
+    sample = random_sessions(3000, n_documents=30, longest=6)
+    log = log_of(sample)
     with at_most_threads(1):
         alone = parts(model.fit(log))
         values = model.log_likelihood(log) if not isinstance(model, Cascade) else None, model.perplexity(log).overall
-    mixed = log_of([some[k] for k in np.random.default_rng(0).permutation(len(some))])
+    mixed = log_of([sample[k] for k in np.random.default_rng(0).permutation(len(sample))])
     assert parts(model.fit(mixed)) == alone
     assert values == (
         model.log_likelihood(mixed) if not isinstance(model, Cascade) else None, model.perplexity(mixed).overall
@@ -45,9 +45,9 @@ def test_order_and_threads_do_not_change_a_bit(model, monkeypatch):
 
 
 def test_part_of_a_log_is_a_log(model):
-    some = random_sessions(60)
-    part = log_of(some).select(np.arange(20))
-    whole = log_of(some[:20])
+    sample = random_sessions(60)
+    part = log_of(sample).select(np.arange(20))
+    whole = log_of(sample[:20])
     table = model.fit(part).attractiveness
     assert parts(model) == parts(model.fit(whole))
     assert (table.query == model.attractiveness.query).all()
@@ -75,22 +75,22 @@ def test_unknown_pairs_get_the_mean(model):
 
 def test_perplexity_is_that_of_its_definition(model):
     log = log_of(random_sessions(100))
-    found, chances = model.fit(log).perplexity(log), model.click_probabilities(log)
+    perplexity, chances = model.fit(log).perplexity(log), model.click_probabilities(log)
     by_position = []
     for position in (1, 2, 3):
         here = log.position == position
         logs = [math.log2(p if c else 1 - p) for p, c in zip(chances[here], log.clicked[here], strict=True)]
         by_position.append(2 ** (-sum(logs) / len(logs)))
-    np.testing.assert_allclose(found.by_position, by_position, rtol=1e-12)
-    assert found.overall == pytest.approx(sum(by_position) / 3)
+    np.testing.assert_allclose(perplexity.by_position, by_position, rtol=1e-12)
+    assert perplexity.overall == pytest.approx(sum(by_position) / 3)
 
 
 def test_positions_that_were_not_shown_have_no_perplexity_and_no_propensity(model):
     log = log_of(random_sessions(100))
     gap = ClickLog.from_arrays(query=["q0", "q0"], document=["d0", "d1"], position=[1, 3], clicked=[True, False])
-    found = model.fit(log).perplexity(gap)
-    assert np.isnan(found.by_position).tolist() == [False, True, False]
-    assert np.isfinite(found.overall)
+    perplexity = model.fit(log).perplexity(gap)
+    assert np.isnan(perplexity.by_position).tolist() == [False, True, False]
+    assert np.isfinite(perplexity.overall)
     with pytest.raises(DataError, match="none of its rows has position 2"):
         model.propensities(gap)
 

@@ -43,35 +43,36 @@ def rows_of(log):
 
 
 def slow_label(log, kind, same, document, smoothing=0.0):
-    """Value and number of observations of a document for queries that are the same, from the definitions."""
+    """The label of a document for equal queries and its number of observations, from the definitions."""
     impressions = list(rows_of(log))
-    every = [row for rows in impressions for row in rows]
-    chosen = [row for row in every if same(row["query"]) and row["document"] == document]
+    all_rows = [row for rows in impressions for row in rows]
+    rows_of_pair = [row for row in all_rows if same(row["query"]) and row["document"] == document]
+    n = len(rows_of_pair)
     if kind == "ctr":
-        overall = sum(row["clicked"] for row in every) / len(every)
-        return (sum(row["clicked"] for row in chosen) + smoothing * overall) / (len(chosen) + smoothing), len(chosen)
+        overall = sum(row["clicked"] for row in all_rows) / len(all_rows)
+        clicks = sum(row["clicked"] for row in rows_of_pair)
+        return (clicks + smoothing * overall) / (n + smoothing), n
     if kind == "last_click":
         lasts = [
             max((row for row in rows if row["clicked"]), key=lambda r: r["order"], default=None) for rows in impressions
         ]
         lasts = [row["row"] for row in lasts if row]
-        overall = len(lasts) / len(every)
-        return (sum(row["row"] in lasts for row in chosen) + smoothing * overall) / (len(chosen) + smoothing), len(
-            chosen
-        )
+        overall = len(lasts) / len(all_rows)
+        clicks = sum(row["row"] in lasts for row in rows_of_pair)
+        return (clicks + smoothing * overall) / (n + smoothing), n
     if kind == "coec":
         expected = 0.0
-        for row in chosen:
-            here = [other["clicked"] for other in every if other["position"] == row["position"]]
+        for row in rows_of_pair:
+            here = [other["clicked"] for other in all_rows if other["position"] == row["position"]]
             expected += sum(here) / len(here)
-        return (sum(row["clicked"] for row in chosen) + smoothing) / (expected + smoothing), len(chosen)
+        return (sum(row["clicked"] for row in rows_of_pair) + smoothing) / (expected + smoothing), n
     if kind == "dwell":
 
         def grade(row):
             return 0 if not row["clicked"] else 1 + (row["dwell"] >= 10) + (row["dwell"] >= 30)
 
-        known = [row for row in chosen if not row["clicked"] or not math.isnan(row["dwell"])]
-        graded = [grade(row) for row in every if not row["clicked"] or not math.isnan(row["dwell"])]
+        known = [row for row in rows_of_pair if not row["clicked"] or not math.isnan(row["dwell"])]
+        graded = [grade(row) for row in all_rows if not row["clicked"] or not math.isnan(row["dwell"])]
         overall = sum(graded) / len(graded)
         return (sum(map(grade, known)) + smoothing * overall) / (len(known) + smoothing), len(known)
     wins = losses = 0
@@ -92,8 +93,8 @@ def test_labels_follow_their_definitions(kind, queries, smoothing):
     table = log.labels(kind, min_impressions=1, smoothing=smoothing, queries=queries)
     assert len(table) == len(log.pair_queries) == 12
     for k in range(len(table)):
-        mine = table.query[k]
-        alike = {mine} if queries == "equal" or mine == "mug" else {"red tea", "Tea, red"}
+        query = table.query[k]
+        alike = {query} if queries == "equal" or query == "mug" else {"red tea", "Tea, red"}
         value, n = slow_label(log, kind, alike.__contains__, table.document[k], smoothing)
         assert table.impressions[k] == n
         assert table.value[k] == pytest.approx(value, rel=1e-12)

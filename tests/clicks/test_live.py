@@ -1,4 +1,4 @@
-"""A log that is written while it is read: the same bits as the replay of its file, after kills as well."""
+"""A log that is written while it is read: the same bits as the replay of its file, even after kills."""
 
 import json
 import random
@@ -146,7 +146,7 @@ def test_no_acknowledged_event_is_lost_when_the_process_is_killed(tmp_path):
     assert (counts == 1).all()
 
 
-def test_an_earlier_log_is_the_beginning(tmp_path):
+def test_an_earlier_log_can_be_continued(tmp_path):
     """Features of the first request come from the clicks of the log that was copied, in milliseconds."""
     write_events(tmp_path / "events.jsonl", 80)
     features = ["rate(click, by=document)", "count(click, by=brand)", "recency(click, by=document)"]

@@ -129,7 +129,7 @@ def test_positions_count_from_one():
         ClickLog.from_arrays(**columns, positions_from=1)
 
 
-def test_clicks_are_numbered_by_time_or_by_the_order_given():
+def test_clicks_are_numbered_by_time_or_by_the_logged_order():
     columns = {
         "query": ["q"] * 3,
         "document": list("abc"),
@@ -227,6 +227,8 @@ def test_yandex_sessions(real_data):
     }
     rows = np.flatnonzero(log.clicked)
     sessions = [log.sessions[log.session[log.impression[row]]] for row in rows] if log.sessions else []
-    given = [keys[session, position] for session, position in zip(sessions, log.position[rows].tolist(), strict=False)]
-    order = np.lexsort((given, log.impression[rows][: len(given)]))
+    logged_order = [
+        keys[session, position] for session, position in zip(sessions, log.position[rows].tolist(), strict=False)
+    ]
+    order = np.lexsort((logged_order, log.impression[rows][: len(logged_order)]))
     assert (np.diff(log.click_order[rows][order])[np.diff(log.impression[rows][order]) == 0] == 1).all()

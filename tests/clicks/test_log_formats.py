@@ -1,4 +1,4 @@
-"""Metarank's and OpenSearch's formats on small files, on real ones, and on hostile ones."""
+"""Metarank's and OpenSearch's formats: small files, real files and hostile files."""
 
 import json
 import re

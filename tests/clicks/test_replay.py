@@ -78,7 +78,7 @@ def test_online_and_offline_give_the_same_bits(seed, limit, tmp_path):
     steps = sorted(steps_of(log), key=lambda step: (step[0], rng.random()))
     online, values, batch = Replay(FEATURES, limit=limit), {}, []
     for time, step in steps:
-        step["time"] = np.datetime64(time, "us").item().isoformat()  # small numbers would be taken for seconds
+        step["time"] = np.datetime64(time, "us").item().isoformat()  # small numbers would count as seconds
         if "event" in step:
             batch.append(step)
             continue
@@ -89,12 +89,13 @@ def test_online_and_offline_give_the_same_bits(seed, limit, tmp_path):
             online.save(tmp_path / "state.npz")
             online = Replay.load(tmp_path / "state.npz")
     rows = {time: np.concatenate(parts) for time, parts in values.items()}
-    for time, found in rows.items():
-        wanted = expected[log.times[log.impression] == time]
-        assert sorted(map(tuple, np.nan_to_num(found, nan=-1))) == sorted(map(tuple, np.nan_to_num(wanted, nan=-1)))
+    for time, read_values in rows.items():
+        expected_values = expected[log.times[log.impression] == time]
+        rows_read, expected_rows = (np.nan_to_num(values, nan=-1).tolist() for values in (read_values, expected_values))
+        assert sorted(rows_read) == sorted(expected_rows)
     if limit == 4:
         whole = Replay(FEATURES).replay(log)
-        assert not np.array_equal(whole, expected, equal_nan=True)  # keys did go
+        assert not np.array_equal(whole, expected, equal_nan=True)  # keys were dropped
         assert all(len(table) <= 4 + 20 for table in offline._tables.values())
 
 
@@ -108,10 +109,10 @@ def test_the_order_of_events_and_threads_do_not_matter(monkeypatch, tmp_path):
         by_ranking = state.replay(log)
         order = np.lexsort((log.document, log.position, log.session[log.impression], log.times[log.impression]))
         state.save(tmp_path / "state.npz")
-        found = by_ranking[order]
+        values = by_ranking[order]
         content = {name: array.tobytes() for name, array in np.load(tmp_path / "state.npz").items()}
-        expected = expected or (found, content)
-        assert sorted(map(repr, found.tolist())) == sorted(map(repr, expected[0].tolist()))
+        expected = expected or (values, content)
+        assert sorted(map(repr, values.tolist())) == sorted(map(repr, expected[0].tolist()))
         assert content == expected[1]
 
 
@@ -120,8 +121,9 @@ def test_counts_equal_duckdb(seed):
     """DuckDB's ASOF join finds the last running count before each read; windows are counted by a plain join."""
     duckdb = pytest.importorskip("duckdb")
     log = read(random_events(seed, n_rankings=80, n_documents=8))
-    found = Replay(["count(click, by=document)", "recency(click, by=document)", "count(click, by=document, window=32d)",
-                    "rate(click, by=query+document)"]).replay(log)  # fmt: skip
+    features = ["count(click, by=document)", "recency(click, by=document)", "count(click, by=document, window=32d)",
+                "rate(click, by=query+document)"]  # fmt: skip
+    values = Replay(features).replay(log)
     db = duckdb.connect()
     db.execute("create table reads (row bigint, key varchar, pair varchar, t bigint)")
     db.execute("create table events (kind varchar, key varchar, pair varchar, t bigint)")
@@ -142,15 +144,15 @@ def test_counts_equal_duckdb(seed):
 
     clicks = db.execute(f"""select coalesce(e.n, 0), (r.t - e.t) / 1e6 from reads r
         asof left join {running("key", "click")} e on r.key = e.key and r.t > e.t order by r.row""").fetchall()
-    assert [float(n) for n, _ in clicks] == found[:, 0].tolist()
-    np.testing.assert_array_equal([np.nan if s is None else s for _, s in clicks], found[:, 1])
+    assert [float(n) for n, _ in clicks] == values[:, 0].tolist()
+    np.testing.assert_array_equal([np.nan if s is None else s for _, s in clicks], values[:, 1])
     windows = db.execute(f"""select count(e.t) from reads r left join events e on e.kind = 'click' and e.key = r.key
         and e.t < r.t and e.t // {DAY} > r.t // {DAY} - 32 group by r.row order by r.row""").fetchall()
-    assert [float(n) for (n,) in windows] == found[:, 2].tolist()
+    assert [float(n) for (n,) in windows] == values[:, 2].tolist()
     rates = db.execute(f"""select coalesce(c.n, 0) / i.n from reads r
         asof left join {running("pair", "click")} c on r.pair = c.key and r.t > c.t
         asof left join {running("pair", "impression")} i on r.pair = i.key and r.t > i.t order by r.row""").fetchall()
-    np.testing.assert_array_equal([np.nan if x is None else x for (x,) in rates], found[:, 3])
+    np.testing.assert_array_equal([np.nan if x is None else x for (x,) in rates], values[:, 3])
 
 
 def test_reads_of_a_moment_come_before_its_updates():
@@ -169,7 +171,7 @@ def test_a_dwell_time_is_known_when_the_user_has_left():
     assert replay.read({"time": 121, "documents": ["a"]}) == 20
 
 
-def test_late_and_wrong_events_are_refused_whole():
+def test_a_late_or_invalid_event_refuses_the_whole_batch():
     replay = Replay(["count(click, by=document)"])
     replay.update({"event": "click", "time": 9, "document": "a"})
     good = {"event": "click", "time": 10, "document": "a"}
@@ -194,7 +196,7 @@ def test_late_and_wrong_events_are_refused_whole():
     assert replay.read({"time": 20, "documents": ["a"]}) == 1
 
 
-def test_events_do_not_wait_for_a_read_without_bound(monkeypatch):
+def test_the_number_of_pending_events_is_bounded(monkeypatch):
     state, busy = Replay(["count(click)"]), Replay(["count(click)"])
     events = [{"event": "click", "time": k, "document": "ab"[k % 2]} for k in range(200)]
     for event in events:
@@ -207,7 +209,7 @@ def test_events_do_not_wait_for_a_read_without_bound(monkeypatch):
     assert busy.read(request).tolist() == state.read(request).tolist() == [[100.0], [100.0]]
 
 
-def test_the_state_is_bounded_and_the_oldest_go():
+def test_the_state_is_bounded_and_drops_the_oldest_keys():
     replay = Replay(["count(click, by=document)"], limit=100)
     for k in range(1000):
         replay.update({"event": "click", "time": k, "document": f"d{k}"})
@@ -219,7 +221,7 @@ def test_the_state_is_bounded_and_the_oldest_go():
     assert not counts[:-101].any()
 
 
-def test_numbers_that_were_logged_are_features_as_well():
+def test_logged_numbers_are_features():
     log = ClickLog.read(simulate_events(30), format="metarank")
     data = log.features(["rate(click,by=document)", "text_score", "count(click)"])
     assert data.feature_names == ("rate(click, by=document)", "text_score", "count(click, by=document)")
@@ -247,7 +249,7 @@ def test_replay_needs_times_events_and_fields():
         replay.replay(log)
 
 
-def test_fields_are_as_they_were():
+def test_a_field_is_unknown_before_its_first_value():
     log = read(random_events(1))
     table = log.fields["brand"]
     assert fields_before(log, log.documents[table.document[0]], int(table.times[0])) == {}

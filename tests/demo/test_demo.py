@@ -25,7 +25,7 @@ def test_the_standard_library_is_read(library):
     assert not any(document["module"].startswith(("test.", "idlelib")) for document in library.documents)
 
 
-def test_every_process_reads_the_same_and_nothing_of_the_environment(library, monkeypatch):
+def test_every_process_reads_the_same_documents_without_the_environment(library, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "xyzzy")
     again = read_library()
     assert again == library
@@ -51,7 +51,7 @@ def test_no_module_is_in_two_parts(library):
     assert sum(map(len, modules)) == len(set.union(*modules))
 
 
-def test_summaries_that_are_code_or_repeated_or_alone_stay_in_the_text():
+def test_summaries_that_are_code_repeated_or_alone_stay_in_the_text():
     rest = "More words, so that there is enough left to find it by."
     docs = {
         "good": f"Return the floor of x. {rest}", "code": f"sum(a, b) -> the sum of it. {rest}",
@@ -61,22 +61,22 @@ def test_summaries_that_are_code_or_repeated_or_alone_stay_in_the_text():
         {"kind": "function", "id": f"m.{k}", "name": k, "module": "m", "signature": "", "doc": doc}
         for k, doc in docs.items()
     ]
-    made = known_items(entries)
-    assert {document for part in made.queries.values() for document in part} == {"m.good"}
-    assert {one["name"]: one["text"] for one in made.documents} == docs | {"good": rest}
+    result = known_items(entries)
+    assert {document for part in result.queries.values() for document in part} == {"m.good"}
+    assert {one["name"]: one["text"] for one in result.documents} == docs | {"good": rest}
 
 
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")  # ties, in so little data
 def test_the_demo_ends_with_a_report_and_a_pipeline(library, tmp_path, capsys):
     few = {part: dict(list(queries.items())[:40]) for part, queries in library.queries.items()}
-    wanted = {document for queries in few.values() for document in queries}
-    documents = [one for k, one in enumerate(library.documents) if one["id"] in wanted or k % 10 == 0]
+    relevant = {document for queries in few.values() for document in queries}
+    documents = [one for k, one in enumerate(library.documents) if one["id"] in relevant or k % 10 == 0]
     main(tmp_path / "demo", Library(documents, few), trees=5)
-    said = capsys.readouterr().out
-    assert f"{len(documents):,} documents" in said
+    output = capsys.readouterr().out
+    assert f"{len(documents):,} documents" in output
     page = Page((tmp_path / "demo" / "report.html").read_text())
     shown = next(row for row in page.table("Means of each system") if row["system"] == "Ranker")
-    assert shown["ndcg@10"] in said
+    assert shown["ndcg@10"] in output
     pipeline = SearchPipeline.load(tmp_path / "demo" / "standard-library")
-    assert ", ".join(pipeline.search("read rows of a csv file", 5).ids) in said
-    assert f"podium serve {tmp_path / 'demo' / 'standard-library'}" in said
+    assert ", ".join(pipeline.search("read rows of a csv file", 5).ids) in output
+    assert f"podium serve {tmp_path / 'demo' / 'standard-library'}" in output

@@ -128,9 +128,11 @@ def phrase(pair):
 
 
 def bigrams(pair, is_near):
-    wanted = set(pairwise(pair.words))
+    query_bigrams = set(pairwise(pair.words))
     spots = list(enumerate(pair.stream))
-    return sum(is_near(i, j, v == w) for i, v in spots for j, w in spots if (v, w) in wanted) if wanted else NAN
+    if not query_bigrams:
+        return NAN
+    return sum(is_near(i, j, v == w) for i, v in spots for j, w in spots if (v, w) in query_bigrams)
 
 
 FUNCTIONS = {

@@ -67,9 +67,9 @@ def test_a_separator_separates(one, other):
     st.frozensets(st.sampled_from(["der", "the", "и"])),
 )
 def test_texts_parse_back(name, stem, stopwords):
-    made = Analyzer(name, stem, stopwords)
-    assert Analyzer.parse(str(made)) == made
-    assert Analyzer.parse(made) is made
+    expected = Analyzer(name, stem, stopwords)
+    assert Analyzer.parse(str(expected)) == expected
+    assert Analyzer.parse(expected) is expected
 
 
 def test_texts():

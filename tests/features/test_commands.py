@@ -32,8 +32,8 @@ def test_an_index_from_the_command_line(files):
     shown = done("search", "docs", "red shoe", "-k", "2", cwd=files).splitlines()
     assert [line.split()[2] for line in shown] == ["a", "c"]
     assert "\x1b" not in done("search", "docs", "hat", cwd=files)
-    found = json.loads(done("search", "docs", "hat", "--by", "bm25(title, b=0)", "--json", cwd=files))
-    assert found[0]["id"] == "b"
+    hits = json.loads(done("search", "docs", "hat", "--by", "bm25(title, b=0)", "--json", cwd=files))
+    assert hits[0]["id"] == "b"
     (files / "ids.txt").write_text("a\n")
     assert "2 documents removed, 1 left" in done("index", "remove", "docs", "c", "--from", "ids.txt", cwd=files)
     assert "1 documents" in done("index", "describe", "docs", cwd=files)

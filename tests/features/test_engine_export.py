@@ -1,4 +1,4 @@
-"""Features as search engines take them; what an engine lacks is named."""
+"""Features in the formats of search engines; features that an engine lacks are listed."""
 
 import json
 
@@ -40,7 +40,7 @@ def test_elasticsearch_plugin():
     assert other["featureset"] == body
 
 
-def test_elasticsearch_extractors_are_taken_by_the_export():
+def test_elasticsearch_extractors():
     result = export_features(FEATURES, "elasticsearch")
     first = json.loads(result.content)[0]["query_extractor"]
     assert first["feature_name"] == "bm25(title)"
@@ -75,7 +75,7 @@ def test_vespa():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_feature_is_exported_or_named(engine):
+def test_every_feature_is_exported_or_left_out_with_a_reason(engine):
     features = mslr(body="body", title="title", url="url", inlinks="links")
     result = export_features(features, engine)
     assert {*result.names, *result.left_out} == set(features.names)

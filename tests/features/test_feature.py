@@ -1,4 +1,4 @@
-"""Features as values: texts that parse back, errors, features of one's own."""
+"""Features as values: texts that parse back, errors, user-defined features."""
 
 import math
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def test_errors_name_what_is_wrong(text, message):
         ("slashes(url)", "no text field 'url'"),
     ],
 )
-def test_what_an_index_lacks_is_refused(index, text, message):
+def test_features_that_the_index_cannot_compute_are_refused(index, text, message):
     with pytest.raises(DataError, match=message):
         FeatureSet([text]).rows(index, "shoes", [0])
 
@@ -154,7 +154,7 @@ def test_a_class_is_a_feature(index):
         unregister("row_number")
 
 
-def test_what_is_not_a_feature_is_refused(index):
+def test_invalid_features_are_refused(index):
     with pytest.raises(DataError, match="not a subclass"):
         register(dict)
     with pytest.raises(DataError, match="the feature 'tf' already exists"):

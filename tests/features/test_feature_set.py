@@ -194,7 +194,7 @@ def test_wrong_sets_and_rows_are_refused(index):
     assert FeatureSet(["bm25"]).rows(index, "red", []).shape == (0, 1)
 
 
-def test_what_is_left_out_is_said(index):
+def test_dropped_queries_and_documents_warn(index):
     features = FeatureSet(["bm25"])
     with pytest.warns(PodiumWarning, match="2 of 3 queries have no judgement"):
         features.compute(index, QUERIES, {"1": {"a": 1}})
@@ -229,10 +229,10 @@ def test_presets(index):
     for wrong in ({}, {"body": "x", "title": "x"}):
         with pytest.raises(DataError, match="stream"):
             mslr(**wrong)
-    chosen = default(index)
-    chosen.check(index)
-    assert "attribute(votes)" in chosen.names
-    assert "ordered_bigrams(title)" in chosen.names
+    default_set = default(index)
+    default_set.check(index)
+    assert "attribute(votes)" in default_set.names
+    assert "ordered_bigrams(title)" in default_set.names
     assert not any("bigrams" in name for name in default(built(ROWS)).names)
 
 

@@ -1,4 +1,4 @@
-"""An index: any way to the same documents gives the same statistics, scores and results."""
+"""An index: the same documents, added in any way, give the same statistics, scores and results."""
 
 import json
 import signal
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from podium.errors import DataError, FileFormatError, PodiumWarning
 from podium.features import Index, building, index_folder, register_analyzer
+from podium.features import field as field_module
 from podium.features.field import invert
 from podium.features.index_folder import FOLDER, MANIFEST, read_folder, write_folder
 from tests.features.collections_ import TEXTS, bm25_scores, built, documents, some_ids
@@ -21,7 +22,7 @@ QUERY = "running a b 東京 x1"
 
 
 def state(index):
-    """All that must not depend on the way to an index: per document its terms, counts, positions, attributes, text."""
+    """Everything that must not depend on how an index was built: terms, counts, positions, attributes and text."""
     rows = {}
     for row in np.flatnonzero(index.is_live).tolist():
         entry = {name: float(values[row]) for name, values in index.attributes.items()}
@@ -55,15 +56,15 @@ def test_shards_and_any_order_give_the_same_index(rows, positions, data):
 @settings(deadline=None, max_examples=50)
 @given(documents(min_size=1), st.data())
 def test_removing_equals_never_having_added(rows, data):
-    gone, back = data.draw(some_ids(rows)), data.draw(some_ids(rows))
+    removed, added_again = data.draw(some_ids(rows)), data.draw(some_ids(rows))
     index = built(rows, positions=True)
     index.search(QUERY)  # postings that hold rows of documents that are removed now
-    index.remove(gone)
-    kept = [row for row in rows if row["id"] not in gone]
-    assert state(index) == state(built(kept, positions=True))
-    again = [row for row in rows if row["id"] in gone & back]
-    index.add(again)
-    assert state(index) == state(built(kept + again, positions=True))
+    index.remove(removed)
+    remaining = [row for row in rows if row["id"] not in removed]
+    assert state(index) == state(built(remaining, positions=True))
+    returning = [row for row in rows if row["id"] in removed & added_again]
+    index.add(returning)
+    assert state(index) == state(built(remaining + returning, positions=True))
     assert index.n_rows == len(index)  # an addition drops the rows of removed documents
 
 
@@ -75,13 +76,13 @@ def test_saved_indexes_come_back_the_same(tmp_path, monkeypatch, rows, positions
     folder = tmp_path / f"index{data.draw(st.integers(0, 3))}"  # often there already
     index = built(rows, positions=positions, folder=folder)
     assert state(index) == state(built(rows, positions=positions)) == state(Index.load(folder))
-    gone = data.draw(some_ids(rows))
+    removed = data.draw(some_ids(rows))
     loaded = Index.load(folder)
-    loaded.remove(gone)
+    loaded.remove(removed)
     loaded.save(folder)
-    kept = [row for row in rows if row["id"] not in gone]
-    assert state(Index.load(folder)) == state(built(kept, positions=positions)) == state(loaded)
-    loaded.add([row for row in rows if row["id"] in gone])
+    remaining = [row for row in rows if row["id"] not in removed]
+    assert state(Index.load(folder)) == state(built(remaining, positions=positions)) == state(loaded)
+    loaded.add([row for row in rows if row["id"] in removed])
     loaded.save(folder)
     assert state(Index.load(folder)) == state(built(rows, positions=positions))
     assert {path.name for path in folder.iterdir()} == {*FOLDER.read(folder)["files"], MANIFEST, ".lock"}
@@ -93,13 +94,15 @@ def test_saved_indexes_come_back_the_same(tmp_path, monkeypatch, rows, positions
 def test_postings_are_the_forward_arrays_sorted_by_term(rows, entries_at_once):
     field = built(rows).fields["body"]
     spools = index_folder.Spool(np.int32), index_folder.Spool(np.int32)
-    made = invert(field.starts, field.terms, field.counts, field.n_terms, *spools, entries_at_once)
-    for one, expected in zip(made, field.postings, strict=True):
-        assert np.array_equal(one, expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(field_module, "ENTRIES_AT_ONCE", entries_at_once)
+        postings = invert(field.starts, field.terms, field.counts, field.n_terms, *spools)
+    for array, expected in zip(postings, field.postings, strict=True):
+        assert np.array_equal(array, expected)
     owners = np.repeat(np.arange(len(field.lengths)), np.diff(field.starts))
     order = np.argsort(field.terms, kind="stable")
-    assert np.array_equal(made.rows, owners[order])
-    assert np.array_equal(made.counts, field.counts[order])
+    assert np.array_equal(postings.rows, owners[order])
+    assert np.array_equal(postings.counts, field.counts[order])
 
 
 ROWS = [
@@ -186,7 +189,7 @@ def test_mistakes_leave_the_index_as_it_was(change, problem):
     assert state(index) == before
 
 
-def test_mistakes_of_building():
+def test_mistakes_in_building():
     with pytest.raises(DataError, match=r"no document has a field 'titel' \(did you mean 'title'\?\)"):
         Index.build(ROWS, {"titel": "english"})
     with pytest.raises(DataError, match="fields must map fields to analyzers"):
@@ -331,7 +334,7 @@ def craft(folder, manifest, label, array):
     (folder / MANIFEST).write_text(FOLDER.manifest_text(content, paths))
 
 
-def test_a_part_of_a_mapped_array_is_not_taken_for_its_file(tmp_path):
+def test_a_slice_of_a_mapped_array_is_written_to_its_own_file(tmp_path):
     whole = write_folder(tmp_path, {}, {"x": np.arange(1 << 15)})["x"]
     assert index_folder.file_of(whole).parent == tmp_path
     write_folder(tmp_path, {}, {"x": whole[1:]})

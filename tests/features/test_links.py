@@ -41,9 +41,9 @@ def test_pagerank_is_that_of_networkx(graph, damping, personal):
     links, theirs = both(*graph)
     weights = {"0": 3.0, str(graph[0] - 1): 1.5} if personal else None
     expected = networkx.pagerank(theirs, damping, personalization=weights, tol=1e-14, max_iter=2000)
-    found = links.pagerank(damping, personalized=weights, tolerance=1e-13)
-    np.testing.assert_allclose(found, in_order(links, expected), rtol=1e-9, atol=1e-12)
-    assert found.sum() == pytest.approx(1)
+    result = links.pagerank(damping, personalized=weights, tolerance=1e-13)
+    np.testing.assert_allclose(result, in_order(links, expected), rtol=1e-9, atol=1e-12)
+    assert result.sum() == pytest.approx(1)
 
 
 @given(graph=graphs())
@@ -58,15 +58,15 @@ def test_hits_is_that_of_networkx(seed):
     theirs = networkx.gnp_random_graph(60, 0.1, seed=seed, directed=True)
     links = Links(*zip(*theirs.edges, strict=True), documents=range(60))
     hubs, authorities = networkx.hits(theirs, max_iter=10_000, tol=1e-14)
-    found = links.hits(tolerance=1e-13)
-    for mine, expected in ((found.hubs, hubs), (found.authorities, authorities)):
-        np.testing.assert_allclose(mine, in_order(links, {str(k): v for k, v in expected.items()}), atol=1e-9)
-        assert mine.sum() == pytest.approx(1)
+    result = links.hits(tolerance=1e-13)
+    for values, expected in ((result.hubs, hubs), (result.authorities, authorities)):
+        np.testing.assert_allclose(values, in_order(links, {str(k): v for k, v in expected.items()}), atol=1e-9)
+        assert values.sum() == pytest.approx(1)
 
 
 def test_hits_without_links_is_zero():
-    found = Links([], [], documents=["a", "b"]).hits()
-    assert (found.hubs.tolist(), found.authorities.tolist()) == ([0, 0], [0, 0])
+    result = Links([], [], documents=["a", "b"]).hits()
+    assert (result.hubs.tolist(), result.authorities.tolist()) == ([0, 0], [0, 0])
 
 
 def test_order_and_repetition_of_links_do_not_change_a_bit():

@@ -1,4 +1,4 @@
-"""Search pipelines: the scores of `compute` and `predict`, to the bit; folders; reasons."""
+"""Search pipelines: the same scores as `compute` and `predict`, to the bit; folders; explanations."""
 
 import json
 import math
@@ -89,7 +89,7 @@ def test_search_gives_the_bits_of_compute_and_predict(models, rows, text, name, 
 
 
 def test_values_too_close_for_float32_are_the_same_online():
-    """Time stamps differ by less than float32 can show: training shifts them, and so does search."""
+    """Timestamps differ by less than float32 can represent: training shifts them, and so does search."""
     rows = [{"id": f"{k:03}", "title": "red shoes", "time": 1.7e9 + 7 * k} for k in range(80)]
     index = Index.build(rows, fields={"title": "english"})
     features = FeatureSet(["bm25(title)", "attribute(time)"])
@@ -102,7 +102,7 @@ def test_values_too_close_for_float32_are_the_same_online():
     assert (hits.ids, hits.scores.tolist()) == (ids, scores)
 
 
-def test_any_feature_that_search_takes_chooses_candidates(index, models):
+def test_candidates_can_be_retrieved_by_any_feature(index, models):
     by = "bm25f(title:3, body)"
     hits = SearchPipeline(index, FEATURES, models["trees"], 5, by).search("a b dd", features=True)
     data = FEATURES.compute(index, {"q": "a b dd"}, candidates=f"{by} top 5")
@@ -113,11 +113,13 @@ def test_any_feature_that_search_takes_chooses_candidates(index, models):
 
 
 def test_threads_get_the_same_answers(index, models):
-    pipeline = SearchPipeline(built(made_documents()), FEATURES, models["trees"])  # nothing is remembered yet
+    pipeline = SearchPipeline(
+        built(made_documents()), FEATURES, models["trees"]
+    )  # a new index has no cached statistics
     texts = [*QUERIES.values()] * 20
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(pipeline.search, texts))
-    for text, hits in zip(texts, found, strict=True):
+        results = list(pool.map(pipeline.search, texts))
+    for text, hits in zip(texts, results, strict=True):
         alone = SearchPipeline(index, FEATURES, models["trees"]).search(text)
         assert (hits.ids, hits.scores.tolist()) == (alone.ids, alone.scores.tolist())
 
@@ -237,7 +239,7 @@ def test_models_that_do_not_fit_are_refused(index, models):
         SearchPipeline(index, FEATURES, models["trees"]).search("a", 0)
 
 
-def test_more_features_in_another_order_do(index, models):
+def test_extra_features_and_another_order_are_accepted(index, models):
     wider = FeatureSet(["idf", *reversed(FEATURES)])
     one, other = (SearchPipeline(index, features, models["trees"]).search("a b dd") for features in (FEATURES, wider))
     assert (one.ids, one.scores.tolist()) == (other.ids, other.scores.tolist())
@@ -248,23 +250,25 @@ def test_an_explanation_adds_up(index, models, name):
     pipeline = SearchPipeline(index, FEATURES, models[name], 30)
     hits = pipeline.search("a runs 東京 runs", 30, features=True)
     for place in (0, 7):
-        found = pipeline.explain("a runs 東京 runs", hits.ids[place])
-        assert found.document == hits.ids[place]
-        assert found.score == hits.scores[place]
-        assert found.base + sum(row[2] for row in found.features.rows) == pytest.approx(found.score, abs=1e-9)
+        explanation = pipeline.explain("a runs 東京 runs", hits.ids[place])
+        assert explanation.document == hits.ids[place]
+        assert explanation.score == hits.scores[place]
+        assert explanation.base + sum(row[2] for row in explanation.features.rows) == pytest.approx(
+            explanation.score, abs=1e-9
+        )
         values = dict(zip(FEATURES.names, hits.features[place].tolist(), strict=True))
         for feature in ("bm25", "bm25(title)"):
-            assert sum(found.feature_terms[feature].values()) == values[feature]
+            assert sum(explanation.feature_terms[feature].values()) == values[feature]
         text = index.text(int(hits.rows[place]))
         analyzer = index.fields["title"].analyzer
-        for term, field, count, n in found.terms.rows:
+        for term, field, count, n in explanation.terms.rows:
             assert count == analyzer.terms(text[field]).count(term)
             assert n == sum(term in analyzer.terms(index.text(row)[field]) for row in range(len(index)))
-        assert {row[0] for row in found.terms.rows} <= {"a", "run", "東京"}
-        content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        assert content["score"] == found.score
-        assert found.document in str(found)
-        assert "bm25(title)" in str(found)
+        assert {row[0] for row in explanation.terms.rows} <= {"a", "run", "東京"}
+        content = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
+        assert content["score"] == explanation.score
+        assert explanation.document in str(explanation)
+        assert "bm25(title)" in str(explanation)
 
 
 def test_why_one_document_is_above_another(index, models):
@@ -282,8 +286,8 @@ def test_why_one_document_is_above_another(index, models):
 def test_models_without_names_are_explained_by_the_names_of_the_features(index):
     model = podium.models.LinearModel(np.arange(1.0, 8.0), np.zeros(7))
     pipeline = SearchPipeline(index, FEATURES, model)
-    found = pipeline.explain("a b", "d0")
-    contributions = {row[0]: row[2] for row in found.features.rows}
+    explanation = pipeline.explain("a b", "d0")
+    contributions = {row[0]: row[2] for row in explanation.features.rows}
     values = dict(zip(FEATURES.names, FEATURES.rows(index, "a b", index.rows(["d0"]))[0], strict=True))
     assert contributions["stream_length(title)"] == 5 * values["stream_length(title)"]
     assert set(contributions) == set(FEATURES.names)
@@ -291,7 +295,7 @@ def test_models_without_names_are_explained_by_the_names_of_the_features(index):
 
 
 def test_any_document_can_be_explained(index, models):
-    """Also one that is not a candidate."""
+    """This includes documents that are not candidates."""
     pipeline = SearchPipeline(index, FEATURES, models["normalized"], candidates=3)
     candidates = pipeline.search("a", 3).ids
     other = next(document for document in index.ids if document not in candidates)
@@ -300,9 +304,9 @@ def test_any_document_can_be_explained(index, models):
 
 def judgements_of(index):
     """A grade for some candidates of each query: long titles are better."""
-    found = {query: index.search(text, 5).rows.tolist() for query, text in QUERIES.items()}
+    rows_of_query = {query: index.search(text, 5).rows.tolist() for query, text in QUERIES.items()}
     lengths = index.fields["title"].lengths
-    return {query: {index.ids[row]: float(lengths[row]) for row in rows} for query, rows in found.items()}
+    return {query: {index.ids[row]: float(lengths[row]) for row in rows} for query, rows in rows_of_query.items()}
 
 
 def test_training_is_compute_and_fit_on_what_the_pipeline_retrieves(index):

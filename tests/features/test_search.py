@@ -17,10 +17,10 @@ BY = {"bm25": ["title", "body"], "bm25(title)": ["title"], "bm25(body, k1=0.9, b
 @given(documents(), TEXTS, st.sampled_from(list(BY)), st.integers(1, 5), st.data())
 def test_search_gives_the_bits_of_the_definition(rows, query, by, k, data):
     index = built(rows)
-    gone = data.draw(some_ids(rows))
-    index.remove(gone)
+    removed = data.draw(some_ids(rows))
+    index.remove(removed)
     options = {"k1": 0.9, "b": 0.4} if "k1" in by else {}
-    texts = {row["id"]: row for row in rows if row["id"] not in gone}
+    texts = {row["id"]: row for row in rows if row["id"] not in removed}
     expected = bm25_scores(index, texts, query, BY[by], **options) if texts else {}
     best = sorted(expected.items(), key=lambda item: (-item[1], item[0]))[:k]
     hits = index.search(query, k, by)
@@ -41,16 +41,16 @@ def collection():
 
 
 def test_pruning_keeps_the_top_k(collection):
-    """Long lists, many ties: the same as scoring every document."""
+    """Long lists, many ties: the same as scoring full document."""
     texts, index = collection
     queries = zipf_texts(200, 6, 8)
     all_hits = index.search_many(queries, len(texts))
     for k in (1, 3, 10, 100):
-        for hits, every in zip(index.search_many(queries, k), all_hits, strict=True):
-            assert hits.ids == every.ids[:k]
-            assert np.array_equal(hits.scores, every.scores[:k])
-            order = sorted(zip(-every.scores, every.ids, strict=True))
-            assert [key for _, key in order] == every.ids
+        for hits, full in zip(index.search_many(queries, k), all_hits, strict=True):
+            assert hits.ids == full.ids[:k]
+            assert np.array_equal(hits.scores, full.scores[:k])
+            order = sorted(zip(-full.scores, full.ids, strict=True))
+            assert [key for _, key in order] == full.ids
 
 
 def test_threads_and_batches_give_the_same_bits(collection):
@@ -77,7 +77,7 @@ def test_scores_equal_those_of_bm25s(collection):
 
 
 def test_scores_follow_those_of_rank_bm25(collection):
-    """Its BM25Plus with δ = 0 has the factor k₁ + 1 and another idf: one term ranks alike, up to a factor."""
+    """BM25Plus with δ = 0 has the factor k₁ + 1 and another idf, so the scores of one term differ by a factor."""
     rank_bm25 = pytest.importorskip("rank_bm25")
     texts, index = collection
     model = rank_bm25.BM25Plus([text.split() for text in texts], k1=1.2, b=0.75, delta=0)
@@ -113,7 +113,7 @@ BY_FEATURES = (
 @settings(deadline=None, max_examples=40)
 @given(documents(min_size=1), TEXTS, st.sampled_from(BY_FEATURES), st.booleans(), st.data())
 def test_search_gives_the_bits_of_the_feature(rows, query, by, is_mixed, data):
-    """Also where fields have different analyzers."""
+    """This includes fields with different analyzers."""
     index = Index.build(rows, {"title": "english", "body": "standard" if is_mixed else "english"}, attributes=["votes"])
     index.remove(data.draw(some_ids(rows)))
     hits = index.search(query, len(rows), by)

@@ -23,8 +23,8 @@ def test_words_are_those_of_the_analyzer(one, other):
         numbers, ends = table.number([text.encode() for text in documents], [text is None for text in plain])
         words = [table.word(number) for number in numbers.tolist()]
         starts = [0, *ends.tolist()][:-1]
-        found = [words[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
-        assert found == [[word[:255] for word in STANDARD.words(text)] for text in texts]
+        table_words = [words[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+        assert table_words == [[word[:255] for word in STANDARD.words(text)] for text in texts]
     distinct = [table.word(number) for number in range(table.size)]
     assert len(set(distinct)) == table.size
 

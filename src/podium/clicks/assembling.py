@@ -48,7 +48,7 @@ class ShownRows(NamedTuple):
 def log_of_columns(
     columns: Mapping[str, Any], time_unit: str | None, positions_from: int | None, place: Place
 ) -> ClickLog:
-    """Return the log of the columns of a flat table, None for missing columns."""
+    """Return the log of a flat table, given its columns by role; those that it lacks are None."""
     notes = ReadingNotes()
     lengths = {
         name: len(column.codes if isinstance(column, Coded) else column)
@@ -68,8 +68,8 @@ def log_of_columns(
         try:
             return convert(columns[name], *arguments)
         except DataError as error:
-            at = getattr(error, "row", None)
-            raise DataError(f"{'' if at is None else f'{place(at)}: '}{name}: {error}") from None
+            row = getattr(error, "row", None)
+            raise DataError(f"{'' if row is None else f'{place(row)}: '}{name}: {error}") from None
 
     coded = {
         name: converted(name, code, default=Coded.unknown(n))
@@ -133,11 +133,11 @@ def _require_constant(codes: Int32s, first: Ints, name: str, place: Place) -> No
 def _click_times(values: Any, clicked: Bools, time_unit: str | None) -> Ints:
     array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
     times = np.zeros(len(array), np.int64)
-    known = np.flatnonzero(clicked & ~_is_missing(array))
+    rows = np.flatnonzero(clicked & ~_is_missing(array))
     try:
-        times[known] = microseconds_of(array[known], time_unit, Counter())
+        times[rows] = microseconds_of(array[rows], time_unit, Counter())
     except DataError as error:
-        raise with_row(error, int(known[getattr(error, "row", 0)])) from None
+        raise with_row(error, int(rows[getattr(error, "row", 0)])) from None
     return times
 
 
@@ -204,8 +204,8 @@ def assemble(rows: ShownRows, notes: ReadingNotes, place: Place, **others: Any) 
     impression = rank[impression]
     codes = rows.document.codes
     order = np.lexsort((codes, rows.position, impression))
-    kept, is_clicked = _without_repeats(impression, rows, notes, place)
-    order = order[kept[order]]
+    is_first, is_clicked = _without_repeats(impression, rows, notes, place)
+    order = order[is_first[order]]
     impression, document, clicked = impression[order], codes[order], is_clicked[order]
     click_time = rows.click_time[order]
     click_time = np.where(clicked, np.where(click_time == 0, times[impression], click_time), 0)
@@ -237,21 +237,21 @@ def assemble(rows: ShownRows, notes: ReadingNotes, place: Place, **others: Any) 
 
 
 def _without_repeats(impression: Ints, rows: ShownRows, notes: ReadingNotes, place: Place) -> tuple[Bools, Bools]:
-    """Return which rows to keep, without repetitions of a document within an impression, and which are clicked.
+    """Return which rows are the first of their document in an impression, by position, and which count as clicked.
 
-    The first, by position, counts as clicked if any of them was.
+    The first row counts as clicked if it or a repetition was clicked.
     """
     document = rows.document.codes
     order = np.lexsort((rows.position, document, impression))
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = (np.diff(impression[order]) != 0) | (np.diff(document[order]) != 0)
-    repeats = np.sort(order[~is_first])
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (np.diff(impression[order]) != 0) | (np.diff(document[order]) != 0)
+    repeats = np.sort(order[~begins])
     if len(repeats):
         notes.add("a document is shown twice in one impression", place(int(repeats[0])), len(repeats))
-    kept, clicked = np.zeros(len(order), np.bool_), np.zeros(len(order), np.bool_)
-    kept[order[is_first]] = True
-    clicked[order[is_first]] = np.logical_or.reduceat(rows.clicked[order], np.flatnonzero(is_first))
-    return kept, clicked
+    is_first, is_clicked = np.zeros(len(order), np.bool_), np.zeros(len(order), np.bool_)
+    is_first[order[begins]] = True
+    is_clicked[order[begins]] = np.logical_or.reduceat(rows.clicked[order], np.flatnonzero(begins))
+    return is_first, is_clicked
 
 
 def from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, place: Place) -> Ints:
@@ -266,10 +266,10 @@ def from_one(position: Ints, positions_from: int | None, notes: ReadingNotes, pl
     return position + (1 - starts_at)
 
 
-def _order_of_clicks(impression: Ints, clicked: Bools, given: Ints, click_time: Ints) -> Int32s:
-    """Number the clicks of each impression from 1, by the given order, then by time, then by position."""
+def _order_of_clicks(impression: Ints, clicked: Bools, logged_order: Ints, click_time: Ints) -> Int32s:
+    """Number the clicks of each impression from 1, by the logged order, then by time, then by position."""
     rows = np.flatnonzero(clicked)
-    order = rows[np.lexsort((rows, click_time[rows], given[rows], impression[rows]))]
+    order = rows[np.lexsort((rows, click_time[rows], logged_order[rows], impression[rows]))]
     first = np.searchsorted(impression[order], impression[order])
     numbers = np.zeros(len(clicked), np.int32)
     numbers[order] = np.arange(len(order)) - first + 1

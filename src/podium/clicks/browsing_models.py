@@ -19,6 +19,7 @@ from podium.clicks.click_model import (
     check_em,
     count_clicks,
     for_impressions,
+    from_fixed_point,
     run_em,
     summed,
 )
@@ -72,7 +73,7 @@ class _CellSteps:
         self.cells, self.smoothing, self.mean = cells, smoothing, mean
         self.exponent = group_exponent(1.0, int(np.ceil(cells.shown.sum())) + len(cells.slots))
         groups = GroupSums(cells.slots, cells.n_slots)
-        self.shown = np.ldexp(groups.whole(cells.shown, self.exponent).astype(np.float64), -self.exponent)
+        self.shown = from_fixed_point(groups.whole(cells.shown, self.exponent), self.exponent)
 
     def step(self, attraction: Floats, examination: Floats) -> tuple[Floats, Floats]:
         """Return α and γ after one step."""
@@ -87,7 +88,7 @@ class _CellSteps:
             return (examined,)
 
         (total,) = summed(work, len(attraction))
-        new_examination = (1.0 + np.ldexp(total.astype(np.float64), -self.exponent)) / (2.0 + self.shown)
+        new_examination = (1.0 + from_fixed_point(total, self.exponent)) / (2.0 + self.shown)
         new_examination[0] = 1.0
         return new, np.minimum(new_examination, 1.0)
 
@@ -191,9 +192,9 @@ class PositionBased(_BrowsingModel):
         cells = Cells.of(rows, slots, log.clicked, n_pairs, int(log.position.max()))
         if self.by == "em":
             return self._by_em(cells, start, mean)
-        swapped = _swaps(cells)
-        sets = self._by_em(swapped, np.full(len(swapped.starts) - 1, mean), mean)
-        examination = sets.parameters["examination"]
+        swaps = _swaps(cells)
+        fit_of_swaps = self._by_em(swaps, np.full(len(swaps.starts) - 1, mean), mean)
+        examination = fit_of_swaps.parameters["examination"]
         steps = _CellSteps(cells, self.smoothing, mean)
 
         def attraction_step(attraction: Floats) -> tuple[Floats]:
@@ -201,7 +202,7 @@ class PositionBased(_BrowsingModel):
 
         (attraction,), n_steps = run_em(attraction_step, (start,), self.max_steps, self.tolerance)
         parameters = {"attraction": attraction, "examination": examination}
-        return Fitted(parameters, {"attraction": mean}, sets.n_steps + n_steps)
+        return Fitted(parameters, {"attraction": mean}, fit_of_swaps.n_steps + n_steps)
 
     def _examination(self, log: ClickLog, rows: Ints, given_clicks: bool) -> Floats:
         examination = self.fitted_.parameters["examination"]
@@ -221,10 +222,10 @@ def _swaps(cells: Cells) -> Cells:
     weights = cells.shown[firsts] * cells.shown[seconds] / (cells.shown[firsts] + cells.shown[seconds])
     keys, sets = np.unique(low * n_slots + high, return_inverse=True)
     groups = GroupSums(sets, len(keys))
-    exponent = group_exponent(float(weights.max(initial=0.0)), len(weights))  # none if all rows have position 1
+    exponent = group_exponent(float(weights.max(initial=0.0)), len(weights))  # no weights if all rows have position 1
 
     def weighted(rates: Floats) -> Floats:
-        return np.ldexp(groups.whole(weights * rates, exponent).astype(np.float64), -exponent)
+        return from_fixed_point(groups.whole(weights * rates, exponent), exponent)
 
     rates = cells.clicks / cells.shown
     shown = np.repeat(weighted(np.ones(len(weights))), 2)

@@ -13,6 +13,7 @@ a click the user stops with probability σ, and otherwise goes on with probabili
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,6 +28,7 @@ from podium.clicks.click_model import (
     check_em,
     count_clicks,
     for_impressions,
+    from_fixed_point,
     run_em,
     summed,
 )
@@ -57,11 +59,12 @@ class _ChainModel(ClickModel):
         for_impressions(log, work)
         return result
 
+    @abstractmethod
     def _stopping(self, log: ClickLog, rows: Ints) -> tuple[Floats, Ints]:
         """Return the probabilities of stopping after a click, and the index of each row's probability."""
-        raise NotImplementedError
 
     def _continuation(self) -> float:
+        """Return the probability of continuing for users who do not stop."""
         return 1.0
 
 
@@ -164,7 +167,7 @@ class DependentClicks(_ChainModel):
 class DBN(_ChainModel):
     """The dynamic Bayesian network: a click satisfies with a probability of the pair (Chapelle and Zhang 2009).
 
-    A user who is not satisfied continues with probability γ. The full model is fitted by expectation maximisation with
+    A user who is not satisfied continues with probability γ. The full model is fitted by expectation maximization with
     exact expectations, computed by a pass up and a pass down each impression. The simplified model has γ = 1 and the
     closed form of the paper: α = clicks / rows at or above the last click, σ = last clicks / clicks.
 
@@ -214,15 +217,14 @@ class DBN(_ChainModel):
         mean = (1.0 + len(ends)) / (2.0 + int(counts.clicks.sum()))
         attraction = counts.attraction(self.smoothing)
         satisfaction = (self.smoothing * mean + last_clicks) / (self.smoothing + counts.clicks)
-        unknown, n_steps, continuation = {"attraction": counts.mean, "satisfaction": mean}, 0, 1.0
+        unknown, n_steps, continuation = {"attraction": counts.mean, "satisfaction": mean}, 0, np.ones(1)
         if not self.simplified:
-            em = _DBNSteps(self, log, rows, counts, unknown)
-            start = np.array([0.9 if self.continuation is None else self.continuation])
-            (attraction, satisfaction, start), n_steps = run_em(
-                em.step, (attraction, satisfaction, start), self.max_steps, self.tolerance
+            steps = _DBNSteps(self, log, rows, counts, unknown)
+            continuation = np.array([0.9 if self.continuation is None else float(self.continuation)])
+            (attraction, satisfaction, continuation), n_steps = run_em(
+                steps.step, (attraction, satisfaction, continuation), self.max_steps, self.tolerance
             )
-            continuation = float(start[0])
-        parameters = {"attraction": attraction, "satisfaction": satisfaction, "continuation": np.array([continuation])}
+        parameters = {"attraction": attraction, "satisfaction": satisfaction, "continuation": continuation}
         return Fitted(parameters, unknown, n_steps)
 
     @property
@@ -272,14 +274,13 @@ class _DBNSteps:
             return sums
 
         totals = summed(work, len(self.log.starts) - 1)
-        examined, satisfied, went_on = (np.ldexp(whole.astype(np.float64), -self.exponent) for whole in totals)
+        examined, satisfied, went_on = (from_fixed_point(total, self.exponent) for total in totals)
         strength = self.smoothing
-        return (
-            (strength * self.means["attraction"] + self.counts.clicks) / (strength + self.seen + examined),
-            (strength * self.means["satisfaction"] + satisfied) / (strength + self.judged),
-            continuation if self.is_fixed
-            else np.array([(1.0 + self.continued + went_on[1]) / (2.0 + self.continued + went_on[0])]),
-        )  # fmt: skip
+        new_attraction = (strength * self.means["attraction"] + self.counts.clicks) / (strength + self.seen + examined)
+        new_satisfaction = (strength * self.means["satisfaction"] + satisfied) / (strength + self.judged)
+        if not self.is_fixed:
+            continuation = np.array([(1.0 + self.continued + went_on[1]) / (2.0 + self.continued + went_on[0])])
+        return new_attraction, new_satisfaction, continuation
 
 
 @kernel

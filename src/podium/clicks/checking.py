@@ -65,52 +65,53 @@ def _notes(log: ClickLog) -> Iterator[Finding]:
         yield Finding("events", count, f"{problem}: {count:,} in all, first at {place}. They are ignored")
 
 
+def _counted(kind: str, count: Any, text: str) -> Iterator[Finding]:
+    """Yield a finding whose message begins with its count, unless the count is 0."""
+    if count:
+        yield Finding(kind, int(count), f"{count:,} {text}")
+
+
 def _times(log: ClickLog) -> Iterator[Finding]:
     if not log.has_times:
         yield Finding("time", log.n_impressions, "the log has no times, so features cannot be computed by replay")
         return
-    early = log.clicked & (log.click_time < log.times[log.impression])
-    if early.any():
-        yield Finding("time", int(early.sum()), f"{early.sum():,} clicks are earlier than their impression")
-    late = log.clicked & (log.click_time > log.times[log.impression] + DAY)
-    if late.any():
-        yield Finding("time", int(late.sum()), f"{late.sum():,} clicks are more than a day later than their impression")
+    delay = (log.click_time - log.times[log.impression])[log.clicked]
+    yield from _counted("time", (delay < 0).sum(), "clicks are earlier than their impression")
+    yield from _counted("time", (delay > DAY).sum(), "clicks are more than a day later than their impression")
     steps = np.diff(log.times)
-    shared = int((steps == 0).sum())
-    if shared:
-        yield Finding(
-            "ties", shared, f"{shared:,} of {log.n_impressions:,} impressions have the same time as another one; "
-            "features at a time do not include events of the same time",
-        )  # fmt: skip
-    usual = float(np.quantile(steps, 0.99)) if len(steps) else 0.0
-    gaps = np.flatnonzero(steps >= max(HOUR, 20 * usual))
+    yield from _counted(
+        "ties", (steps == 0).sum(), f"of {log.n_impressions:,} impressions have the same time as another one; features "
+        "at a time do not include events of the same time",
+    )  # fmt: skip
+    usual_step = float(np.quantile(steps, 0.99)) if len(steps) else 0.0
+    gaps = np.flatnonzero(steps >= max(HOUR, 20 * usual_step))
     if len(gaps):
         longest = int(gaps[np.argmax(steps[gaps])])
         start = np.datetime_as_string(np.datetime64(int(log.times[longest]), "us"), "s")
-        yield Finding("gaps", len(gaps), f"{len(gaps):,} gaps without impressions; the longest lasts "
-                      f"{steps[longest] / HOUR:.1f} hours from {start}Z")  # fmt: skip
+        hours = f"{steps[longest] / HOUR:.1f}"
+        yield from _counted(
+            "gaps", len(gaps), f"gaps without impressions; the longest lasts {hours} hours from {start}Z"
+        )
 
 
 def _dwell(log: ClickLog) -> Iterator[Finding]:
-    n = int((log.dwell > LONGEST_VISIT).sum())
-    if n:
-        yield Finding("dwell", n, f"{n:,} dwell times are longer than a day, as if users never came back. Labels treat "
-                      "them as the longest visits, features ignore them")  # fmt: skip
+    yield from _counted(
+        "dwell", (log.dwell > LONGEST_VISIT).sum(), "dwell times are longer than a day, as if users never came back. "
+        "Labels treat them as the longest visits, and features ignore them",
+    )  # fmt: skip
 
 
 def _positions(log: ClickLog) -> Iterator[Finding]:
     if not len(log):
         return
-    same = (log.impression[1:] == log.impression[:-1]) & (log.position[1:] == log.position[:-1])
-    if same.any():
-        yield Finding("positions", int(same.sum()), f"{same.sum():,} documents have the same position as another one "
-                      "of the same impression")  # fmt: skip
-    lasts = log.position[log.starts[1:] - 1]
-    holes = int((lasts > np.diff(log.starts)).sum())
-    if holes:
-        yield Finding(
-            "positions", holes, f"{holes:,} impressions skip positions: the documents shown there are not in the log"
-        )
+    is_tied = (log.impression[1:] == log.impression[:-1]) & (log.position[1:] == log.position[:-1])
+    yield from _counted(
+        "positions", is_tied.sum(), "documents have the same position as another one of the same impression"
+    )
+    skips = log.position[log.starts[1:] - 1] > np.diff(log.starts)
+    yield from _counted(
+        "positions", skips.sum(), "impressions skip positions: the documents shown there are not in the log"
+    )
 
 
 def _repeats(log: ClickLog) -> Iterator[Finding]:
@@ -120,37 +121,39 @@ def _repeats(log: ClickLog) -> Iterator[Finding]:
     shown = combined([log.document.astype(np.uint64) + np.uint64(1), log.position.astype(np.uint64)], len(log))
     documents = np.add.reduceat(shown, log.starts[:-1]) if len(log) else np.empty(0)
     distinct = int(number_rows(log.times, log.query, log.user, log.session, documents).max(initial=-1)) + 1
-    if distinct < log.n_impressions:
-        n = log.n_impressions - distinct
-        yield Finding("repeats", n, f"{n:,} impressions repeat another one exactly: the log may contain events twice")
+    yield from _counted(
+        "repeats",
+        log.n_impressions - distinct,
+        "impressions repeat another one exactly: the log may contain events twice",
+    )
 
 
 def _bots(log: ClickLog, clicks_per_minute: int) -> Iterator[Finding]:
     """Yield a finding for users, or sessions if users are unknown, with many clicks within a minute."""
     rows = np.flatnonzero(log.clicked)
-    for who, codes, names in (("user", log.user, log.users), ("session", log.session, log.sessions)):
-        person = codes[log.impression[rows]]
-        known = rows[person >= 0]
-        if not len(known):
+    for kind, codes, names in (("user", log.user, log.users), ("session", log.session, log.sessions)):
+        clicker = codes[log.impression[rows]]
+        times = log.click_time[rows[clicker >= 0]]
+        clicker = clicker[clicker >= 0]
+        if not len(clicker):
             continue
-        person = person[person >= 0]
-        order = np.lexsort((log.click_time[known], person))
-        person, times = person[order], log.click_time[known][order]
-        ahead = clicks_per_minute
-        fast = (person[ahead:] == person[:-ahead]) & (times[ahead:] - times[:-ahead] < MINUTE)
-        bots = np.unique(person[ahead:][fast])
+        order = np.lexsort((times, clicker))
+        clicker, times = clicker[order], times[order]
+        n = clicks_per_minute  # compare each click with the n-th one after it
+        is_fast = (clicker[n:] == clicker[:-n]) & (times[n:] - times[:-n] < MINUTE)
+        bots = np.unique(clicker[n:][is_fast])
         if len(bots):
-            clicks = int(np.isin(person, bots).sum())
-            yield Finding("bots", len(bots), f"{len(bots):,} {who}s click more than {clicks_per_minute} times within a "
-                          f"minute, {clicks:,} clicks in all, for example {names[bots[0]]!r}: remove them")  # fmt: skip
+            clicks = int(np.isin(clicker, bots).sum())
+            yield Finding("bots", len(bots), f"{len(bots):,} {kind}s click more than {n} times within a minute, "
+                          f"{clicks:,} clicks in all, for example {names[bots[0]]!r}: remove them")  # fmt: skip
         return
 
 
 def _leaks(log: ClickLog, columns: Mapping[str, Floats]) -> Iterator[Finding]:
-    """Compare features with click statistics of the past, of past and present, and of the whole log.
+    """Yield a finding for each feature that contains clicks of the future.
 
-    A feature that equals one of the last two, up to a monotone function, but not the first, contains clicks that had
-    not happened yet.
+    Each feature is compared with click statistics of the past, of past and present, and of the whole log. If it equals
+    one of the last two, up to a monotone function, but not the first, it contains clicks that had not happened yet.
     """
     for name, values in columns.items():
         if values.shape != (len(log),):
@@ -158,22 +161,30 @@ def _leaks(log: ClickLog, columns: Mapping[str, Floats]) -> Iterator[Finding]:
     if not log.has_times:
         raise DataError("the log has no times, which are needed to check whether a feature uses the future")
     rows = np.unique(np.linspace(0, len(log) - 1, min(len(log), SAMPLE)).astype(np.int64))
+    clicked = log.clicked[rows]
     worst = dict.fromkeys(columns, (0.0, ""))
     for scope in SCOPES:
         key = _scope_keys(log, scope)
-        for statistic, versions in () if key is None else _statistics(log, key):
+        if key is None:
+            continue
+        for statistic, versions in _statistics(log, key):
             past, present, whole = (version[rows] for version in versions)
             for name, values in columns.items():
-                known = _correlation(values[rows], past)
-                ahead = _correlation(values[rows], whole)
-                now = _correlation(values[rows], present)
-                words = ""
-                if ahead >= SAME and ahead > known + (1 - ahead) + 1e-3:
-                    words = f"over the whole log (rank correlation {ahead:.4f}; with the past alone {known:.4f})"
-                elif now >= SAME and now > known and _knows_own_click(values[rows], past, log.clicked[rows]):
-                    words, ahead = "including clicks of the same moment, which reveal the row's own click", now
-                if words and ahead > worst[name][0]:
-                    worst[name] = (ahead, f"the {statistic} by {'+'.join(scope)} {words}")
+                with_past = _correlation(values[rows], past)
+                with_present = _correlation(values[rows], present)
+                with_whole = _correlation(values[rows], whole)
+                if with_whole >= SAME and with_whole > with_past + (1 - with_whole) + 1e-3:
+                    correlation, alone = with_whole, f"with the past alone {with_past:.4f}"
+                    period = f"over the whole log (rank correlation {with_whole:.4f}; {alone})"
+                elif (
+                    with_present >= SAME and with_present > with_past and _knows_own_click(values[rows], past, clicked)
+                ):
+                    correlation = with_present
+                    period = "including clicks of the same moment, which reveal the row's own click"
+                else:
+                    continue
+                if correlation > worst[name][0]:
+                    worst[name] = (correlation, f"the {statistic} by {'+'.join(scope)} {period}")
     for name, (_, text) in worst.items():
         if text:
             yield Finding(
@@ -193,42 +204,43 @@ def _scope_keys(log: ClickLog, scope: tuple[str, ...]) -> Ints | None:
     return number_rows(combined(parts, len(log)))
 
 
-def _statistics(log: ClickLog, key: Ints) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
+def _statistics(log: ClickLog, key: Ints) -> Iterator[tuple[str, tuple[Floats, ...]]]:
     """Yield click rate and number of clicks: before each row's time, up to and including it, and over the whole log.
 
     Clicks count at the time of their impression here, because a leak need not know their exact time.
     """
     times = log.times[log.impression]
-    moment = number_rows(key, times)
+    moment = number_rows(key, times)  # sorted by key, then by time
     order = np.argsort(moment, kind="stable")
     keys, moments = key[order], moment[order]
     clicks = np.append(0, np.cumsum(log.clicked[order]))
     first = np.searchsorted(keys, key)
-    counts, rates = [], []
-    for end in (
+    ends = (
         np.searchsorted(moments, moment), np.searchsorted(moments, moment, "right"),
         np.searchsorted(keys, key, "right"),
-    ):  # fmt: skip
-        clicked, shown = (clicks[end] - clicks[first]).astype(np.float64), end - first
-        counts.append(clicked)
-        rates.append(np.where(shown > 0, clicked / np.maximum(shown, 1), np.nan))
-    yield "click rate", (rates[0], rates[1], rates[2])
-    yield "number of clicks", (counts[0], counts[1], counts[2])
+    )  # fmt: skip
+    past, present, whole = ((clicks[end] - clicks[first]).astype(np.float64) for end in ends)
+    rates = (
+        np.where(end > first, clicked / np.maximum(end - first, 1), np.nan)
+        for end, clicked in zip(ends, (past, present, whole), strict=True)
+    )
+    yield "click rate", tuple(rates)
+    yield "number of clicks", (past, present, whole)
 
 
 def _knows_own_click(values: Floats, past: Floats, clicked: Bools) -> bool:
     """Return whether the difference of a feature from a statistic of the past correlates with the row's own click."""
-    known = np.isfinite(values) & np.isfinite(past)
-    surplus = rankdata(values[known]) - rankdata(past[known])
-    return surplus.any() and _correlation(surplus, clicked[known].astype(np.float64)) > 0.3
+    is_known = np.isfinite(values) & np.isfinite(past)
+    surplus = rankdata(values[is_known]) - rankdata(past[is_known])
+    return surplus.any() and _correlation(surplus, clicked[is_known].astype(np.float64)) > 0.3
 
 
 def _correlation(a: Floats, b: Floats) -> float:
     """Return the absolute rank correlation of two columns where both are known; 0 if one is constant."""
-    known = np.isfinite(a) & np.isfinite(b)
-    if known.sum() < 10:
+    is_known = np.isfinite(a) & np.isfinite(b)
+    if is_known.sum() < 10:
         return 0.0
-    x, y = rankdata(a[known]), rankdata(b[known])
+    x, y = rankdata(a[is_known]), rankdata(b[is_known])
     if x.min() == x.max() or y.min() == y.max():
         return 0.0
     return abs(float(np.corrcoef(x, y)[0, 1]))

@@ -96,10 +96,11 @@ class ClickFeature(ABC):
         if self.takes_event != bool(self.event):
             expected = "requires an event as first argument, for example click" if self.takes_event else "has no event"
             raise DataError(f"{self.name} {expected}")
-        for word in (self.event, *self.by.split("+")):
-            if (word or word != self.event) and not WORD.fullmatch(word):
-                raise DataError(f"names must consist of letters, digits, '_', '.', '/' and '-', but got {word!r}")
-        if len(set(self.by.split("+"))) < len(self.by.split("+")) or (ALL in self.by.split("+") and self.by != ALL):
+        names = self.by.split("+")
+        for name in [self.event] * self.takes_event + names:
+            if not WORD.fullmatch(name):
+                raise DataError(f"names must consist of letters, digits, '_', '.', '/' and '-', but got {name!r}")
+        if len(set(names)) < len(names) or (ALL in names and self.by != ALL):
             raise DataError(f"by={self.by} must not repeat a name or combine 'all' with others")
         if self.span("window") and self.span("half_life"):
             raise DataError("pass either window or half_life, not both")

@@ -106,10 +106,10 @@ class Pairs:
         document = np.array([self.documents.place_of.get(name, -1) for name in log.documents], np.int64)
         keys = self.query.astype(np.int64) * len(self.documents) + self.document
         q, d = query[log.pair_queries], document[log.pair_documents]
-        wanted = q * len(self.documents) + d
-        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        known = (q >= 0) & (d >= 0) & (keys[places] == wanted)
-        return np.asarray(np.where(known, places, len(self))[log.pairs])
+        log_keys = q * len(self.documents) + d
+        places = np.minimum(np.searchsorted(keys, log_keys), len(keys) - 1)
+        is_known = (q >= 0) & (d >= 0) & (keys[places] == log_keys)
+        return np.asarray(np.where(is_known, places, len(self))[log.pairs])
 
     def table(self, values: Floats) -> PairValues:
         """Return the names of all pairs with their values."""
@@ -295,7 +295,7 @@ class ClickModel(ABC):
         fitted, pairs = self._require_fit(), self.pairs_
         header = {
             "kind": FILE_KIND, "version": VERSION, "model": self.name,
-            "settings": {one.name: getattr(self, one.name) for one in fields(self) if one.init},
+            "settings": {setting.name: getattr(self, setting.name) for setting in fields(self) if setting.init},
             "unknown": fitted.unknown, "n_steps": fitted.n_steps, "parameters": list(fitted.parameters),
         }  # fmt: skip
         arrays = {
@@ -357,12 +357,12 @@ def _check(log: ClickLog) -> None:
         raise DataError("the log has no rows: a click model needs at least one shown document")
     before = np.append(0, log.position)
     before[log.starts] = 0  # no position before the first row of an impression
-    bad = np.flatnonzero(log.position <= before[:-1])
-    if len(bad):
-        row = int(bad[0])
+    wrong = np.flatnonzero(log.position <= before[:-1])
+    if len(wrong):
+        row = int(wrong[0])
         raise DataError(
-            "positions must count from 1 and increase within an impression, but row "
-            f"{row}, in impression {log.impression[row]}, has position {int(log.position[row])}"
+            f"positions must count from 1 and increase within an impression, but row {row}, in impression "
+            f"{log.impression[row]}, has position {int(log.position[row])}"
         )
 
 
@@ -370,7 +370,12 @@ def _sums_by_position(log: ClickLog, values: Floats) -> Floats:
     """Return the sum of values for positions 1, 2, …, independent of the order of rows."""
     groups = GroupSums(log.position - 1, int(log.position.max()))
     exponent = group_exponent(float(np.abs(values).max()), len(values))
-    return np.ldexp(groups.whole(values, exponent).astype(np.float64), -exponent)
+    return from_fixed_point(groups.whole(values, exponent), exponent)
+
+
+def from_fixed_point(sums: Ints, exponent: int) -> Floats:
+    """Return sums that are integers, multiples of 2^-exponent, as floating-point numbers."""
+    return np.ldexp(sums.astype(np.float64), -exponent)
 
 
 class ClickCounts(NamedTuple):
@@ -452,9 +457,9 @@ def summed(work: Callable[[int, int], tuple[Ints, ...]], n: int) -> tuple[Ints, 
 
     There is one range per thread, because each range needs arrays for all parameters.
     """
-    parts = n_threads_for(n)
-    bounds = list(pairwise(n * k // parts for k in range(parts + 1)))
-    results = map_threads(lambda one: work(*one), bounds)
+    n_parts = n_threads_for(n)
+    bounds = list(pairwise(n * k // n_parts for k in range(n_parts + 1)))
+    results = map_threads(lambda part: work(*part), bounds)
     sums = next(results)
     for arrays in results:
         for whole, part in zip(sums, arrays, strict=True):

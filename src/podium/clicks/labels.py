@@ -73,8 +73,8 @@ class ClickLabels:
         return len(self.value)
 
     def __repr__(self) -> str:
-        known = int(np.isfinite(self.value).sum())
-        return f"ClickLabels({self.kind!r}: {known:,} of {len(self):,} pairs of query and document have a value)"
+        n_known = int(np.isfinite(self.value).sum())
+        return f"ClickLabels({self.kind!r}: {n_known:,} of {len(self):,} pairs of query and document have a value)"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with columns query, document, value, impressions, low and high; NaN is an empty field."""
@@ -138,13 +138,13 @@ def labels(
 
 def _amounts(log: ClickLog, kind: str, dwell_grades: Sequence[float]) -> tuple[Ints, Bools, float]:
     """Return the contribution of each row to its pair's label, which rows count, and the largest contribution."""
-    everything = np.ones(len(log), np.bool_)
+    all_rows = np.ones(len(log), np.bool_)
     if kind == "last_click":
         last = np.zeros(log.n_impressions, np.int32)
         np.maximum.at(last, log.impression, log.click_order)
-        return (log.clicked & (log.click_order == last[log.impression])).astype(np.int64), everything, 1.0
+        return (log.clicked & (log.click_order == last[log.impression])).astype(np.int64), all_rows, 1.0
     if kind != "dwell":
-        return log.clicked.astype(np.int64), everything, 1.0
+        return log.clicked.astype(np.int64), all_rows, 1.0
     bounds = numbers_of("dwell_grades", dwell_grades)
     if not bounds or list(bounds) != sorted(set(bounds)) or bounds[0] <= 0:
         raise DataError(f"dwell_grades must be ascending seconds, for example (10, 30), but got {dwell_grades!r}")
@@ -164,8 +164,8 @@ def _groups(log: ClickLog, queries: str | Callable[[str], Iterable[str]]) -> Int
     if not callable(analyze):
         raise DataError(f"queries must be 'equal', 'similar' or a function that returns terms, but got {queries!r}")
     numbers: dict[tuple[str, ...], int] = {}
-    similar = [numbers.setdefault(tuple(analyze(query)), len(numbers)) for query in log.queries]
-    keys = np.asarray(similar, np.int64)[log.pair_queries] * len(log.documents) + log.pair_documents
+    group_of_query = [numbers.setdefault(tuple(analyze(query)), len(numbers)) for query in log.queries]
+    keys = np.asarray(group_of_query, np.int64)[log.pair_queries] * len(log.documents) + log.pair_documents
     return number_rows(keys)
 
 

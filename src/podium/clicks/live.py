@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from podium.clicks.log_formats import RESERVED
+from podium.clicks.log_formats import require_allowed_type
 from podium.clicks.replay import Replay
-from podium.clicks.times import microseconds
+from podium.clicks.times import microseconds, require_dwell
 from podium.core.array_types import Floats
 from podium.core.validation import to_path
 from podium.errors import DataError, FileFormatError
@@ -65,14 +65,14 @@ class LiveLog:
         self.lock = threading.RLock()
         self._features, self._limit = list(features), limit
         self._file = (self.folder / LOG).open("a+b")
-        self._take()
+        self._lock_file()
         self.replay, self._rankings, offset = self._snapshot()
         self._lines = 0
         self._catch_up(offset)
         with self.moment() as now:  # apply pending events, and compile kernels, before the first request
             self.read(now, [""], query=None, user=None, session=None)
 
-    def _take(self) -> None:
+    def _lock_file(self) -> None:
         if fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,7 +82,7 @@ class LiveLog:
                 ) from None
 
     def _snapshot(self) -> tuple[Replay, OrderedDict[str, list[Any]], int]:
-        """Return the saved state, the latest rankings, and the number of bytes of the file that they cover."""
+        """Return the state, the latest rankings, and the size of the part of the file that they cover."""
         path = self.folder / STATE
         if path.exists():
             replay = Replay.load(path)
@@ -151,13 +151,12 @@ class LiveLog:
             return ignored
 
     def _write(self, events: Sequence[Mapping[str, Any]], now: int) -> int:
-        lines = []
+        stamped = []
         for event in events:
-            stamped = {**event, "timestamp": str(now)}
+            stamped.append({**event, "timestamp": str(now)})
             if event.get("timestamp") is not None:
-                stamped["client_timestamp"] = event["timestamp"]
-            lines.append(stamped)
-        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode()
+                stamped[-1]["client_timestamp"] = event["timestamp"]
+        text = "".join(f"{json.dumps(event, ensure_ascii=False)}\n" for event in stamped).encode()
         end = self._file.tell()
         try:
             self._file.write(text)
@@ -165,8 +164,8 @@ class LiveLog:
         except OSError:
             self._file.truncate(end)  # leave no partial line if the disk is full
             raise
-        ignored = sum(self._apply(line) for line in lines)
-        self._lines += len(lines)
+        ignored = sum(map(self._apply, stamped))
+        self._lines += len(stamped)
         if self._lines >= SNAPSHOT_EVERY:
             self.save()
         return ignored
@@ -197,7 +196,7 @@ class LiveLog:
         for name in ("user", "session"):
             update[name] = event.get(name) or names.get(name)
         if kind == "click":
-            if shown.get(document, True):
+            if shown.get(document, True):  # not shown, or already clicked
                 return True
             shown[document] = True
             update |= names  # those of the ranking, as in the rows of a log
@@ -245,10 +244,7 @@ def _check(event: Mapping[str, Any], rankings: Container[str], added: set[str]) 
             raise DataError("the documents of a ranking must be distinct")
         added.add(event["id"])
     elif event["event"] == "interaction":
-        if event["type"] in RESERVED:
-            raise DataError(
-                f"the type {event['type']!r} is reserved: rankings imply impressions, and clicks have 'dwell'"
-            )
+        require_allowed_type(event["type"])
         for field in event.get("fields") or ():
-            if field["name"] == "dwell" and not (type(field["value"]) in (int, float) and field["value"] >= 0):
-                raise DataError("'dwell' must be a non-negative number of seconds")
+            if field["name"] == "dwell":
+                require_dwell(field["value"])

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from podium.data.ranking_data import RankingData
 
 MODEL_SCORE = "model_score"  # the score that the service logs with each document, which is not a feature
-COLUMNS = (
-    "time", "query", "document", "position", "clicked", "impression", "user", "session", "dwell", "click_time",
-    "click_order",
-)  # fmt: skip
 
 
 class Events(NamedTuple):
@@ -100,7 +96,7 @@ class ClickLog:
     """Rankings as they were shown, with clicks; immutable. Use `read`, `from_frame` or `from_arrays` to create one.
 
     A row is a document that was shown. An impression is a ranking that was shown once. Rows are sorted by the time of
-    the impression, then by impression, then by position. Codes are places in the sorted lists of names, so they do not
+    the impression, then by impression, then by position. A code is an index into a sorted list of names, so it does not
     depend on the order of the input.
 
     Attributes:
@@ -421,17 +417,3 @@ class ClickLog:
             values, qid=self.impression, positions=self.position, feature_names=names,
             document_ids=np.array(self.documents, object)[self.document],
         )  # fmt: skip
-
-
-def chosen_columns(names: Any, columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of a table for each role; raise if one is missing."""
-    for role, name in columns.items():
-        if name not in names:
-            raise DataError(f"{role}: there is no column {name!r}; the columns are {', '.join(map(repr, names))}")
-    chosen = {role: role for role in COLUMNS if role in names} | dict(columns)
-    missing = [role for role in ("query", "document", "position", "clicked") if role not in chosen]
-    if missing:
-        raise DataError(
-            f"there is no column {missing[0]!r}: name it with {missing[0]}=…, one of {', '.join(map(repr, names))}"
-        )
-    return chosen

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from podium.clicks.assembling import Place, ShownRows, assemble, from_one, log_of_columns, with_empty_query
-from podium.clicks.log import COLUMNS, ClickLog, Events, FieldValues, ReadingNotes, chosen_columns
+from podium.clicks.log import ClickLog, Events, FieldValues, ReadingNotes
 from podium.clicks.times import UNITS, microseconds
 from podium.core.array_types import Int32s, Ints
 from podium.core.validation import did_you_mean
@@ -23,6 +23,10 @@ from podium.errors import DataError, FileFormatError
 from podium.features.documents import Record, kind_of, read_records
 from podium.features.names import Coded, NameCoder, code
 
+COLUMNS = (
+    "time", "query", "document", "position", "clicked", "impression", "user", "session", "dwell", "click_time",
+    "click_order",
+)  # fmt: skip
 NAMES = ("query", "document", "impression", "user", "session")
 UBI_CLICKS = ("click", "item_click")
 NOT_SHOWN = "a click is on a document that its impression does not show"
@@ -32,29 +36,28 @@ NO_RANKING = "an event names a ranking that is not in the log"
 
 def read_log(source: Any, form: str, options: Mapping[str, Any]) -> ClickLog:
     """Read a log; see `ClickLog.read`."""
-    known = {
+    options_of = {
         "flat": {"time_unit", "positions_from", *COLUMNS},
         "metarank": {"time_unit", "query_field"},
         "ubi": {"time_unit", "positions_from", "clicks"},
     }
-    if form not in known:
-        raise DataError(
-            f"format must be {', '.join(map(repr, known))}, but got {form!r}{did_you_mean(str(form), known)}"
-        )
+    if form not in options_of:
+        near = did_you_mean(str(form), options_of)
+        raise DataError(f"format must be {', '.join(map(repr, options_of))}, but got {form!r}{near}")
+    names = options_of[form]
     for name in options:
-        if name not in known[form]:
-            near = did_you_mean(name, known[form])
-            raise DataError(
-                f"the format {form!r} has no option {name!r}{near}; it has {', '.join(sorted(known[form]))}"
-            )
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise DataError(f"the format {form!r} has no option {name!r}{near}; it has {', '.join(sorted(names))}")
     unit = options.get("time_unit")
     if unit not in (None, *UNITS):
         raise DataError(f"time_unit must be one of {', '.join(UNITS)}, but got {unit!r}")
     if form == "flat":
         return _read_flat(source, dict(options))
     builder = LogBuilder(unit)
-    add = _metarank(builder, options.get("query_field", "query"))
-    if form == "ubi":
+    if form == "metarank":
+        add = _metarank(builder, options.get("query_field", "query"))
+    else:
         clicks = options.get("clicks", UBI_CLICKS)
         add = _ubi(builder, frozenset([clicks] if isinstance(clicks, str) else clicks))
     for record in read_records(source):
@@ -72,8 +75,8 @@ def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
     columns = {role: options.pop(role) for role in COLUMNS if role in options}
     if is_frame(source) and not is_stream(source):
         frame = narwhals_frame(source)
-        chosen = chosen_columns(frame.columns, columns)
-        arrays: dict[str, Any] = {role: np.asarray(frame[name].to_numpy()) for role, name in chosen.items()}
+        column_of = columns_by_role(frame.columns, columns)
+        arrays: dict[str, Any] = {role: np.asarray(frame[name].to_numpy()) for role, name in column_of.items()}
         return ClickLog.from_arrays(**arrays, **options)
     if is_stream(source):
         pyarrow = import_pyarrow("a stream of Arrow data")
@@ -84,21 +87,21 @@ def _read_flat(source: Any, options: dict[str, Any]) -> ClickLog:
     values: dict[str, list[Any]] = defaultdict(list)
     lines: list[int] = []
     files: list[tuple[int, str | None]] = []  # the first row of each file
-    chosen = {}
+    column_of = {}
     for record in read_records(source, texts | {columns.get("time", "time"), columns.get("click_time", "click_time")}):
         if not files or files[-1][1] != record.file:
             files.append((len(lines), record.file))
             try:
-                chosen = chosen or chosen_columns(record.values, columns)
+                column_of = column_of or columns_by_role(record.values, columns)
             except DataError as error:
                 raise record.error(str(error)) from None
-        for role, name in chosen.items():
+        for role, name in column_of.items():
             values[role].append(record.values.get(name))
         lines.append(record.line)
 
     def place(row: int) -> str:
         file = next(name for first, name in reversed(files) if first <= row)
-        return f"{file}, line {lines[row]}" if file else f"record {lines[row]}"
+        return _place(file, lines[row])
 
     if not lines:
         raise DataError(f"the log is empty: {source!r:.80} has no shown documents")
@@ -110,15 +113,33 @@ def _read_flat_parquet(path: str, columns: Mapping[str, str], options: dict[str,
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
-            chosen = sorted(set(chosen_columns(schema.names, columns).values()))
+            names = sorted(set(columns_by_role(schema.names, columns).values()))
             parts = pyarrow.RecordBatchReader.from_batches(
-                pyarrow.schema([schema.field(name) for name in chosen]), file.iter_batches(columns=chosen)
+                pyarrow.schema([schema.field(name) for name in names]), file.iter_batches(columns=names)
             )
             return read_stream(parts, columns, **options, place=lambda row: f"row {row + 1}")
     except (pyarrow.ArrowException, OSError) as error:
         raise FileFormatError(path, f"cannot be read: {error}") from None
     except DataError as error:
         raise FileFormatError(path, str(error)) from None
+
+
+def columns_by_role(names: Collection[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of a table for each role; raise if one is missing.
+
+    Args:
+        names: the columns of the table.
+        columns: those that the caller named, by role; other columns have the name of their role.
+
+    """
+    for role, name in columns.items():
+        if name not in names:
+            raise DataError(f"{role}: there is no column {name!r}; the columns are {', '.join(map(repr, names))}")
+    column_of = {role: role for role in COLUMNS if role in names} | dict(columns)
+    for role in ("query", "document", "position", "clicked"):
+        if role not in column_of:
+            raise DataError(f"there is no column {role!r}: name it with {role}=…, one of {', '.join(map(repr, names))}")
+    return column_of
 
 
 def is_stream(source: Any) -> bool:
@@ -139,23 +160,23 @@ def read_stream(
 
     """
     with parts:
-        chosen = chosen_columns(parts.schema.names, columns)
-        names = {role: NameCoder() for role in chosen if role in NAMES}
-        numbers: dict[str, list[Any]] = {role: [] for role in chosen if role not in NAMES}
+        column_of = columns_by_role(parts.schema.names, columns)
+        coders = {role: NameCoder() for role in column_of if role in NAMES}
+        numbers: dict[str, list[Any]] = {role: [] for role in column_of if role not in NAMES}
         for part in parts:
-            for role, coder in names.items():
-                encoded = part.column(chosen[role]).dictionary_encode()
+            for role, coder in coders.items():
+                encoded = part.column(column_of[role]).dictionary_encode()
                 try:
                     coder.add(encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy().astype(np.int64))
                 except DataError as error:
                     raise DataError(f"{place(error.row)}: {role}: {error}") from None  # type: ignore[attr-defined]
             for role, arrays in numbers.items():
-                arrays.append(part.column(chosen[role]).to_numpy(zero_copy_only=False))
+                arrays.append(part.column(column_of[role]).to_numpy(zero_copy_only=False))
     if not numbers["position"]:
         raise DataError("the log is empty: it has no shown documents")
     rows: dict[str, Any] = dict.fromkeys(COLUMNS)
     rows |= {role: np.concatenate(arrays) for role, arrays in numbers.items()}
-    rows |= {role: coder.coded() for role, coder in names.items()}
+    rows |= {role: coder.coded() for role, coder in coders.items()}
     return log_of_columns(rows, time_unit, positions_from, place)
 
 
@@ -219,8 +240,8 @@ class LogBuilder:
         number = self._numbers.setdefault(name, len(self._impressions))
         if number == len(self._impressions):
             self._impressions.append(dict(facts))
-        known = self._impressions[number]
-        known |= {key: value for key, value in facts.items() if known[key] is None}
+        impression = self._impressions[number]
+        impression |= {key: value for key, value in facts.items() if impression[key] is None}
         return number
 
     def build(self, positions_from: int | None = None) -> ClickLog:
@@ -234,27 +255,27 @@ class LogBuilder:
             raise DataError("the log is empty: it has no shown documents")
         numbers = np.array([row.impression for row in self.rows], np.int64)
         used, impression = np.unique(numbers, return_inverse=True)  # drop rankings that show nothing
-        kept = [self._impressions[k] for k in used.tolist()]
+        impressions = [self._impressions[k] for k in used.tolist()]
         others = [event for event in self.events if event.kind != "click"]
         updated = [document for name in sorted(self.fields) for _, document, _ in self.fields[name]]
         documents = code([*(row.name for row in self.rows), *(event.document for event in others), *updated])
-        n, m = len(self.rows), len(kept)
+        n, m = len(self.rows), len(impressions)
         of_rows, of_events, of_fields = np.split(documents.codes, [n, n + len(others)])
         queries, users, sessions = (
-            code([*(one[name] for one in kept), *(self._fact_of(event, name) for event in others)])
+            code([*(facts[name] for facts in impressions), *(self._fact_of(event, name) for event in others)])
             for name in ("query", "user", "session")
         )
-        named = with_empty_query(queries, m), users, sessions
-        query, user, session = (Coded(one.codes[:m][impression], one.names) for one in named)
+        columns = with_empty_query(queries, m), users, sessions  # an entry for each impression, then for each event
+        query, user, session = (Coded(column.codes[:m][impression], column.names) for column in columns)
         rows = ShownRows(
-            impression=impression, time=np.array([one["time"] for one in kept], np.int64)[impression],
+            impression=impression, time=np.array([facts["time"] for facts in impressions], np.int64)[impression],
             query=query, user=user, session=session, document=Coded(of_rows, documents.names),
             position=self._positions(positions_from),
             **self._click_columns(), shown={name: _dense(values, n) for name, values in sorted(self.shown.items())},
         )  # fmt: skip
         return assemble(
             rows, self.notes, lambda row: self.rows[row].place,
-            events=_events(others, of_events, *(one.codes[m:] for one in named)),
+            events=_events(others, of_events, *(column.codes[m:] for column in columns)),
             fields=self._field_values(of_fields),
         )  # fmt: skip
 
@@ -313,8 +334,6 @@ def _dense(values: Mapping[int, float], n: int) -> Any:
 
 
 def _events(events: list[LoggedEvent], document: Int32s, query: Int32s, user: Int32s, session: Int32s) -> Events:
-    if not events:
-        return Events.none()
     kinds = code([event.kind for event in events])
     times = np.array([event.time for event in events], np.int64)
     order = np.lexsort((kinds.codes, document, query, user, session, times))
@@ -339,14 +358,20 @@ def _required(values: Mapping[str, Any], key: str) -> Any:
     return values[key]
 
 
+def require_allowed_type(kind: str) -> None:
+    """Raise if the type of an interaction is that of an event that follows from others."""
+    if kind in RESERVED:
+        raise DataError(f"the type {kind!r} is reserved: rankings imply impressions, and clicks have a field 'dwell'")
+
+
 def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]:
     """Return a function that adds one of Metarank's events."""
 
     def fields_of(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
         fields = values.get("fields") or []
-        if not isinstance(fields, list) or not all(isinstance(one, dict) and "name" in one for one in fields):
+        if not isinstance(fields, list) or not all(isinstance(field, dict) and "name" in field for field in fields):
             raise DataError("'fields' must be a list of objects with a name and a value")
-        return [(str(one["name"]), one.get("value")) for one in fields]
+        return [(str(field["name"]), field.get("value")) for field in fields]
 
     def ranking(values: Mapping[str, Any], time: int, place: str) -> None:
         query = next((value for name, value in fields_of(values) if name == query_field), None)
@@ -368,10 +393,7 @@ def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]
     def interaction(values: Mapping[str, Any], time: int, place: str) -> None:
         dwell = next((value for name, value in fields_of(values) if name == "dwell"), np.nan)
         kind = str(_required(values, "type"))
-        if kind in RESERVED:
-            raise DataError(
-                f"the type {kind!r} is reserved: rankings imply impressions, and clicks have a field 'dwell'"
-            )
+        require_allowed_type(kind)
         builder.events.append(LoggedEvent(
             kind, time, _name(values, "ranking"), str(_required(values, "item")), _name(values, "user"),
             _name(values, "session"), place, _dwell(dwell),
@@ -390,13 +412,14 @@ def _metarank(builder: LogBuilder, query_field: str) -> Callable[[Record], None]
             return
         if kind not in adders:
             raise DataError(f"'event' must be ranking, interaction, item or user, but got {kind!r:.60}")
-        adders[kind](record.values, builder.time(_required(record.values, "timestamp")), _place(record))
+        time = builder.time(_required(record.values, "timestamp"))
+        adders[kind](record.values, time, _place(record.file, record.line))
 
     return add
 
 
-def _place(record: Record) -> str:
-    return f"{record.file}, line {record.line}" if record.file else f"record {record.line}"
+def _place(file: str | None, line: int) -> str:
+    return f"{file}, line {line}" if file else f"record {line}"
 
 
 def _dwell(value: Any) -> float:
@@ -421,8 +444,8 @@ def _ubi(builder: LogBuilder, clicks: frozenset[str]) -> Callable[[Record], None
 
     def event(values: Mapping[str, Any], time: int, place: str) -> None:
         attributes = values.get("event_attributes") or {}
-        thing, position = attributes.get("object") or {}, attributes.get("position") or {}
-        document = None if thing.get("object_id") in (None, "") else str(thing["object_id"])
+        target, position = attributes.get("object") or {}, attributes.get("position") or {}
+        document = None if target.get("object_id") in (None, "") else str(target["object_id"])
         session = _name(values, "session_id") or _name(attributes, "session_id")
         kind, ranking = str(_required(values, "action_name")), _name(values, "query_id")
         if kind == "impression" and ranking and document:
@@ -445,7 +468,7 @@ def _ubi(builder: LogBuilder, clicks: frozenset[str]) -> Callable[[Record], None
         if set(values) <= {"index", "create"}:  # a line of OpenSearch's bulk format
             return
         time = builder.time(_required(values, "timestamp"))
-        (event if values.get("action_name") else query)(values, time, _place(record))
+        (event if values.get("action_name") else query)(values, time, _place(record.file, record.line))
 
     return add
 

@@ -20,7 +20,7 @@ import numpy as np
 from podium.clicks.click_features import ClickFeature, Counter, parse_all
 from podium.clicks.log import ClickLog, FieldValues
 from podium.clicks.scope_table import ScopeTable
-from podium.clicks.times import LONGEST_VISIT, PER_SECOND, microseconds
+from podium.clicks.times import LONGEST_VISIT, PER_SECOND, microseconds, require_dwell
 from podium.core.array_types import Floats, Int32s, Ints, UInt64s
 from podium.core.files import replacing
 from podium.core.threads import map_threads, n_threads_for
@@ -48,7 +48,7 @@ def combined(parts: Sequence[UInt64s], n: int) -> UInt64s:
     if len(parts) == 1:
         return parts[0]
     key = np.ones(n, np.uint64)
-    for part in parts:  # splitmix64's finaliser after each
+    for part in parts:  # mix each with the finalizer of splitmix64
         key = (key ^ part) * np.uint64(0x9E3779B97F4A7C15)
         key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -170,11 +170,10 @@ class Replay:
         if kind == ITEM:
             prepared.append((time, ITEM, [names[0], *_fields_of(event, self._field_names)]))
         elif kind == "dwell" or (kind == "click" and dwell is not None):
-            if isinstance(dwell, bool) or not isinstance(dwell, int | float) or not dwell >= 0:
-                raise DataError(f"'dwell' must be a non-negative number of seconds, but got {dwell!r:.40}")
-            if dwell <= LONGEST_VISIT:
-                left = time + (round(dwell * PER_SECOND) if kind == "click" else 0)
-                prepared.append((left, "dwell", [round(dwell * 1000), *names]))
+            seconds = require_dwell(dwell)
+            if seconds <= LONGEST_VISIT:
+                end = time + (round(seconds * PER_SECOND) if kind == "click" else 0)  # when the user leaves
+                prepared.append((end, "dwell", [round(seconds * 1000), *names]))
         if kind not in (ITEM, "dwell"):
             prepared.append((time, kind, [1, *names]))
         return time
@@ -200,8 +199,8 @@ class Replay:
         hashes = np.fromiter(map(hash_name, documents), np.uint64, n)
         names = {name: np.full(n, _hash(_name(request, name)), np.uint64) for name in NAMES[1:]} | {"document": hashes}
         for name in self._field_names:
-            known = self._fields[name]
-            names[name] = np.fromiter((known.get(one, 0) for one in hashes.tolist()), np.uint64, n)
+            value_of = self._fields[name]
+            names[name] = np.fromiter((value_of.get(document, 0) for document in hashes.tolist()), np.uint64, n)
         line = Timeline(np.full(n, time), np.full(n, -1, np.int32), np.zeros(n, np.int64), np.arange(n), names)
         return self._values(self._run(line, n), n)
 
@@ -248,11 +247,11 @@ class Replay:
             used = np.zeros(len(self._kinds) + 1, np.bool_)
             used[[self._kinds.index(counter.event) for counter in counters]] = True
             used[-1] = n_rows > 0  # reads have the code −1
-            chosen = np.flatnonzero(used[line.kinds])
-            keys = combined([line.names[name][chosen] for name in scope], len(chosen))
+            entries = np.flatnonzero(used[line.kinds])
+            keys = combined([line.names[name][entries] for name in scope], len(entries))
             counts = np.empty((n_rows, len(counters)))
             self._tables[scope].run(
-                line.times[chosen], keys, line.kinds[chosen], line.amounts[chosen], line.rows[chosen], counts
+                line.times[entries], keys, line.kinds[entries], line.amounts[entries], line.rows[entries], counts
             )
             return counts
 
@@ -288,11 +287,10 @@ class Replay:
         columns = self._run(line, len(log))
         self.now = int(line.times[-1]) + 1  # the last moment is over
         for name in self._field_names:
-            known = log.fields[name]
-            names, values = hashes_of(log.documents), hashes_of(known.values)
-            self._fields[name] = dict(
-                zip(names[known.document].tolist(), values[known.value].tolist(), strict=True)
-            )  # in the order of time, so the last value wins
+            field = log.fields[name]  # in the order of time, so the last value of a document wins
+            documents, values = hashes_of(log.documents), hashes_of(field.values)
+            pairs = zip(documents[field.document].tolist(), values[field.value].tolist(), strict=True)
+            self._fields[name] = dict(pairs)
         return self._values(columns, len(log))
 
     def _timeline(self, log: ClickLog) -> Timeline:
@@ -300,34 +298,33 @@ class Replay:
         impression, n = log.impression, len(log)
         rows = np.arange(n)
         clicked = np.flatnonzero(log.clicked)
-        left = np.flatnonzero(log.clicked & (log.dwell <= LONGEST_VISIT))
+        visited = np.flatnonzero(log.clicked & (log.dwell <= LONGEST_VISIT))
         parts: list[tuple[int, Ints, Ints, Ints]] = [(-1, rows, log.times[impression], np.zeros(n, np.int64))]
-        for event, chosen, times, amounts in (
+        for event, event_rows, times, amounts in (
             ("impression", rows, log.times[impression], np.ones(n, np.int64)),
             ("click", clicked, log.click_time[clicked], np.ones(len(clicked), np.int64)),
             (
-                "dwell", left, log.click_time[left] + np.rint(log.dwell[left] * PER_SECOND).astype(np.int64),
-                np.rint(log.dwell[left] * 1000).astype(np.int64),
+                "dwell", visited, log.click_time[visited] + np.rint(log.dwell[visited] * PER_SECOND).astype(np.int64),
+                np.rint(log.dwell[visited] * 1000).astype(np.int64),
             ),
         ):  # fmt: skip
             if event in self._kinds:
-                parts.append((self._kinds.index(event), chosen, times, amounts))
+                parts.append((self._kinds.index(event), event_rows, times, amounts))
         code_of = np.array([self._kinds.index(k) if k in self._kinds else -2 for k in log.events.kinds], np.int32)
         kind_of_event = code_of[log.events.kind]
         others = np.flatnonzero(kind_of_event >= 0)
-        times = np.concatenate([*(times for _, _, times, _ in parts), log.events.times[others]])
-        kinds = np.concatenate(
-            [*(np.full(len(chosen), kind) for kind, chosen, _, _ in parts), kind_of_event[others]]
-        ).astype(np.int32)
-        amounts = np.concatenate([*(amounts for *_, amounts in parts), np.ones(len(others), np.int64)])
-        order = np.lexsort((kinds >= 0, times))
-        chosen_rows = np.concatenate([chosen for _, chosen, _, _ in parts])
+        part_kinds, part_rows, part_times, part_amounts = zip(*parts, strict=True)
+        log_rows = np.concatenate(part_rows)
+        times = np.concatenate([*part_times, log.events.times[others]])
+        kinds = np.append(np.repeat(part_kinds, list(map(len, part_rows))), kind_of_event[others]).astype(np.int32)
+        amounts = np.concatenate([*part_amounts, np.ones(len(others), np.int64)])
+        order = np.lexsort((kinds >= 0, times))  # reads first
         names: dict[str, UInt64s] = {}
         codes: dict[str, Int32s] = {}
         for name, vocabulary in (
             ("document", log.documents), ("query", log.queries), ("user", log.users), ("session", log.sessions),
         ):  # fmt: skip
-            of_rows = log.document[chosen_rows] if name == "document" else getattr(log, name)[impression[chosen_rows]]
+            of_rows = log.document[log_rows] if name == "document" else getattr(log, name)[impression[log_rows]]
             codes[name] = np.concatenate([of_rows, getattr(log.events, name)[others]])[order]
             if name in self._parts:
                 names[name] = hashes_of(vocabulary)[codes[name]]
@@ -353,9 +350,8 @@ class Replay:
             order = np.argsort(keys)
             arrays |= {f"keys{k}": keys[order], f"latest{k}": latest[order]}
             arrays |= {f"counts{k}": counts[order], f"now{k}": np.array(now)}
-        for name, known in self._fields.items():
-            pairs = np.array(sorted(known.items()), np.uint64).reshape(-1, 2)
-            arrays[f"field {name}"] = pairs
+        for name, value_of in self._fields.items():
+            arrays[f"field {name}"] = np.array(sorted(value_of.items()), np.uint64).reshape(-1, 2)
         about = {
             "format": FORMAT, "features": self.names, "limit": self.limit, "now": self.now, "notes": notes or {},
             "pending": sorted(([time, kind, values] for time, _, kind, values in self._pending), key=repr),
@@ -414,11 +410,10 @@ def _fields_of(event: Mapping[str, Any], names: Sequence[str]) -> list[tuple[boo
 def _values_before(field: FieldValues, document: Int32s, times: Ints) -> Int32s:
     """Return the code of a field's value that each document had before each time; −1 if it had none."""
     moments = np.unique(field.times)
-    stride = len(moments) + 1
-    known = field.document.astype(np.int64) * stride + np.searchsorted(moments, field.times)
-    order = np.argsort(known, kind="stable")
-    wanted = document.astype(np.int64) * stride + np.searchsorted(moments, times)
-    place = np.searchsorted(known[order], wanted) - 1
+    stride = len(moments) + 1  # keys sort by document, then by time
+    keys = field.document.astype(np.int64) * stride + np.searchsorted(moments, field.times)
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(keys[order], document.astype(np.int64) * stride + np.searchsorted(moments, times)) - 1
     entry = order[np.maximum(place, 0)]
     is_known = (place >= 0) & (field.document[entry] == document) & (document >= 0)
     return np.where(is_known, field.value[entry], -1).astype(np.int32)

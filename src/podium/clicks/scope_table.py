@@ -17,6 +17,9 @@ from podium.core.compiling import helper, kernel
 NEVER = -(2**63)  # no bucket, no time
 DONE, FULL, CROWDED = range(3)  # why the kernel returned
 SMALLEST = 64  # slots of a new table
+# The columns of a table's layout, which has a row for each counter: the code of its event, what it keeps, its number of
+# buckets and their width, where its integers begin in a key's row, and where its weights begin.
+EVENT, KEEPS, SIZE, WIDTH, OFFSET, WEIGHTS = range(6)
 
 
 class ScopeTable:
@@ -31,19 +34,15 @@ class ScopeTable:
 
     def __init__(self, counters: tuple[Counter, ...], kinds: tuple[str, ...], limit: int) -> None:
         self.limit = limit
-        weights = [counter.weights for counter in counters]
-        sizes = [len(one) for one in weights]
-        self._weights = np.concatenate(weights)
-        self._layout = np.array(
-            [
-                [kinds.index(counter.event), counter.keeps, size, counter.width, offset + k, offset]
-                for k, (counter, size, offset) in enumerate(
-                    zip(counters, sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True)
-                )
-            ],
-            np.int64,
-        )
-        self.width = sum(sizes) + len(counters)
+        layout, n_weights = [], 0
+        for k, counter in enumerate(counters):
+            n = len(counter.weights)
+            offset = n_weights + k  # a counter has an integer for each weight, and the number of its newest bucket
+            layout.append([kinds.index(counter.event), counter.keeps, n, counter.width, offset, n_weights])
+            n_weights += n
+        self._layout = np.array(layout, np.int64)
+        self._weights = np.concatenate([counter.weights for counter in counters])
+        self.width = n_weights + len(counters)
         self.set(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, self.width), np.int64), NEVER)
 
     def set(self, keys: UInt64s, latest: Ints, counts: Ints, now: int) -> None:
@@ -138,10 +137,10 @@ def advance(
             slot_keys[slot] = key
             state[0] += 1
             for c in range(len(layout)):
-                counts[slot, layout[c, 4]] = NEVER
+                counts[slot, layout[c, OFFSET]] = NEVER
         latest[slot] = time
         for c in range(len(layout)):
-            if layout[c, 0] == kinds[at]:
+            if layout[c, EVENT] == kinds[at]:
                 _update(time, amounts[at], layout[c], counts[slot])
     return len(times), DONE
 
@@ -149,7 +148,7 @@ def advance(
 @helper
 def _update(time: Int, amount: Int, layout: Ints, counts: Ints) -> None:
     """Add an event to a counter, whose layout is the newest bucket's number, then the ring of buckets."""
-    keeps, size, width, offset = layout[1], layout[2], layout[3], layout[4]
+    keeps, size, width, offset = layout[KEEPS], layout[SIZE], layout[WIDTH], layout[OFFSET]
     if keeps == LATEST:
         counts[offset] = time
         return
@@ -174,7 +173,7 @@ def _read(
     if key != np.uint64(0):
         slot = np.int64(slots[find(slots, slot_keys, key)]) - 1
     for c in range(len(layout)):
-        keeps, size, width, offset = layout[c, 1], layout[c, 2], layout[c, 3], layout[c, 4]
+        keeps, size, width, offset = layout[c, KEEPS], layout[c, SIZE], layout[c, WIDTH], layout[c, OFFSET]
         if key == np.uint64(0) or (keeps == LATEST and (slot < 0 or counts[slot, offset] == NEVER)):
             out[row, c] = np.nan
         elif slot < 0 or counts[slot, offset] == NEVER:
@@ -189,5 +188,5 @@ def _read(
                 bucket = current - age
                 if bucket <= newest - size:
                     break
-                total += weights[layout[c, 5] + age] * np.float64(counts[slot, offset + 1 + bucket % size])
+                total += weights[layout[c, WEIGHTS] + age] * np.float64(counts[slot, offset + 1 + bucket % size])
             out[row, c] = total

@@ -75,6 +75,13 @@ def microseconds(value: Any, unit: str | None = None, units: Counter[str] | None
     return result
 
 
+def require_dwell(value: Any) -> float:
+    """Return a dwell time; raise if it is not a non-negative number of seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:  # also refuses NaN
+        raise DataError(f"'dwell' must be a non-negative number of seconds, but got {value!r:.40}")
+    return value
+
+
 def _not_a_time(value: Any) -> DataError:
     return DataError(f"expected a time (a number since the epoch or an ISO 8601 text), but got {value!r:.60}")
 
@@ -89,14 +96,13 @@ def microseconds_of(values: Sequence[Any] | NDArray[Any], unit: str | None, unit
         units["ISO times"] += len(array)
         return array.astype("datetime64[us]").astype(np.int64)
     if array.dtype.kind in "iu" and len(array):
-        candidates = {unit} if unit else {unit_of(float(array.min())), unit_of(float(array.max()))}
-        if len(candidates) == 1 and not (array.min() < 0 < array.max()):
-            (one,) = candidates
-            most = LARGEST / UNITS[str(one)]
-            if max(abs(float(array.min())), abs(float(array.max()))) <= most:
-                units[WORDS[str(one)]] += len(array)
-                whole = array.astype(np.int64)
-                return whole // 1000 if one == "ns" else whole * int(UNITS[str(one)])
+        least, most = float(array.min()), float(array.max())
+        shared_unit = unit or unit_of(least)
+        is_shared = unit is not None or (shared_unit == unit_of(most) and not least < 0 < most)
+        if is_shared and max(abs(least), abs(most)) <= LARGEST / UNITS[shared_unit]:
+            units[WORDS[shared_unit]] += len(array)
+            whole = array.astype(np.int64)
+            return whole // 1000 if shared_unit == "ns" else whole * int(UNITS[shared_unit])
     result = np.empty(len(array), np.int64)
     for row, value in enumerate(array.tolist()):
         try:

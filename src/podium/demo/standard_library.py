@@ -23,6 +23,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,7 +33,7 @@ PARTS = {"train": 0.5, "valid": 0.7, "test": 1.0}  # where each part ends, as a 
 SECONDS = 60.0  # timeout of the imports
 LONGEST_DEFAULT = 40  # characters of a default value in a signature
 LEAST_WORDS = 4  # words that a summary must have to become a query
-LEAST_LEFT = 8  # words that must remain in the document without its summary, for search to match
+LEAST_REST = 8  # words that must remain in the document without its summary, for search to match
 
 # Modules that open windows or web pages, print, contain tests or data, or are better known by another name.
 SKIPPED = frozenset(
@@ -83,7 +84,7 @@ def known_items(entries: list[dict[str, Any]]) -> Library:
         words = words_of(summary)
         is_query = (
             entry["kind"] != "topic" and not _IS_CODE.search(summary) and counts[" ".join(words)] == 1
-            and len(words) >= LEAST_WORDS and len(words_of(rest)) >= LEAST_LEFT
+            and len(words) >= LEAST_WORDS and len(words_of(rest)) >= LEAST_REST
         )  # fmt: skip
         if is_query:
             texts[entry["id"]] = entry["module"].partition(".")[0], " ".join(summary.split())
@@ -119,11 +120,11 @@ def parts_of(modules: Counter[str]) -> dict[str, str]:
     >>> sorted(Counter(parts_of(Counter({f"module{k}": 10 for k in range(20)})).values()).items())
     [('test', 6), ('train', 10), ('valid', 4)]
     """
-    total, before = modules.total(), 0
+    total, n_assigned = modules.total(), 0
     parts = {}
     for module in sorted(modules, key=lambda name: hashlib.sha256(name.encode()).digest()):
-        parts[module] = next(part for part, end in PARTS.items() if before < end * total)
-        before += modules[module]
+        parts[module] = next(part for part, end in PARTS.items() if n_assigned < end * total)
+        n_assigned += modules[module]
     return parts
 
 
@@ -153,7 +154,7 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
         if module is None:
             continue
         yield name, module
-        for submodule in sorted(pkgutil.iter_modules(getattr(module, "__path__", ())), key=lambda one: one.name):
+        for submodule in sorted(pkgutil.iter_modules(getattr(module, "__path__", ())), key=attrgetter("name")):
             inner = _imported(f"{name}.{submodule.name}") if _is_public(submodule.name) else None
             if inner is not None:
                 yield f"{name}.{submodule.name}", inner
@@ -212,7 +213,8 @@ def _signature(value: Any) -> str:
     except Exception:  # evaluating the defaults of a builtin may raise anything
         return ""
     parameters = [
-        one if _is_plain(one.default) else one.replace(default=_Elided()) for one in signature.parameters.values()
+        parameter if _is_plain(parameter.default) else parameter.replace(default=_Elided())
+        for parameter in signature.parameters.values()
     ]
     return _ADDRESS.sub("", str(signature.replace(parameters=parameters)))
 

@@ -5,8 +5,8 @@ The rules for words, chosen for search and close to Unicode's word boundaries (U
 - A word is a run of letters, marks and digits of any script. Everything else separates words, including control
   characters.
 - An apostrophe between letters belongs to the word (`don't`), as does a full stop or a comma between digits (`3.14`,
-  `1,000`). Unlike UAX 29, a full stop between letters and an underscore separate words, so that a search for `loads`
-  finds `json.loads` and one for `csv` finds `read_csv`.
+  `1,000`). Unlike in UAX 29, underscores and full stops between letters separate words, so that a search for `loads`
+  finds `json.loads`, and a search for `csv` finds `read_csv`.
 - Text is normalized to NFKC and case-folded; invisible characters inside words, such as soft hyphens, are dropped.
 - In every analyzer, a run of characters of a script written without spaces (Chinese, Japanese, Korean, Thai, Lao,
   Khmer, Burmese) is split into overlapping pairs. A run of a single character is a word.
@@ -154,8 +154,7 @@ class Analyzer:
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text in order, including repetitions."""
-        term_of = self.term
-        return [term for term in map(term_of, self.words(text)) if term]
+        return [term for term in map(self.term, self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text before stop words are dropped and words are stemmed.
@@ -280,6 +279,6 @@ def _with_pairs(words: list[str]) -> list[str]:
                 continue
             result.extend(map("".join, pairwise(run)) if len(run) > 1 else run)
             run = []
-            if unit := unit.strip("'.,"):  # the letters that they joined are now in different words
+            if unit := unit.strip("'.,"):  # punctuation that joined letters of what are now two words
                 result.append(unit)
     return result

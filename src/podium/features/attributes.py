@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,13 +41,16 @@ class TextForm(Feature):
 
     undefined: ClassVar[str] = "the field is empty"
     takes: ClassVar[str] = "field"
-    number: ClassVar[Callable[[str], int]]
 
     def values(self, pairs: PairBlock) -> Floats:
         (name,) = self.fields
         rows, place = np.unique(pairs.rows, return_inverse=True)
         texts = (pairs.index.text(int(row))[name] for row in rows)
-        return np.array([type(self).number(text) if text else np.nan for text in texts], np.float64)[place]
+        return np.array([self.number(text) if text else np.nan for text in texts], np.float64)[place]
+
+    @abstractmethod
+    def number(self, text: str) -> int:
+        """Return the number for a text that is not empty."""
 
 
 @register
@@ -58,7 +61,9 @@ class Slashes(TextForm):
     name: ClassVar[str] = "slashes"
     formula: ClassVar[str] = "occurrences of /"
     source: ClassVar[str] = "MSLR-WEB, feature 126"
-    number: ClassVar[Callable[[str], int]] = staticmethod(lambda text: text.count("/"))
+
+    def number(self, text: str) -> int:
+        return text.count("/")
 
 
 @register
@@ -69,4 +74,6 @@ class CharacterLength(TextForm):
     name: ClassVar[str] = "character_length"
     formula: ClassVar[str] = "characters of the field"
     source: ClassVar[str] = "MSLR-WEB, feature 127"
-    number: ClassVar[Callable[[str], int]] = len
+
+    def number(self, text: str) -> int:
+        return len(text)

@@ -29,16 +29,20 @@ NewSpool = Callable[[str, Any], Spool]
 
 
 class FieldBuilder:
-    """Collects the terms of one field."""
+    """Collects the terms of one field.
+
+    A block of text is collected before its words are numbered and sorted, which is faster than document by document.
+    """
 
     def __init__(self, name: str, analyzer: Analyzer, has_positions: bool, new_spool: NewSpool) -> None:
         self.name, self.analyzer = name, analyzer
-        kinds = ROW_ARRAYS | (POSITION_ARRAYS if has_positions else {})
-        self.arrays = {array: new_spool(f"{name}.{array}", dtype) for array, dtype in kinds.items()}
+        types = ROW_ARRAYS | (POSITION_ARRAYS if has_positions else {})
+        self.arrays = {label: new_spool(f"{name}.{label}", dtype) for label, dtype in types.items()}
         for start in STARTS & self.arrays.keys():
             self.arrays[start].append(np.zeros(1, np.int64))
         self.numbers: dict[str, int] = {}  # the number of each term
-        self.words, self.numbers_of_words = WordTable(), np.empty(0, np.int64)  # −1 for stop words
+        self.words = WordTable()
+        self.term_of_word = np.empty(0, np.int64)  # the number of each word's term, −1 for stop words
         self.block, self.is_split, self.n_bytes = list[bytes](), list[bool](), 0
 
     def add(self, text: str) -> None:
@@ -57,14 +61,14 @@ class FieldBuilder:
             return
         words, ends = self.words.number(self.block, self.is_split)
         self.block, self.is_split, self.n_bytes = [], [], 0
-        new = map(self.words.word, range(len(self.numbers_of_words), self.words.size))
-        numbers = [self._number(self.analyzer.term(word)) for word in new]
-        self.numbers_of_words = np.append(self.numbers_of_words, np.array(numbers, np.int64))
-        terms, ends = self.numbers_of_words[words], np.append(0, ends)
-        if (terms < 0).any():  # stop words
-            kept = terms >= 0
-            ends = np.append(0, np.cumsum(kept))[ends]
-            terms = terms[kept]
+        new_words = map(self.words.word, range(len(self.term_of_word), self.words.size))
+        new_terms = [self._number(self.analyzer.term(word)) for word in new_words]
+        self.term_of_word = np.append(self.term_of_word, np.array(new_terms, np.int64))
+        terms, ends = self.term_of_word[words], np.append(0, ends)
+        is_term = terms >= 0
+        if not is_term.all():  # some are stop words
+            ends = np.append(0, np.cumsum(is_term))[ends]
+            terms = terms[is_term]
         lengths = np.diff(ends)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         positions = np.arange(len(terms)) - np.repeat(ends[:-1], lengths)
@@ -74,29 +78,30 @@ class FieldBuilder:
         """Return the number of a term, which may be new; −1 for an empty term."""
         return self.numbers.setdefault(term, len(self.numbers)) if term else -1
 
-    def _append_block(self, rows: Ints, words: Ints, positions: Ints, lengths: Ints) -> None:
-        """Append documents, given the row, term and position of every word, sorted by row and term."""
-        bits, more = int(lengths.max()).bit_length(), len(self.numbers).bit_length()
-        if bits + more + len(lengths).bit_length() > 63:  # a key would exceed 63 bits: halve the block
+    def _append_block(self, rows: Ints, terms: Ints, positions: Ints, lengths: Ints) -> None:
+        """Sort the words of some documents by row, term and position, and append them."""
+        position_bits, term_bits = int(lengths.max()).bit_length(), len(self.numbers).bit_length()
+        if position_bits + term_bits + len(lengths).bit_length() > 63:  # a key would not fit into int64
             middle = len(lengths) // 2
             cut = int(lengths[:middle].sum())
-            self._append_block(rows[:cut], words[:cut], positions[:cut], lengths[:middle])
-            self._append_block(rows[cut:] - middle, words[cut:], positions[cut:], lengths[middle:])
+            self._append_block(rows[:cut], terms[:cut], positions[:cut], lengths[:middle])
+            self._append_block(rows[cut:] - middle, terms[cut:], positions[cut:], lengths[middle:])
             return
-        keys = (((rows << more) | words) << bits) | positions
+        keys = (((rows << term_bits) | terms) << position_bits) | positions
         keys.sort()
-        pairs = keys >> bits
+        pairs = keys >> position_bits
         is_first = np.ones(len(pairs), bool)
         is_first[1:] = pairs[1:] != pairs[:-1]
         firsts = np.flatnonzero(is_first)
         counts = np.diff(np.append(firsts, len(pairs)))
-        terms, rows = pairs[firsts] & ((1 << more) - 1), pairs[firsts] >> more
-        self._append(terms, counts, np.bincount(rows, minlength=len(lengths)), lengths, keys & ((1 << bits) - 1))
+        terms, rows = pairs[firsts] & ((1 << term_bits) - 1), pairs[firsts] >> term_bits
+        positions = keys & ((1 << position_bits) - 1)
+        self._append(terms, counts, np.bincount(rows, minlength=len(lengths)), lengths, positions)
 
     def _append(
         self, terms: Ints, counts: NDArray[Any], sizes: Ints, lengths: NDArray[Any], positions: NDArray[Any]
     ) -> None:
-        """Append the entries of documents, in order."""
+        """Append the entries of documents, sorted by document and term; `sizes` is their number for each document."""
         arrays = self.arrays
         arrays["starts"].append(arrays["terms"].size + np.cumsum(sizes))
         arrays["terms"].append(terms)
@@ -125,7 +130,7 @@ class FieldBuilder:
         sizes = field.starts[rows + 1] - field.starts[rows]
         entries = ragged(field.starts, rows)
         terms = numbers[field.terms[entries]]
-        if (np.diff(numbers) < 0).any():  # terms have another order here
+        if (np.diff(numbers) < 0).any():  # the terms have another order in this field
             order = np.argsort((np.repeat(np.arange(len(rows)), sizes) << 32) | terms)
             entries, terms = entries[order], terms[order]
         positions: NDArray[Any] = np.empty(0, np.int32)
@@ -152,7 +157,7 @@ class FieldBuilder:
 
 
 class TextBuilder:
-    """Collects strings as bytes."""
+    """Collects the text of one field."""
 
     def __init__(self, name: str, new_spool: NewSpool) -> None:
         self.starts, self.text = new_spool(f"{name}.text_starts", np.int64), new_spool(f"{name}.text", np.uint8)
@@ -175,7 +180,8 @@ class TextBuilder:
     def copy(self, strings: Strings, rows: Ints) -> None:
         """Append rows of other strings."""
         self.flush()
-        for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else ():  # without gaps
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else []  # of consecutive rows
+        for run in runs:
             starts = strings.starts[run[0] : run[-1] + 2]
             self.starts.append(self.text.size + starts[1:] - starts[0])
             self.text.append(strings.text[starts[0] : starts[-1]])
@@ -203,7 +209,8 @@ class AttributeBuilder:
     def add(self, record: Record, row: int) -> None:
         """Add the attributes of the document in a row."""
         values = record.values
-        for name in self.required if self.names is not None else [key for key in values if key not in self.others]:
+        names = self.required if self.names is not None else [name for name in values if name not in self.others]
+        for name in names:
             value = number_of(values.get(name))
             if value is not None:
                 if value == value:  # not missing
@@ -237,7 +244,7 @@ class AttributeBuilder:
 
 
 class IndexBuilder:
-    """Collects documents.
+    """Collects documents, and returns the content of an index.
 
     Args:
         fields: the analyzer of each field.
@@ -257,7 +264,9 @@ class IndexBuilder:
             return Spool(dtype, None if folder is None else folder / f"{name}.npy")
 
         self.id_column, self.has_positions = id_column, has_positions
-        self.fields = {name: FieldBuilder(name, one, has_positions, new_spool) for name, one in fields.items()}
+        self.fields = {
+            name: FieldBuilder(name, analyzer, has_positions, new_spool) for name, analyzer in fields.items()
+        }
         self.texts = {name: TextBuilder(name, new_spool) for name in fields} if has_texts else None
         self.attributes = AttributeBuilder(attributes, [id_column, *fields])
         self.rows: dict[str, int] = {}
@@ -270,9 +279,8 @@ class IndexBuilder:
         key, row = id_of(record, self.id_column), len(self.rows)
         if key in self.rows:
             is_old = self.rows[key] < self.n_copied
-            raise record.error(
-                f"the document id {key!r} " + ("is already in the index: remove it first" if is_old else "occurs twice")
-            )
+            problem = "is already in the index: remove it first" if is_old else "occurs twice"
+            raise record.error(f"the document id {key!r} {problem}")
         if self.unseen:
             self.unseen.difference_update(record.values)
             self.columns.update(record.values)
@@ -287,7 +295,7 @@ class IndexBuilder:
     def copy(self, content: IndexContent) -> None:
         """Add the live documents of an index with the same fields."""
         first_row, rows, keys = len(self.rows), np.flatnonzero(content.is_live), content.live_ids()
-        if self.rows and (shared := self.rows.keys() & keys):
+        if shared := self.rows.keys() & keys:
             raise DataError(f"the document id {min(shared)!r} is in both indexes: remove it from one of them first")
         self.rows.update(zip(keys, range(first_row, first_row + len(keys)), strict=True))
         self.n_copied = len(self.rows)

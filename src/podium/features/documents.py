@@ -25,7 +25,7 @@ from podium.errors import DataError, FileFormatError
 Advance = Callable[[float], None]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ROWS_AT_ONCE = 1024  # of a frame or a Parquet file
-LONGEST_CELL = 1 << 30  # characters of a CSV field; the csv module's default limit is 131,072
+LONGEST_CELL = 1 << 30  # characters of a CSV field; the default limit of the csv module, 131,072, is too low
 QUERY_IDS, QUERY_TEXTS = ("id", "qid", "query_id", "_id"), ("text", "query", "query_text", "title")
 JUDGED_QUERIES, JUDGED_DOCUMENTS = ("qid", "query_id", "query"), ("document_id", "document", "docid", "doc_id", "id")
 GRADES = ("label", "relevance", "grade", "rating")
@@ -251,11 +251,10 @@ def read_queries(source: Any) -> dict[str, str]:
     """
     queries: dict[str, str] = {}
     for record in _query_records(source):
-        names = list(map(str, record.values))
-        query = id_of(record, _column(record, names, QUERY_IDS, "a query id"))
+        query = id_of(record, _column(record, QUERY_IDS, "a query id"))
         if query in queries:
             raise record.error(f"the query id {query!r} occurs twice")
-        column = _column(record, [name for name in names if name not in QUERY_IDS], QUERY_TEXTS, "a query text")
+        column = _column(record, QUERY_TEXTS, "a query text")
         queries[query] = text_of(record, column)
         encoded(record, column, queries[query])
     return queries
@@ -299,52 +298,48 @@ def read_judgements(source: Any) -> dict[str, dict[str, float]]:
         from podium.evaluation.trec import read_qrels  # slow to import, because it imports all measures
 
         return read_qrels(source).labels
+    judgements: dict[str, dict[str, float]] = {}
     labels = getattr(source, "labels", source)  # Qrels
     if isinstance(labels, Mapping):
-        return {
-            str(query): {
-                str(document): grade
-                if type(grade) is float and math.isfinite(grade)
-                else _grade(Record({"grade": grade}, None, k), "grade")
-                for document, grade in one.items()
-            }
-            for k, (query, one) in enumerate(labels.items(), 1)
-        }
-    judgements: dict[str, dict[str, float]] = {}
+        for k, (query, grades) in enumerate(labels.items(), 1):
+            record = Record(grades, None, k)
+            judgements[str(query)] = {str(document): _grade(grade, record) for document, grade in grades.items()}
+        return judgements
     for record in read_records(source, (*JUDGED_QUERIES, *JUDGED_DOCUMENTS)):
-        names = list(map(str, record.values))
-        query = id_of(record, _column(record, names, JUDGED_QUERIES, "a query id"))
-        document = id_of(record, _column(record, names, JUDGED_DOCUMENTS, "a document id"))
+        query = id_of(record, _column(record, JUDGED_QUERIES, "a query id"))
+        document = id_of(record, _column(record, JUDGED_DOCUMENTS, "a document id"))
         grades = judgements.setdefault(query, {})
         if document in grades:
             raise record.error(f"document {document!r} of query {query!r} is judged twice")
-        grades[document] = _grade(record, _column(record, names, GRADES, "a grade"))
+        grades[document] = _grade(record.values[_column(record, GRADES, "a grade")], record)
     return judgements
 
 
-def _column(record: Record, names: list[str], known: tuple[str, ...], what: str) -> str:
-    """Return the first of the known names that the record has."""
-    for name in known:
-        if name in names:
+def _column(record: Record, names: tuple[str, ...], what: str) -> str:
+    """Return the first of some names that is a column of the record; raise if none is."""
+    for name in names:
+        if name in record.values:
             return name
-    raise record.error(f"expected {what} ({', '.join(known)}), but the columns are {', '.join(names)}")
+    columns = ", ".join(map(str, record.values))
+    raise record.error(f"expected {what} ({', '.join(names)}), but the columns are {columns}")
 
 
-def _grade(record: Record, column: str) -> float:
-    value = number_of(record.values[column])
-    if value is None or not math.isfinite(value):
-        raise record.error(f"the grade must be a finite number, but got {record.values[column]!r:.40}")
-    return value
+def _grade(value: Any, record: Record) -> float:
+    grade = number_of(value)
+    if grade is None or not math.isfinite(grade):
+        raise record.error(f"the grade must be a finite number, but got {value!r:.40}")
+    return grade
 
 
 def number_of(value: Any) -> float | None:
     """Return a value as a float, NaN if it is missing, or None if it is not a number."""
+    if type(value) is float:  # most are, and the general check is slow
+        return value
     if value is None:
         return math.nan
-    is_number = isinstance(value, numbers.Real | np.bool_)
-    if not is_number:
+    if not isinstance(value, numbers.Real | np.bool_):
         return None
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]

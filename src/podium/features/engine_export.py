@@ -77,7 +77,7 @@ class _Engine:
 
 
 def _require_lucene_idf(bm25: Any) -> None:
-    if bm25.idf != "lucene":  # Vespa has the same
+    if bm25.idf != "lucene":  # which Vespa uses too
         raise _UnknownError(f"its BM25 has Lucene's idf, not idf={bm25.idf}")
 
 
@@ -283,7 +283,7 @@ def export_features(features: Iterable[Feature | str], engine: str, name: str = 
 
 
 def _or_zero(query: Any) -> Any:
-    """Return a query that also matches all other documents, with score 0."""
+    """Return a query that also matches all other documents, with a score of 0."""
     everything = {"constant_score": {"filter": {"match_all": {}}, "boost": 0.0}}
     return {"bool": {"must": everything, "should": query}}
 

@@ -66,7 +66,7 @@ class Feature(ABC):
     formula: ClassVar[str] = ""
     source: ClassVar[str] = ""
     undefined: ClassVar[str] = "never"
-    takes: ClassVar[str] = "stream"  # the arguments: a stream of fields, one field, an attribute, or weights
+    takes: ClassVar[str] = "stream"  # what `fields` are: a stream, one field, one attribute, or fields with weights
     defined_by: ClassVar[str] = "values"  # the method that a registered function becomes
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Feature(ABC):
         entries = [self._shown_field(k) for k in range(len(self.fields))]
         for name, parameter in parameters(self).items():
             value = getattr(self, name)
-            if not _is_same(value, parameter.default):
+            if shown_value(value) != shown_value(parameter.default):
                 entries.append(f"{name}={shown_value(value)}")
         return self.word() + (f"({', '.join(entries)})" if entries else "")
 
@@ -110,11 +110,11 @@ class Feature(ABC):
     def check(self, index: Index) -> None:
         """Raise a `DataError` if the index lacks something that the feature requires."""
         is_attribute = self.takes == "attribute"
-        known: Mapping[str, Any] = index.attributes if is_attribute else index.fields
+        names: Mapping[str, Any] = index.attributes if is_attribute else index.fields
         for name in self.fields:
-            if name not in known:
-                kind, near = "numeric attribute" if is_attribute else "text field", did_you_mean(name, known)
-                raise DataError(f"{self}: the index has no {kind} {name!r}{near}; it has {', '.join(known) or 'none'}")
+            if name not in names:
+                kind, near = "numeric attribute" if is_attribute else "text field", did_you_mean(name, names)
+                raise DataError(f"{self}: the index has no {kind} {name!r}{near}; it has {', '.join(names) or 'none'}")
 
     @abstractmethod
     def values(self, pairs: PairBlock) -> Floats:
@@ -152,11 +152,6 @@ def _missing_value(value: Any) -> float | str:
     if not is_number and not (isinstance(value, str) and value in ("minimum", "nan")):
         raise DataError(f"missing must be nan, minimum or a number, but got {value!r}")
     return "minimum" if value == "minimum" else float(value)
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    both_nan = isinstance(value, float) and isinstance(default, float) and math.isnan(value) and math.isnan(default)
-    return both_nan or bool(value == default)
 
 
 _PLAIN = re.compile(r"[\w./-]+")
@@ -213,9 +208,9 @@ def register(definition: Any = None, **facts: Any) -> Any:
     cls: Any = definition if isinstance(definition, type) else _class_of(definition)
     if not issubclass(cls, Feature):
         raise DataError(f"{cls.__name__} is not a subclass of podium.features.Feature")
-    known = _FEATURES.get(cls.word())
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise DataError(f"the feature {cls.word()!r} already exists: {known.__module__}.{known.__qualname__}")
+    other = _FEATURES.get(cls.word())
+    if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise DataError(f"the feature {cls.word()!r} already exists: {other.__module__}.{other.__qualname__}")
     _FEATURES[cls.word()] = cls
     return cls
 
@@ -382,7 +377,7 @@ def definitions() -> list[tuple[str, str, str, str, str]]:
     """Return the call, meaning, formula, source and undefined cases of every registered feature, for tables."""
     rows = []
     for name, cls in registered().items():
-        options = [f"{one}={shown_value(p.default)}" for one, p in parameters(cls).items() if one != "missing"]
+        options = [f"{key}={shown_value(p.default)}" for key, p in parameters(cls).items() if key != "missing"]
         takes = {"stream": "field, …", "weights": "field:weight, …"}.get(cls.takes, cls.takes)
         call = f"{name}({', '.join([takes, *options])})"
         meaning = (cls.__doc__ or "").partition("\n")[0].rstrip(".")

@@ -8,6 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -182,22 +183,23 @@ class FeatureSet(Sequence[Feature]):
         rows = np.asarray(rows, np.int64)
         if rows.ndim != 1 or (len(rows) and not (0 <= rows.min() and rows.max() < index.n_rows)):
             raise DataError(f"rows must be a list of row numbers of the index, from 0 to {index.n_rows - 1}")
-        block = PairBlock(index, [text], rows, np.array([0, len(rows)]))
+        block = PairBlock.of_query(index, text, rows)
         values: Floats = self._values(block, np.empty((len(rows), len(self))))
         return values
 
     def explain(self, index: Index, text: str, document: Any) -> list[FeatureValue]:
         """Return the value of each feature for a query and a document, with the contributions of terms."""
-        (row,) = index.rows([document])
-        if row < 0:
-            raise DataError(f"the index has no document {document!r}")
+        rows = index.require_rows([document])
         self.check(index)
-        block = PairBlock(index, [text], np.array([row]), np.array([0, 1]))
-        return [FeatureValue(str(one), float(one.column(block)[0]), _terms(one, block)) for one in self.features]
+        block = PairBlock.of_query(index, text, rows)
+        return [
+            FeatureValue(str(feature), float(feature.column(block)[0]), _terms(feature, block))
+            for feature in self.features
+        ]
 
     def _values(self, block: PairBlock, out: Any, wide: Collection[int] = ()) -> Any:
         """Write the features of a block; if some are `wide`, round all others to float32 first."""
-        columns = np.empty(out.shape[::-1], out.dtype)  # writing columns directly into rows would miss the caches
+        columns = np.empty(out.shape[::-1], out.dtype)  # to transpose once; writing each column into rows is slower
         with np.errstate(all="ignore"):
             for number, feature in enumerate(self.features):
                 column = feature.column(block)
@@ -229,11 +231,11 @@ class FeatureSet(Sequence[Feature]):
         sample = self._values(pairs.block(index, span), np.empty((pairs.starts[span[1]], len(self))))
         columns = dict(enumerate(sample.T))
         columns |= {
-            k: np.asarray(index.attributes[one.fields[0]], np.float64)
-            for k, one in enumerate(self.features) if isinstance(one, Attribute)
+            k: np.asarray(index.attributes[feature.fields[0]], np.float64)
+            for k, feature in enumerate(self.features) if isinstance(feature, Attribute)
         }  # fmt: skip
         with np.errstate(over="ignore"):
-            return {k for k, one in columns.items() if precision(one, one.astype(np.float32)).is_large}
+            return {k for k, values in columns.items() if precision(values, values.astype(np.float32)).is_large}
 
 
 def _terms(feature: Feature, block: PairBlock) -> dict[str, float]:
@@ -261,31 +263,30 @@ class _Pairs(NamedTuple):
         cls, index: Index, queries: dict[str, str], judgements: Any, candidates: Any, unjudged: float,
         n_threads: int | None,
     ) -> _Pairs:  # fmt: skip
-        """Choose the candidates."""
+        """Return the candidates and labels of the queries; see `FeatureSet.compute`."""
         if not queries:
             raise DataError("pass at least one query")
         grades = None if judgements is None else read_judgements(judgements)
-        candidates = "judged" if candidates is None else candidates
-        if candidates == "judged" and grades is None:
-            raise DataError("candidates='judged' requires judgements: pass them, or use candidates='bm25 top 100'")
         if grades is not None:
             queries = _judged(queries, grades)
         ids, texts = list(queries), list(queries.values())
-        if candidates == "judged":
-            assert grades is not None
-            chosen = _known(index, ids, [list(grades[query]) for query in ids], "judged documents")
+        if candidates in (None, "judged"):
+            if grades is None:
+                raise DataError("candidates='judged' requires judgements: pass them, or use candidates='bm25 top 100'")
+            rows_by_query = _rows_in_index(index, ids, [list(grades[query]) for query in ids], "judged documents")
         elif isinstance(candidates, Mapping):
             by_query = {str(query): list(documents) for query, documents in candidates.items()}
-            chosen = _known(index, ids, [by_query.get(query, []) for query in ids], "candidates")
+            rows_by_query = _rows_in_index(index, ids, [by_query.get(query, []) for query in ids], "candidates")
         else:
-            chosen = _top(index, texts, candidates, n_threads)
-        kept = [k for k, rows in enumerate(chosen) if len(rows)]
-        if not kept:
+            rows_by_query = _top(index, texts, candidates, n_threads)
+        nonempty = [k for k, rows in enumerate(rows_by_query) if len(rows)]
+        if not nonempty:
             raise DataError("no query has a candidate in the index")
-        if len(kept) < len(ids):
-            _warn(f"{len(ids) - len(kept)} of {len(ids)} queries have no candidate in the index and are dropped")
-        ids, texts, chosen = [ids[k] for k in kept], [texts[k] for k in kept], [chosen[k] for k in kept]
-        rows, starts = np.concatenate(chosen), np.cumsum([0, *map(len, chosen)])
+        if len(nonempty) < len(ids):
+            _warn(f"{len(ids) - len(nonempty)} of {len(ids)} queries have no candidate in the index and are dropped")
+            ids, texts = [ids[k] for k in nonempty], [texts[k] for k in nonempty]
+            rows_by_query = [rows_by_query[k] for k in nonempty]
+        rows, starts = np.concatenate(rows_by_query), np.cumsum([0, *map(len, rows_by_query)])
         distinct, place = np.unique(rows, return_inverse=True)
         documents = np.array([index.ids[int(row)] for row in distinct], object)[place]
         labels = None if grades is None else _labels(ids, starts, documents, grades, unjudged)
@@ -300,11 +301,11 @@ class _Pairs(NamedTuple):
         """Yield ranges of queries with about `size` pairs; a query is never divided."""
         n_words = np.array([text.count(" ") + 1 for text in self.texts])
         ends = np.cumsum(np.diff(self.starts) * np.maximum(n_words // FEW_WORDS, 1))
-        first = done = 0
+        first = n_pairs = 0
         while first < len(self.ids):
-            last = max(int(np.searchsorted(ends, done + size, "right")), first + 1)
+            last = max(int(np.searchsorted(ends, n_pairs + size, "right")), first + 1)
             yield first, last
-            first, done = last, int(ends[last - 1])
+            first, n_pairs = last, int(ends[last - 1])
 
 
 def _warn(message: str) -> None:
@@ -324,15 +325,16 @@ def _judged(queries: dict[str, str], grades: Mapping[str, Any]) -> dict[str, str
     return judged
 
 
-def _known(index: Index, queries: list[str], documents: list[list[Any]], what: str) -> list[Ints]:
+def _rows_in_index(index: Index, queries: list[str], documents: list[list[Any]], what: str) -> list[Ints]:
     """Return the rows of each query's documents; warn if the index lacks some."""
-    rows = index.rows([document for one in documents for document in one])
-    unknown = int((rows < 0).sum())
-    if unknown:
-        first = next(d for one in documents for d in one if index.rows([d])[0] < 0)
-        _warn(f"{unknown} of {len(rows)} {what} are not in the index and are dropped, for example {first!r}")
-    query_of_row = np.repeat(np.arange(len(queries)), [len(one) for one in documents])[rows >= 0]
-    rows = rows[rows >= 0]
+    all_documents = list(chain.from_iterable(documents))
+    rows = index.rows(all_documents)
+    is_known = rows >= 0
+    if not is_known.all():
+        n_unknown, first = int((~is_known).sum()), all_documents[int(np.argmin(is_known))]
+        _warn(f"{n_unknown} of {len(rows)} {what} are not in the index and are dropped, for example {first!r}")
+    query_of_row = np.repeat(np.arange(len(queries)), list(map(len, documents)))[is_known]
+    rows = rows[is_known]
     pairs, counts = np.unique(query_of_row * index.n_rows + rows, return_counts=True)
     if len(pairs) < len(rows):
         raise DataError(f"query {queries[pairs[counts.argmax()] // index.n_rows]!r} has the same candidate twice")

@@ -125,7 +125,7 @@ def with_postings(field: Field, folder: Path, label: str) -> Field:
 
 
 def without_rows(field: Field, rows: Ints) -> Field:
-    """Return the field with the statistics after removal of the documents of these rows."""
+    """Return the field with the statistics that it has after the documents of some rows are removed."""
     document_frequency, occurrences = field.document_frequency.copy(), field.occurrences.copy()
     entries = ragged(field.starts, rows)
     np.subtract.at(document_frequency, field.terms[entries], 1)
@@ -150,9 +150,8 @@ def ragged(starts: Ints, rows: Ints) -> Ints:
 
 
 def invert(
-    starts: Ints, terms: Int32s, counts: Int32s, n_terms: int, rows_spool: Spool, counts_spool: Spool,
-    entries_at_once: int = ENTRIES_AT_ONCE,
-) -> Postings:  # fmt: skip
+    starts: Ints, terms: Int32s, counts: Int32s, n_terms: int, rows_spool: Spool, counts_spool: Spool
+) -> Postings:
     """Invert forward arrays with a counting sort, a range of terms at a time."""
     posting_starts = np.zeros(n_terms + 1, np.int64)
     count_terms(terms, counts, posting_starts[1:], np.zeros(n_terms, np.int64))
@@ -160,7 +159,7 @@ def invert(
     first = 0
     while first < n_terms:
         begin = posting_starts[first]
-        last = max(first + 1, int(np.searchsorted(posting_starts, begin + entries_at_once, "right")) - 1)
+        last = max(first + 1, int(np.searchsorted(posting_starts, begin + ENTRIES_AT_ONCE, "right")) - 1)
         size = int(posting_starts[last] - begin)
         rows, posting_counts = np.empty(size, np.int32), np.empty(size, np.int32)
         places = posting_starts[first:last] - begin

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ from podium.features.index_folder import (
     warn_of_stemmer,
     write_folder,
 )
+from podium.features.memo import Memo
 
 if TYPE_CHECKING:
     from podium.features.feature import Feature
@@ -55,7 +56,7 @@ class Hits:
     rows: Ints
 
 
-class Index:
+class Index(Memo):
     """Documents with text fields and numeric attributes, ready for features and search.
 
     Statistics are integers over the live documents, so that any order of additions, removals and merges gives the same
@@ -135,13 +136,11 @@ class Index:
         path = to_path(folder)
         manifest, arrays = read_folder(path, verify)
         with FOLDER.reporting_damage(path):
-            names = [str(one["analyzer"]) for one in manifest["fields"]]
-        analyzers = []
-        for name in names:
-            try:
-                analyzers.append(Analyzer.parse(name))
-            except DataError as error:
-                raise FileFormatError(path, f"cannot be opened: {error}") from None
+            names = [str(field["analyzer"]) for field in manifest["fields"]]
+        try:
+            analyzers = [Analyzer.parse(name) for name in names]
+        except DataError as error:
+            raise FileFormatError(path, f"cannot be opened: {error}") from None
         with FOLDER.reporting_damage(path):
             content = restored(manifest, arrays, analyzers)
             if verify:
@@ -187,8 +186,8 @@ class Index:
                 )
             if name in self.fields:
                 raise DataError(f"attribute {name!r}: the index already has a text field of this name")
-        wanted = self.content.attribute_names
-        names = None if wanted is None else tuple(dict.fromkeys([*wanted, *arrays]))
+        names = self.content.attribute_names
+        names = None if names is None else tuple(dict.fromkeys([*names, *arrays]))
         attributes = dict(sorted((self.content.attributes | arrays).items()))
         self._become(replace(self.content, attributes=attributes, attribute_names=names))
 
@@ -216,11 +215,8 @@ class Index:
 
     def add(self, documents: Any) -> None:
         """Add documents in any form that `build` accepts; an error leaves the index unchanged."""
-        with _workspace(self._folder) as workspace:
-            builder = self._builder(workspace)
-            builder.copy(self.content)
+        with self._rebuilt() as builder:
             _read_into(builder, documents)
-            self._become(builder.finish())
 
     def merge(self, other: Index) -> None:
         """Add the documents of another index with the same fields; an error leaves the index unchanged."""
@@ -228,11 +224,8 @@ class Index:
             here, there = getattr(self, name), getattr(other, name)
             if here != there:
                 raise DataError(f"only indexes with the same {argument} can be merged, but got {here} and {there}")
-        with _workspace(self._folder) as workspace:
-            builder = self._builder(workspace)
-            builder.copy(self.content)
+        with self._rebuilt() as builder:
             builder.copy(other.content)
-            self._become(builder.finish())
 
     def remove(self, ids: Iterable[Any]) -> None:
         """Remove documents by id; raise if an id is unknown or occurs twice, leaving the index unchanged."""
@@ -252,17 +245,16 @@ class Index:
         """The analyzer of each field."""
         return {name: str(field.analyzer) for name, field in self.fields.items()}
 
-    def _builder(self, workspace: Path | None) -> IndexBuilder:
-        """Return a builder of an index like this one."""
+    @contextmanager
+    def _rebuilt(self) -> Iterator[IndexBuilder]:
+        """Yield a builder that has the live documents; then replace the content by that of the builder."""
         analyzers = {name: field.analyzer for name, field in self.fields.items()}
         names = self.content.attribute_names
-        return IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
-
-    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return the result of a function, computed once for each key until the index changes."""
-        if key not in self._computed:
-            self._computed[key] = compute()
-        return self._computed[key]
+        with _workspace(self._folder) as workspace:
+            builder = IndexBuilder(analyzers, self.id_column, names, self.has_positions, self.has_texts, workspace)
+            builder.copy(self.content)
+            yield builder
+            self._become(builder.finish())
 
     def __reduce__(self) -> Any:
         return Index, (self.content, self._folder)
@@ -275,7 +267,6 @@ class Index:
         self.fields: Mapping[str, Field] = content.fields
         self.attributes: Mapping[str, Floats] = content.attributes
         self.ids, self.is_live, self.id_column = content.ids, content.is_live, content.id_column
-        self._computed: dict[Any, Any] = {}
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
@@ -287,6 +278,13 @@ class Index:
         row_of = self._row_of
         return np.array([row_of.get(str(key), -1) for key in ids], np.int64)
 
+    def require_rows(self, ids: Sequence[Any]) -> Ints:
+        """Return the row of each document; raise if the index lacks one."""
+        rows = self.rows(ids)
+        if (rows < 0).any():
+            raise DataError(f"the index has no document {ids[int(np.argmax(rows < 0))]!r}")
+        return rows
+
     def text(self, row: int) -> dict[str, str]:
         """Return the stored text of a document's fields."""
         if self.content.texts is None:
@@ -295,7 +293,7 @@ class Index:
 
     def digest(self) -> str:
         """Return a digest of the collection statistics, which does not depend on the order of documents."""
-        return str(self.once("digest", self._digest))
+        return self.once("digest", self._digest)
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
@@ -323,12 +321,14 @@ class Index:
             }
             for name, field in self.fields.items()
         }
-        attributes = {name: int(np.isnan(values[self.is_live]).sum()) for name, values in self.attributes.items()}
+        attributes = {
+            name: {"missing": int(np.isnan(values[self.is_live]).sum())} for name, values in self.attributes.items()
+        }
         return {
             "documents": len(self),
             "removed_rows": self.n_rows - len(self),
             "fields": fields,
-            "attributes": {name: {"missing": missing} for name, missing in attributes.items()},
+            "attributes": attributes,
             "stores_text": self.has_texts,
             "digest": self.digest(),
         }

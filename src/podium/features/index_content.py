@@ -49,13 +49,13 @@ class IndexContent:
         """Return all arrays by label."""
         arrays: dict[str, NDArray[Any]] = {"is_live": self.is_live, **_string_arrays("ids", self.ids)}
         arrays |= {f"attribute{k}": values for k, values in enumerate(self.attributes.values())}
-        for k, one in enumerate(self.fields.values()):
-            names = [*TERM_ARRAYS, *ROW_ARRAYS, *(POSITION_ARRAYS if one.has_positions else ())]
-            arrays |= {f"field{k}.{name}": getattr(one, name) for name in names}
-            arrays |= {f"field{k}.posting_{name}": getattr(one.postings, name) for name in Postings._fields}
-            arrays |= _string_arrays(f"field{k}.vocabulary", one.vocabulary)
+        for k, field in enumerate(self.fields.values()):
+            names = [*TERM_ARRAYS, *ROW_ARRAYS, *(POSITION_ARRAYS if field.has_positions else ())]
+            arrays |= {f"field{k}.{name}": getattr(field, name) for name in names}
+            arrays |= {f"field{k}.posting_{name}": getattr(field.postings, name) for name in Postings._fields}
+            arrays |= _string_arrays(f"field{k}.vocabulary", field.vocabulary)
             if self.texts is not None:
-                arrays |= _string_arrays(f"field{k}.texts", self.texts[one.name])
+                arrays |= _string_arrays(f"field{k}.texts", self.texts[field.name])
         return arrays
 
     def live_ids(self) -> list[str]:
@@ -65,9 +65,12 @@ class IndexContent:
     def description(self) -> dict[str, Any]:
         """Return the description of the index for the manifest."""
         fields = [
-            {"name": name, "analyzer": str(one.analyzer), "n_words": one.n_words, "has_positions": one.has_positions}
-            for name, one in self.fields.items()
-        ]
+            {
+                "name": name, "analyzer": str(field.analyzer), "n_words": field.n_words,
+                "has_positions": field.has_positions,
+            }
+            for name, field in self.fields.items()
+        ]  # fmt: skip
         return {
             "fields": fields,
             "attributes": list(self.attributes),
@@ -98,25 +101,25 @@ def restored(
     n_rows, n_documents = len(is_live), manifest["n_documents"]
     require_whole("n_documents", n_documents, 0)
     require(n_documents == np.count_nonzero(is_live), "n_documents is not the number of live rows")
-    names, described = manifest["attributes"], manifest["fields"]
-    attributes = {str(name): arrays[f"attribute{k}"] for k, name in enumerate(names)}
+    attributes = {str(name): arrays[f"attribute{k}"] for k, name in enumerate(manifest["attributes"])}
     for name, values in attributes.items():
         check_array(name, values, np.float64, n_rows)
     fields, texts = {}, {}
-    for k, (one, analyzer) in enumerate(zip(described, analyzers, strict=True)):
+    for k, (facts, analyzer) in enumerate(zip(manifest["fields"], analyzers, strict=True)):
+        name, n_words = facts["name"], facts["n_words"]
         vocabulary = strings(f"field{k}.vocabulary", None)
-        kinds = TERM_ARRAYS | ROW_ARRAYS | (POSITION_ARRAYS if one["has_positions"] else {})
-        parts = {name: arrays[f"field{k}.{name}"] for name in kinds}
-        postings = Postings(*(arrays[f"field{k}.posting_{name}"] for name in Postings._fields))
-        _check_field(parts, postings, kinds, n_rows, len(vocabulary))
-        require_whole("n_words", one["n_words"], 0, most=2**62)
-        require(isinstance(one["name"], str) and one["name"] not in fields, "two fields have the same name")
-        fields[one["name"]] = Field(
-            name=one["name"], analyzer=analyzer, vocabulary=vocabulary, n_documents=n_documents, n_words=one["n_words"],
+        types = TERM_ARRAYS | ROW_ARRAYS | (POSITION_ARRAYS if facts["has_positions"] else {})
+        parts = {part: arrays[f"field{k}.{part}"] for part in types}
+        postings = Postings(*(arrays[f"field{k}.posting_{part}"] for part in Postings._fields))
+        _check_field(parts, postings, types, n_rows, len(vocabulary))
+        require_whole("n_words", n_words, 0, most=2**62)
+        require(isinstance(name, str) and name not in fields, "two fields have the same name")
+        fields[name] = Field(
+            name=name, analyzer=analyzer, vocabulary=vocabulary, n_documents=n_documents, n_words=n_words,
             stored_postings=postings, **parts,
         )  # fmt: skip
         if manifest["has_texts"]:
-            texts[one["name"]] = strings(f"field{k}.texts", n_rows)
+            texts[name] = strings(f"field{k}.texts", n_rows)
     require(fields, "there are no fields")
     return IndexContent(
         fields, strings("ids", n_rows), is_live, attributes, texts if manifest["has_texts"] else None,
@@ -125,12 +128,12 @@ def restored(
 
 
 def _check_field(
-    parts: Mapping[str, NDArray[Any]], postings: Postings, kinds: Mapping[str, Any], n_rows: int, n_terms: int
+    parts: Mapping[str, NDArray[Any]], postings: Postings, types: Mapping[str, Any], n_rows: int, n_terms: int
 ) -> None:
     """Raise if an array of a field has the wrong type or size."""
     n_entries = parts["terms"].size
     sizes = {"document_frequency": n_terms, "occurrences": n_terms, "lengths": n_rows, "counts": n_entries}
-    for name, dtype in kinds.items():
+    for name, dtype in types.items():
         check_array(name, parts[name], dtype, sizes.get(name))
     check_array("posting_rows", postings.rows, np.int32, n_entries)
     check_array("posting_counts", postings.counts, np.int32, n_entries)
@@ -149,28 +152,31 @@ def check_starts(name: str, starts: NDArray[Any], size: int | None, last: int) -
 
 def check_content(content: IndexContent) -> None:
     """Read everything, and raise if a term, row or statistic is inconsistent with the other arrays."""
-    for strings in (content.ids, *(one.vocabulary for one in content.fields.values()), *(content.texts or {}).values()):
+    fields = content.fields.values()
+    for strings in (content.ids, *(field.vocabulary for field in fields), *(content.texts or {}).values()):
         try:
-            for string in strings:
-                del string
+            for _ in strings:  # decode every string
+                pass
         except UnicodeDecodeError as error:
             raise DataError(f"a string is not UTF-8: {error}") from None
     live_ids = content.live_ids()
     require(len(set(live_ids)) == len(live_ids), "two documents have the same id")
-    for one in content.fields.values():
-        frequency, occurrences = np.zeros(one.n_terms, np.int64), np.zeros(one.n_terms, np.int64)
-        is_right = lists_ascend(one.starts, one.terms, one.counts, one.n_terms) and rows_are_right(
-            one.starts, one.terms, one.counts, one.lengths, content.is_live, frequency, occurrences
+    for field in fields:
+        frequency, occurrences = np.zeros(field.n_terms, np.int64), np.zeros(field.n_terms, np.int64)
+        is_right = lists_ascend(field.starts, field.terms, field.counts, field.n_terms) and rows_are_right(
+            field.starts, field.terms, field.counts, field.lengths, content.is_live, frequency, occurrences
         )
-        require(is_right, f"{one.name}: terms, counts or lengths are out of range")
-        require(np.array_equal(frequency, one.document_frequency), f"{one.name}: document_frequency")
-        require(np.array_equal(occurrences, one.occurrences), f"{one.name}: occurrences")
-        require(occurrences.sum() == one.n_words, f"{one.name}: n_words")
-        require(lists_ascend(*one.postings, len(content.is_live)), f"{one.name}: postings are out of range")
-        require(len(set(one.vocabulary)) == one.n_terms, f"{one.name}: a term occurs twice")
-        if one.positions is not None and one.position_starts is not None:
-            is_right = positions_are_right(one.position_starts, one.positions, one.counts, one.starts, one.lengths)
-            require(is_right, f"{one.name}: positions are out of range")
+        require(is_right, f"{field.name}: terms, counts or lengths are out of range")
+        require(np.array_equal(frequency, field.document_frequency), f"{field.name}: document_frequency")
+        require(np.array_equal(occurrences, field.occurrences), f"{field.name}: occurrences")
+        require(occurrences.sum() == field.n_words, f"{field.name}: n_words")
+        require(lists_ascend(*field.postings, len(content.is_live)), f"{field.name}: postings are out of range")
+        require(len(set(field.vocabulary)) == field.n_terms, f"{field.name}: a term occurs twice")
+        if field.positions is not None and field.position_starts is not None:
+            is_right = positions_are_right(
+                field.position_starts, field.positions, field.counts, field.starts, field.lengths
+            )
+            require(is_right, f"{field.name}: positions are out of range")
 
 
 @kernel

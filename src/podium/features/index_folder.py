@@ -137,23 +137,25 @@ def write_folder(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked_folder(folder):
-            known = FOLDER.read(folder)["files"] if is_index(folder) else {}
-            named = {label: _write_array(folder, label, array, known) for label, array in arrays.items()}
-            described = dict(named.values())
+            old_files = FOLDER.read(folder)["files"] if is_index(folder) else {}
+            written = {label: _write_array(folder, label, array, old_files) for label, array in arrays.items()}
+            names = {label: name for label, (name, _) in written.items()}
+            files = dict(written.values())
             flush(folder)
-            names = {label: name for label, (name, _) in named.items()}
-            write_text(folder / MANIFEST, FOLDER.signed({**content, "arrays": names, "files": described}))
-            _remove_others(folder, described)
+            write_text(folder / MANIFEST, FOLDER.signed({**content, "arrays": names, "files": files}))
+            _remove_others(folder, files)
             return {label: load_array(folder / name) for label, name in names.items()}
     except OSError as error:
         raise FileFormatError(folder, f"cannot be written: {error.strerror or error}") from error
 
 
-def _write_array(folder: Path, label: str, array: NDArray[Any], known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _write_array(
+    folder: Path, label: str, array: NDArray[Any], old_files: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
     """Write an array unless it is already in the folder; return the name of its file, its size and checksum."""
     file = file_of(array)
-    if file is not None and file.parent == folder and file.name in known:
-        return file.name, known[file.name]
+    if file is not None and file.parent == folder and file.name in old_files:
+        return file.name, old_files[file.name]
     temporary = folder / f".{label}.unfinished"
     if file is not None and (file.parent / UNFINISHED).exists():  # a spool of this index
         file.replace(temporary)
@@ -173,10 +175,10 @@ def _write_array(folder: Path, label: str, array: NDArray[Any], known: Mapping[s
     return name, facts
 
 
-def _remove_others(folder: Path, described: Mapping[str, Any]) -> None:
+def _remove_others(folder: Path, files: Mapping[str, Any]) -> None:
     """Remove the files of an earlier state, and leftovers of killed processes."""
     for path in folder.iterdir():
-        if path.name not in described and (path.suffix == ".npy" or path.name.endswith(".unfinished")):
+        if path.name not in files and (path.suffix == ".npy" or path.name.endswith(".unfinished")):
             with suppress(OSError):  # Windows cannot remove a file that is open elsewhere
                 path.unlink()
 
@@ -191,7 +193,7 @@ def read_folder(folder: Path, verify: bool) -> tuple[dict[str, Any], dict[str, N
             names = {str(label): str(name) for label, name in manifest["arrays"].items()}
             unknown = set(names.values()) - set(manifest["files"])
             if unknown:
-                raise FOLDER.damage(path / MANIFEST, f"it has no checksum of {unknown.pop()}")
+                raise FOLDER.damage(path / MANIFEST, f"it has no checksum of {min(unknown)}")
             return manifest, {label: load_array(path / name) for label, name in names.items()}
 
     return read_with_retries(FOLDER, path, read)

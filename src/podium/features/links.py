@@ -70,11 +70,11 @@ class Links:
         if sizes[0] != sizes[1]:
             raise DataError(f"each link needs both ends, but got {sizes[0]} sources and {sizes[1]} targets")
         codes, names = coder.coded()
-        from_, to, _ = np.split(codes, np.cumsum(sizes[:-1]))
+        sources, targets, _ = np.split(codes, np.cumsum(sizes[:-1]))
         self.ids, n = list(names), len(names)
         if not n:
             raise DataError("pass at least one link or document")
-        self.matrix = coo_array((np.ones(len(from_)), (from_, to)), shape=(n, n)).tocsr()
+        self.matrix = coo_array((np.ones(len(sources)), (sources, targets)), shape=(n, n)).tocsr()
         self.matrix.sum_duplicates()
         self.matrix.data[:] = 1.0
 

@@ -18,6 +18,7 @@ import numpy as np
 from podium.core.array_types import Floats, Int, Int32s, Ints, Number
 from podium.core.compiling import helper, kernel
 from podium.features.field import Field, ragged
+from podium.features.memo import Memo
 from podium.features.stream_statistics import StreamStatistics, TermIds, statistics_of, values_at
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 STATISTICS = ("sum", "min", "max", "mean", "variance")
 
 
-class PairBlock:
+class PairBlock(Memo):
     """A block of (query, document) pairs with all candidates of each of its queries.
 
     Values that features share (term frequencies, lengths, idf) are computed once, on first use.
@@ -42,8 +43,11 @@ class PairBlock:
 
     def __init__(self, index: Index, texts: Sequence[str], rows: Ints, pair_starts: Ints) -> None:
         self.index, self.texts, self.rows, self.pair_starts = index, texts, rows, pair_starts
-        self._layouts: dict[tuple[Analyzer, ...], Layout] = {}
-        self._matches: dict[tuple[str, ...], Matches] = {}
+
+    @classmethod
+    def of_query(cls, index: Index, text: str, rows: Ints) -> PairBlock:
+        """Return the pairs of one query and some documents."""
+        return cls(index, [text], rows, np.array([0, len(rows)]))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -55,17 +59,16 @@ class PairBlock:
 
     def layout(self, fields: Sequence[Field]) -> Layout:
         """Return the terms of the queries according to the analyzers of these fields."""
-        analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
-        if analyzers not in self._layouts:
-            self._layouts[analyzers] = Layout(fields, self)
-        return self._layouts[analyzers]
+        return self.once(("layout", distinct_analyzers(fields)), lambda: Layout(fields, self))
 
     def matches(self, fields: tuple[str, ...] = ()) -> Matches:
         """Return the matches in a stream: these fields combined, or all fields of the index."""
-        if fields not in self._matches:
+
+        def compute() -> Matches:
             stream = statistics_of(self.index, fields)
-            self._matches[fields] = Matches(self, stream, self.layout(stream.fields))
-        return self._matches[fields]
+            return Matches(self, stream, self.layout(stream.fields))
+
+        return self.once(("matches", fields), compute)
 
     def filled_with_minimum(self, column: Floats) -> Floats:
         """Return a column with NaN replaced by the smallest other value of the same query, if there is one."""
@@ -74,7 +77,7 @@ class PairBlock:
         return np.where(np.isnan(column) & np.isfinite(smallest)[self.query], smallest[self.query], column)
 
 
-class QueryTerms:
+class QueryTerms(Memo):
     """The distinct terms of each query, in order of first occurrence.
 
     If fields have different analyzers, a term has one form for each of them: all forms of a word are the same term.
@@ -87,7 +90,7 @@ class QueryTerms:
     """
 
     def __init__(self, fields: Sequence[Field], texts: Sequence[str]) -> None:
-        analyzers = tuple(dict.fromkeys(field.analyzer for field in fields))
+        self._analyzers = analyzers = distinct_analyzers(fields)
         self.words: list[list[int]] = []
         terms: list[tuple[str, ...]] = []
         starts = [0]
@@ -99,14 +102,11 @@ class QueryTerms:
             starts.append(len(terms))
         self.forms = [[term[k] for term in terms] for k in range(len(analyzers))]
         self.starts = np.array(starts, np.int64)
-        self._analyzers = analyzers
-        self._ids: dict[str, Int32s] = {}
 
     def ids(self, field: Field) -> Int32s:
         """Return the number of each term in a field, −1 if the field lacks it."""
-        if field.name not in self._ids:
-            self._ids[field.name] = field.term_ids(self.forms[self._analyzers.index(field.analyzer)])
-        return self._ids[field.name]
+        forms = self.forms[self._analyzers.index(field.analyzer)]
+        return self.once(("ids", field.name), lambda: field.term_ids(forms))
 
 
 class Layout(QueryTerms):
@@ -121,24 +121,23 @@ class Layout(QueryTerms):
         super().__init__(fields, block.texts)
         self.block = block
         self.entry_starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[block.query])])
-        self._slots: dict[str, Ints] = {}
-        self._tf: dict[str, Floats] = {}
 
     def slots(self, field: Field) -> Ints:
         """Return the index of each entry's term among the terms of a field, −1 if the document lacks it."""
-        if field.name not in self._slots:
-            slots = self._slots[field.name] = np.empty(self.entry_starts[-1], np.int64)
+
+        def compute() -> Ints:
+            slots = np.empty(self.entry_starts[-1], np.int64)
             find_slots(
                 field.starts, field.terms, self.block.rows, self.block.pair_starts, self.starts, self.ids(field),
                 self.entry_starts, slots,
             )  # fmt: skip
-        return self._slots[field.name]
+            return slots
+
+        return self.once(("slots", field.name), compute)
 
     def tf(self, field: Field) -> Floats:
         """Return how often each entry's term occurs in a field of its document; streams share the result."""
-        if field.name not in self._tf:
-            self._tf[field.name] = values_at(field.counts, self.slots(field))
-        return self._tf[field.name]
+        return self.once(("tf", field.name), lambda: values_at(field.counts, self.slots(field)))
 
     @cached_property
     def n_terms(self) -> Floats:
@@ -146,10 +145,19 @@ class Layout(QueryTerms):
         return np.diff(self.entry_starts).astype(np.float64)
 
     @cached_property
-    def entries(self) -> tuple[Ints, Ints]:
-        """The pair and the term of each entry."""
-        pair = np.repeat(np.arange(len(self.block)), np.diff(self.entry_starts))
-        return pair, ragged(self.starts, self.block.query)
+    def pair(self) -> Ints:
+        """The pair of each entry."""
+        return np.repeat(np.arange(len(self.block)), np.diff(self.entry_starts))
+
+    @cached_property
+    def term(self) -> Ints:
+        """The number of each entry's term."""
+        return ragged(self.starts, self.block.query)
+
+
+def distinct_analyzers(fields: Sequence[Field]) -> tuple[Analyzer, ...]:
+    """Return the analyzers of fields, each once."""
+    return tuple(dict.fromkeys(field.analyzer for field in fields))
 
 
 def query_words(analyzers: tuple[Analyzer, ...], text: str) -> list[tuple[str, ...]]:
@@ -159,11 +167,11 @@ def query_words(analyzers: tuple[Analyzer, ...], text: str) -> list[tuple[str, .
     words: list[tuple[str, ...]] = []
     for part in text.split():  # so that words stay aligned if one analyzer splits a part into more words than another
         forms = ([analyzer.term(word) for word in analyzer.words(part)] for analyzer in analyzers)
-        words += [word for word in zip_longest(*forms, fillvalue="") if any(word)]
+        words += filter(any, zip_longest(*forms, fillvalue=""))
     return words
 
 
-class Matches:
+class Matches(Memo):
     """The terms of queries in one stream of documents: an *entry* for each pair and each distinct term of its query.
 
     Attributes:
@@ -175,26 +183,19 @@ class Matches:
 
     def __init__(self, block: PairBlock, stream: StreamStatistics, layout: Layout) -> None:
         self.block, self.stream, self.layout = block, stream, layout
-        self._kept: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self.block)
 
-    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return the result of a function, computed once for each key."""
-        if key not in self._kept:
-            self._kept[key] = compute()
-        return self._kept[key]
-
     @property
     def pair(self) -> Ints:
         """The pair of each entry."""
-        return self.layout.entries[0]
+        return self.layout.pair
 
     @property
     def term(self) -> Ints:
         """The number of each entry's term, for arrays by term such as `idf()`."""
-        return self.layout.entries[1]
+        return self.layout.term
 
     @cached_property
     def ids(self) -> TermIds:
@@ -238,12 +239,12 @@ class Matches:
         def compute() -> Floats:
             n, N = self.document_frequency, self.stream.n_documents
             if kind == "lucene":
-                return np.array([bm25_idf(N, one) for one in n.tolist()])
+                return np.array([bm25_idf(N, frequency) for frequency in n.tolist()])
             if kind == "robertson":
                 return logarithm((N - n + 0.5) / (n + 0.5))
             return logarithm(N / (n + 1.0)) + (kind == "classic")
 
-        return self.once(("idf", kind), compute)  # type: ignore[no-any-return]
+        return self.once(("idf", kind), compute)
 
     def sum(self, values: Floats) -> Floats:
         """Return the sum of a value per entry for each pair, in the order of the query's terms."""
@@ -259,7 +260,7 @@ class Matches:
             entry_statistics(values(), self.layout.entry_starts, rows)
             return rows
 
-        return self.once(("statistics", key), compute)  # type: ignore[no-any-return]
+        return self.once(("statistics", key), compute)
 
 
 def bm25_idf(n_documents: int, document_frequency: int) -> float:

@@ -13,7 +13,7 @@ from podium.errors import DataError
 
 
 class Coded(NamedTuple):
-    """A column of names as codes into the sorted names, −1 for missing ones."""
+    """A column of names, as codes into the sorted distinct names; −1 for missing names."""
 
     codes: Int32s
     names: tuple[str, ...]
@@ -38,10 +38,10 @@ def code(values: Any) -> Coded:
         return coder.coded()
     numbers: dict[Any, int] = {}
     try:
-        raw = [numbers.setdefault(value, len(numbers)) for value in map(_hashable, array.tolist())]
+        number_of_row = [numbers.setdefault(value, len(numbers)) for value in map(_nan_as_none, array.tolist())]
     except TypeError:
         raise DataError("expected names or whole numbers, but the column contains lists or dictionaries") from None
-    coder.add(list(numbers), np.asarray(raw, np.int64))
+    coder.add(list(numbers), np.asarray(number_of_row, np.int64))
     return coder.coded()
 
 
@@ -74,11 +74,13 @@ class NameCoder:
         return Coded(rank[np.concatenate(self._parts)], tuple(names[k] for k in order))
 
 
-def _hashable(value: Any) -> Any:
+def _nan_as_none(value: Any) -> Any:
+    """Return None for NaN, because NaN does not equal itself and would get a number in every row."""
     return None if isinstance(value, float) and value != value else value
 
 
 def _name(value: Any) -> str | None:
+    """Return a value as a name, None if it is missing; raise if it is neither text nor a whole number."""
     if value is None or value == "" or value != value:
         return None
     if isinstance(value, str):

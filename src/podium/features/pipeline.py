@@ -115,9 +115,9 @@ class SearchPipeline:
         self.features.check(index)
         self.index_digest = index.digest() if index_digest is None else index_digest
         self.allow_other_index = allow_other_index
-        self._checked: Any = None  # the content of the index when its digest was last compared
+        self._checked_content: Any = None  # of the index, when its digest was last compared
         self._normalize = self.model.reading.get("normalize")
-        self._needs_all = self._normalize is not None or self.model.sees_lists
+        self._needs_all = self._normalize is not None or self.model.sees_lists  # whether scores depend on the list
         self._scorer = self.model.scorer(n_threads=1)
         self.search("", 1)  # raises now if the parts do not fit together
 
@@ -165,14 +165,14 @@ class SearchPipeline:
             'b'
 
         """
-        chosen = default(index) if features is None else FeatureSet(features)
-        train, *others = (
-            chosen.compute(index, *judged, candidates=f"{by} top {candidates}")
-            for judged in ((queries, judgements), valid)
-            if judged is not None
-        )
-        options: dict[str, Any] = {"valid": others[0]} if others else {}
-        return cls(index, chosen, model.fit(train, **options), candidates, by)
+        feature_set = default(index) if features is None else FeatureSet(features)
+
+        def data(queries: Any, judgements: Any) -> RankingData:
+            return feature_set.compute(index, queries, judgements, candidates=f"{by} top {candidates}")
+
+        train = data(queries, judgements)
+        options = {} if valid is None else {"valid": data(*valid)}
+        return cls(index, feature_set, model.fit(train, **options), candidates, by)
 
     def search(self, text: str, k: int = 10, *, features: bool = False) -> RankedHits:
         """Return the best k documents for a query.
@@ -188,9 +188,9 @@ class SearchPipeline:
         hits = self.index.search(text, self.candidates, self.by)
         matrix = self.features.rows(self.index, text, hits.rows)
         scores = self._scores(matrix, hits.ids)
-        order = np.array(sorted(range(len(scores)), key=lambda one: (-scores[one], hits.ids[one]))[:k], np.int64)
+        order = np.array(sorted(range(len(scores)), key=lambda place: (-scores[place], hits.ids[place]))[:k], np.int64)
         return RankedHits(
-            [hits.ids[one] for one in order], scores[order], hits.rows[order], order + 1, hits.scores[order],
+            [hits.ids[place] for place in order], scores[order], hits.rows[order], order + 1, hits.scores[order],
             matrix[order] if features else None,
         )  # fmt: skip
 
@@ -202,13 +202,13 @@ class SearchPipeline:
             document: the id of any document of the index, which need not be a candidate.
 
         """
-        (row,) = self._rows_of([document])
-        explanation = self._explanation(text, [row])
+        explanation = self._explanation(text, [document])
         causes = explanation.of_document(0)
-        added = {one.feature: one.terms for one in self.features.explain(self.index, text, document)}
+        (row,) = self.index.rows([document])
+        terms = {value.feature: value.terms for value in self.features.explain(self.index, text, document)}
         return SearchExplanation(
             text, causes.document, causes.base, causes.score, explanation.method, Table(causes.columns, causes.rows),
-            added, term_occurrences(self.index, text, row),
+            terms, term_occurrences(self.index, text, row),
         )  # fmt: skip
 
     def why(self, text: str, a: Any, b: Any) -> Any:
@@ -223,21 +223,15 @@ class SearchPipeline:
             A `podium.explain.PairExplanation`.
 
         """
-        return self._explanation(text, self._rows_of([a, b])).why(0, 1)
+        return self._explanation(text, [a, b]).why(0, 1)
 
-    def _rows_of(self, documents: list[Any]) -> list[int]:
+    def _explanation(self, text: str, documents: list[Any]) -> Any:
+        """Explain the scores of documents by features, and of all candidates if scores depend on the list."""
         self._check_index()
-        rows: list[int] = self.index.rows(documents).tolist()
-        for row, document in zip(rows, documents, strict=True):
-            if row < 0:
-                raise DataError(f"the index has no document {document!r}")
-        return rows
-
-    def _explanation(self, text: str, rows: list[int]) -> Any:
-        """Explain the scores of documents by features; add all candidates if scores depend on the list."""
+        rows = self.index.require_rows(documents).tolist()
         if self._needs_all:
-            others = self.index.search(text, self.candidates, self.by).rows.tolist()
-            rows = [*rows, *(row for row in others if row not in rows)]
+            candidates = self.index.search(text, self.candidates, self.by).rows.tolist()
+            rows += [row for row in candidates if row not in rows]
         ids = [self.index.ids[row] for row in rows]
         explanation = self.model.explain(self._data(self.features.rows(self.index, text, rows), ids), n_threads=1)
         names = {f"column {k}": name for k, name in enumerate(self.features.names)}  # of a model without names
@@ -264,14 +258,14 @@ class SearchPipeline:
 
     def _check_index(self) -> None:
         """Raise if the statistics of the index differ from those in training; check again only after a change."""
-        if self.index.content is self._checked:
+        if self.index.content is self._checked_content:
             return
         if not self.allow_other_index and self.index.digest() != self.index_digest:
             raise DataError(
                 "the index has other statistics than the one that the model was trained with, so features would have "
                 "other values: compute the features and train again, or pass allow_other_index=True"
             )
-        self._checked = self.index.content
+        self._checked_content = self.index.content
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the index, features and model as one folder, replacing a pipeline that exists there.
@@ -348,7 +342,7 @@ def _plain_name(name: Any) -> str:
 
 
 def _named_by_content(path: Path, name: str) -> Path:
-    """Add its checksum to the name of a file, so that it never replaces a file with other content."""
+    """Rename a file to `name` with its checksum, so that it never replaces a file with other content."""
     return path.replace(path.with_name(name.format(checksums([path])[0][:16])))
 
 

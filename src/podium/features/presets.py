@@ -152,13 +152,15 @@ class _Preset:
     """The features of a published set, numbered from 1, including those that are left out."""
 
     def __init__(self, **fields: Fields) -> None:
-        given = {name: (one,) if isinstance(one, str) else tuple(one) for name, one in fields.items() if one}
-        if not given:
+        streams = {
+            name: (stream,) if isinstance(stream, str) else tuple(stream) for name, stream in fields.items() if stream
+        }
+        if not streams:
             raise DataError("pass the field of at least one stream, for example body='body'")
-        whole = tuple(field for stream in given.values() for field in stream)
+        whole = tuple(field for stream in streams.values() for field in stream)
         if len(set(whole)) < len(whole):
-            raise DataError(f"each field must belong to one stream only, but the streams are {given}")
-        self.streams = given | ({"whole": whole} if len(given) > 1 else {})
+            raise DataError(f"each field must belong to one stream only, but the streams are {streams}")
+        self.streams = streams | ({"whole": whole} if len(streams) > 1 else {})
         self.features: list[Feature] = []
         self.left_out: list[str] = []
 
@@ -173,9 +175,9 @@ class _Preset:
     def by_stream(self, title: str, make: Callable[..., Feature], **options: Any) -> None:
         """Add a feature of each of the five streams."""
         for name in STREAMS:
-            only = "the same as the only stream" if name == "whole" else "the stream is not given"
             stream = self.streams.get(name)
-            self.add(f"{title}, {name}", None if stream is None else make(stream, **options), only)
+            reason = "the same as the only stream" if name == "whole" else "the stream is not given"
+            self.add(f"{title}, {name}", None if stream is None else make(stream, **options), reason)
 
     def ranking_functions(self) -> None:
         """Add BM25 and three language models with the parameters of both sets."""

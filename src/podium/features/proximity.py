@@ -54,8 +54,8 @@ class Proximity(Feature):
         """Return the values for an index with positions."""
 
 
-def _slots(matches: Matches) -> tuple[Ints, Ints, Ints, Int32s]:
-    """Return where each entry's positions begin in the field, the starts of positions, and the positions."""
+def _position_arrays(matches: Matches) -> tuple[Ints, Ints, Ints, Int32s]:
+    """Return the arrays in which kernels find the positions of each pair's terms."""
     (field,) = matches.stream.fields
     assert field.position_starts is not None
     assert field.positions is not None
@@ -69,7 +69,7 @@ def _slots(matches: Matches) -> tuple[Ints, Ints, Ints, Int32s]:
 def min_span(matches: Matches) -> Floats:
     """Length in words of the smallest part of the field that contains all query terms in the field."""
     spans = np.empty(len(matches))
-    smallest_spans(*_slots(matches), spans)
+    smallest_spans(*_position_arrays(matches), spans)
     return spans
 
 
@@ -97,7 +97,9 @@ def _bigrams(matches: Matches, window: int, is_ordered: bool) -> Floats:
     starts = np.cumsum([0, *map(len, by_query)])
     bigrams = np.array([bigram for query in by_query for bigram in query], np.int64).reshape(-1, 2)
     counts = np.empty(len(matches))
-    count_bigrams(*_slots(matches), matches.block.query, layout.starts, starts, bigrams, window, is_ordered, counts)
+    count_bigrams(
+        *_position_arrays(matches), matches.block.query, layout.starts, starts, bigrams, window, is_ordered, counts
+    )
     return counts
 
 
@@ -108,7 +110,7 @@ def phrase(matches: Matches) -> Floats:
     starts = np.cumsum([0, *map(len, layout.words)])
     words = np.array([word for query in layout.words for word in query], np.int64)
     counts = np.empty(len(matches))
-    count_phrases(*_slots(matches), matches.block.query, layout.starts, starts, words, counts)
+    count_phrases(*_position_arrays(matches), matches.block.query, layout.starts, starts, words, counts)
     return counts
 
 
@@ -150,11 +152,11 @@ def count_bigrams(
         entry = entry_starts[pair] - term_starts[query]
         count = 0
         for k in range(bigram_starts[query], bigram_starts[query + 1]):
-            left, right = slots[entry + bigrams[k, 0]], slots[entry + bigrams[k, 1]]
-            if left >= 0 and right >= 0:
-                goes_back = not is_ordered and left != right  # for a repeated word, each pair counts once
-                first, last = position_starts[right], position_starts[right + 1]
-                for place in range(position_starts[left], position_starts[left + 1]):
+            v, w = slots[entry + bigrams[k, 0]], slots[entry + bigrams[k, 1]]
+            if v >= 0 and w >= 0:
+                goes_back = not is_ordered and v != w  # for a repeated word, each pair counts once
+                first, last = position_starts[w], position_starts[w + 1]
+                for place in range(position_starts[v], position_starts[v + 1]):
                     position = positions[place]
                     while first < last and positions[first] <= position - window:
                         first += 1

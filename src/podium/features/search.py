@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Top = tuple[Ints, Floats]  # rows and scores, best first
 QUERIES_AT_ONCE = 256
-LOOKUP_COST = 64  # finding a row in a list takes as long as scanning this many entries
+LOOKUP_COST = 64  # the number of postings that take as long to scan as one row takes to find in a list
 ROUNDING = 1.2e-7  # the relative error of one float32 operation
 
 
@@ -41,8 +41,7 @@ def search(index: Index, texts: Sequence[str], k: int, feature: Feature, n_threa
     """
     feature.check(index)
     if isinstance(feature, BM25) and feature.idf == "lucene":
-        searcher: Searcher = index.once(("searcher", feature), lambda: Searcher(index, feature))
-        return searcher.top(texts, k, n_threads)
+        return index.once(("searcher", feature), lambda: Searcher(index, feature)).top(texts, k, n_threads)
     stream = statistics_of(index, feature.fields if feature.takes in ("stream", "weights") else ())
     return list(map_threads(lambda text: _score_all(index, text, k, feature, stream), texts, n_threads))
 
@@ -53,7 +52,7 @@ def _score_all(index: Index, text: str, k: int, feature: Feature, stream: Stream
     rows, _, begins, ends, _ = stream.posting_lists(list(map(terms.ids, stream.fields)))
     matching = np.unique(np.concatenate([np.empty(0, np.int32), *map(rows.__getitem__, map(slice, begins, ends))]))
     matching = matching[index.is_live[matching]].astype(np.int64)
-    scores = feature.column(PairBlock(index, [text], matching, np.array([0, len(matching)])))
+    scores = feature.column(PairBlock.of_query(index, text, matching))
     matching, scores = matching[~np.isnan(scores)], scores[~np.isnan(scores)]
     order = np.lexsort((index.id_ranks[matching], -scores))[:k]
     return matching[order], scores[order]
@@ -158,7 +157,7 @@ def top_k(
                     n_left = 0
                     for j in range(n_touched):
                         n_left += (sums[touched[j]] + rest) * slack >= threshold
-                    if n_left * LOOKUP_COST * n_terms < postings_left:
+                    if n_left * LOOKUP_COST * n_terms < postings_left:  # scoring them is cheaper than reading on
                         break
             begin, end = begins[first + t], ends[first + t]
             if n_touched + end - begin > len(touched):

@@ -54,18 +54,18 @@ class SearchExplanation:
     def __str__(self) -> str:
         head = f"{self.document} for {self.query!r}: {self.score:.4f} = {self.base:.4f} + contributions ({self.method})"
         rows = [[*row, self._terms_of(row[0])] for row in self.features.rows[:SHOWN]]
-        shown = Table([*self.features.columns, "from terms"], rows).render()
-        left = len(self.features.rows) - len(rows)
-        more = f"\n… and {left} more features" if left > 0 else ""
-        return f"{head}\n\n{shown}{more}\n\n{self.terms.render()}"
+        features = Table([*self.features.columns, "from terms"], rows).render()
+        n_hidden = len(self.features.rows) - len(rows)
+        more = f"\n… and {n_hidden} more features" if n_hidden else ""
+        return f"{head}\n\n{features}{more}\n\n{self.terms.render()}"
 
     def _terms_of(self, feature: str) -> str:
-        added = self.feature_terms.get(feature, {})
-        return ", ".join(f"{term} {value:.4g}" for term, value in added.items() if value)
+        contributions = self.feature_terms.get(feature, {})
+        return ", ".join(f"{term} {value:.4g}" for term, value in contributions.items() if value)
 
     def _plain_terms(self, feature: str) -> dict[str, float | None]:
-        added = self.feature_terms.get(feature, {})
-        return {term: None if math.isnan(value) else value for term, value in added.items()}
+        contributions = self.feature_terms.get(feature, {})
+        return {term: None if math.isnan(value) else value for term, value in contributions.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation in JSON types."""
@@ -78,7 +78,7 @@ class SearchExplanation:
 
 def term_occurrences(index: Index, text: str, row: int) -> Table:
     """Return how often each term of a query occurs in each field of a document, and in how many documents."""
-    block = PairBlock(index, [text], np.array([row]), np.array([0, 1]))
+    block = PairBlock.of_query(index, text, np.array([row]))
     rows: list[list[Any]] = []
     for name in index.fields:
         matches = block.matches((name,))

@@ -15,14 +15,15 @@ PAIR = 2  # characters of a word in scripts without spaces
 Span = tuple[int, int, str]  # begin, end and term of a match
 
 
-def snippet(text: str, analyzer: Analyzer, terms: Collection[str], characters: int = CHARACTERS) -> list[str]:
+def snippet(text: str, analyzer: Analyzer, terms: Collection[str]) -> list[str]:
     """Return a part of a text as pieces, alternately outside and inside a match: every second piece is a match.
+
+    The part has about 240 characters, and begins and ends between words.
 
     Args:
         text: the text.
         analyzer: the analyzer of the field.
         terms: the terms of the query according to this analyzer.
-        characters: the approximate length of the part, which begins and ends between words.
 
     Example:
         >>> english = Analyzer.parse("english")
@@ -31,7 +32,7 @@ def snippet(text: str, analyzer: Analyzer, terms: Collection[str], characters: i
 
     """
     spans = matches_in(text[:SEARCHED], analyzer, frozenset(terms))
-    begin, end = _window(text, spans, characters)
+    begin, end = _window(text, spans)
     pieces, at = [], begin
     for first, last, _ in spans:
         if at <= first and last <= end:
@@ -48,18 +49,18 @@ def matches_in(text: str, analyzer: Analyzer, terms: frozenset[str]) -> list[Spa
     spans: list[Span] = []
     if not terms:
         return spans
-    known: dict[str, str] = {}
-    for word in unicode_word().finditer(text.translate(SEPARATED)):
-        shown = word.group()
-        if shown not in known:
-            given = analyzer.terms(shown)
-            known[shown] = next((term for term in given if term in terms), "")
-            if known[shown] and len(given) > 1 and not shown.isascii():  # pairs of an unspaced script
-                spans += _pairs(shown, word.start(), analyzer, terms)
-                del known[shown]
+    matching_term: dict[str, str] = {}  # of each word; "" if it does not match
+    for match in unicode_word().finditer(text.translate(SEPARATED)):
+        word = match.group()
+        if word not in matching_term:
+            word_terms = analyzer.terms(word)
+            term = next((term for term in word_terms if term in terms), "")
+            if term and len(word_terms) > 1 and not word.isascii():  # pairs of an unspaced script
+                spans += _pairs(word, match.start(), analyzer, terms)
                 continue
-        if known[shown]:
-            spans.append((word.start(), word.end(), known[shown]))
+            matching_term[word] = term
+        if matching_term[word]:
+            spans.append((match.start(), match.end(), matching_term[word]))
     return spans
 
 
@@ -67,7 +68,7 @@ def _pairs(word: str, start: int, analyzer: Analyzer, terms: frozenset[str]) -> 
     """Return the matching pairs of characters of a word, joining adjacent ones."""
     spans: list[Span] = []
     for k in range(len(word) - PAIR + 1):
-        term = next((one for one in analyzer.terms(word[k : k + PAIR]) if one in terms), None)
+        term = next((term for term in analyzer.terms(word[k : k + PAIR]) if term in terms), None)
         if term is None:
             continue
         if spans and spans[-1][1] >= start + k:
@@ -77,21 +78,21 @@ def _pairs(word: str, start: int, analyzer: Analyzer, terms: frozenset[str]) -> 
     return spans
 
 
-def _window(text: str, spans: list[Span], characters: int) -> tuple[int, int]:
+def _window(text: str, spans: list[Span]) -> tuple[int, int]:
     """Return the start and end of the part with the most distinct terms, then the most matches, then the earliest."""
-    if len(text) <= characters:
+    if len(text) <= CHARACTERS:
         return 0, len(text)
     starts = [first for first, _, _ in spans]
-    best, chosen = (-1, -1), 0
+    best, start = (-1, -1), 0
     for k, first in enumerate(starts):
-        inside = spans[k : bisect_left(starts, first + characters * 3 // 4)]
+        inside = spans[k : bisect_left(starts, first + CHARACTERS * 3 // 4)]
         value = len({term for _, _, term in inside}), len(inside)
         if value > best:
-            best, chosen = value, first
-    begin = max(0, min(chosen - characters // 4, len(text) - characters))
-    end = min(len(text), begin + characters)
-    if begin > 0 and (gap := text.find(" ", begin, chosen)) >= 0:
+            best, start = value, first
+    begin = max(0, min(start - CHARACTERS // 4, len(text) - CHARACTERS))
+    end = min(len(text), begin + CHARACTERS)
+    if begin > 0 and (gap := text.find(" ", begin, start)) >= 0:
         begin = gap + 1
-    if end < len(text) and (gap := text.rfind(" ", chosen, end)) > begin:
+    if end < len(text) and (gap := text.rfind(" ", start, end)) > begin:
         end = gap
     return begin, end

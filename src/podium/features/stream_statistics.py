@@ -48,21 +48,22 @@ class StreamStatistics:
 
     def occurrences(self, ids: TermIds) -> Floats:
         """Return how often each term occurs in the stream of all live documents."""
-        by_field = (values_at(field.occurrences, one) for field, one in zip(self.fields, ids, strict=True))
-        return np.asarray(sum(by_field))
+        return np.asarray(
+            sum(values_at(field.occurrences, terms) for field, terms in zip(self.fields, ids, strict=True))
+        )
 
     def document_frequency(self, ids: TermIds) -> Floats:
         """Return the number of live documents whose stream contains each term."""
         if len(self.fields) == 1:
             return values_at(self.fields[0].document_frequency, ids[0])
-        return np.array([self._frequency(key) for key in zip(*(one.tolist() for one in ids), strict=True)], np.float64)
+        return np.array([self._frequency(key) for key in _keys(ids)], np.float64)
 
     def _frequency(self, key: tuple[int, ...]) -> int:
         """Return the number of live documents that contain a term in any field."""
         if key not in self._frequencies:
-            alone = [(field, number) for field, number in zip(self.fields, key, strict=True) if number >= 0]
-            if len(alone) == 1:
-                ((field, number),) = alone
+            holders = [(field, number) for field, number in zip(self.fields, key, strict=True) if number >= 0]
+            if len(holders) == 1:  # no need to merge postings
+                ((field, number),) = holders
                 self._frequencies[key] = int(field.document_frequency[number])
             else:
                 self._frequencies[key] = len(self._merged_list(key)[0])
@@ -79,20 +80,19 @@ class StreamStatistics:
             begins, ends = starts[numbers], starts[numbers + 1]
             begins[numbers < 0] = ends[numbers < 0] = 0
             return rows, counts, begins, ends, self.document_frequency(ids).astype(np.int64)
-        keys = list(zip(*(one.tolist() for one in ids), strict=True))
+        keys = _keys(ids)
         places = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-        merged = [self._merged_list(key) for key in places]
-        rows, counts = (np.concatenate([np.empty(0, np.int32), *(one[k] for one in merged)]) for k in (0, 1))
-        chosen = [places[key] for key in keys]
-        sizes = np.array([len(one[0]) for one in merged], np.int64)
-        ends = np.cumsum(sizes)[chosen]
-        return rows, counts, ends - sizes[chosen], ends, sizes[chosen]
+        empty = np.empty(0, np.int32), np.empty(0, np.int32)
+        rows_by_key, counts_by_key = zip(empty, *(self._merged_list(key) for key in places), strict=True)
+        sizes = np.array(list(map(len, rows_by_key[1:])), np.int64)
+        place_of_term = [places[key] for key in keys]
+        ends, sizes = np.cumsum(sizes)[place_of_term], sizes[place_of_term]
+        return np.concatenate(rows_by_key), np.concatenate(counts_by_key), ends - sizes, ends, sizes
 
     def _merged_list(self, key: tuple[int, ...]) -> tuple[Int32s, Int32s]:
         """Return the live rows that contain a term in any field, and its count over all fields."""
-        known = self._merged.get(key)
-        if known is not None:
-            return known
+        if (cached := self._merged.get(key)) is not None:
+            return cached
         rows, counts = np.empty(0, np.int32), np.empty(0, np.int32)
         for field, number in zip(self.fields, key, strict=True):
             if number >= 0:
@@ -125,6 +125,11 @@ class StreamStatistics:
             entries = np.ones(len(field.terms), bool), places[field.terms], field.starts
             occurs = occurs + csr_array(entries, occurs.shape)
         return np.asarray(np.diff(occurs.indptr), np.float64)
+
+
+def _keys(ids: TermIds) -> list[tuple[int, ...]]:
+    """Return the numbers of each term in all fields."""
+    return list(zip(*(numbers.tolist() for numbers in ids), strict=True))
 
 
 def values_at(values: Int32s | Ints, places: Int32s | Ints) -> Floats:
@@ -160,5 +165,4 @@ def merge_postings(
 def statistics_of(index: Index, names: tuple[str, ...]) -> StreamStatistics:
     """Return the stream of some fields of an index, or of all fields, computed once until the index changes."""
     fields = [index.fields[name] for name in names or index.fields]
-    stream: StreamStatistics = index.once(("statistics", names), lambda: StreamStatistics(fields, index.is_live))
-    return stream
+    return index.once(("statistics", names), lambda: StreamStatistics(fields, index.is_live))

@@ -52,15 +52,13 @@ class PairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         pairs = np.asarray(X, object)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise DataError(f"X must have two columns, query text and document id, but has shape {pairs.shape}")
-        rows = self.index.rows(pairs[:, 1])
-        if (rows < 0).any():
-            raise DataError(f"the index has no document {pairs[rows < 0][0, 1]!r}")
+        rows = self.index.require_rows(pairs[:, 1].tolist())
         places: dict[str, list[int]] = {}
         for place, text in enumerate(pairs[:, 0]):
             places.setdefault(str(text), []).append(place)
         values = np.empty((len(pairs), len(self.features_)))
-        for text, of_query in places.items():
-            values[of_query] = self.features_.rows(self.index, text, rows[of_query])
+        for text, query_places in places.items():
+            values[query_places] = self.features_.rows(self.index, text, rows[query_places])
         return values
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -70,9 +70,12 @@ class WordTable:
 @kernel
 def number_words(
     text: Bytes, ends: Ints, is_split: Bools, kinds: Bytes, lower: Bytes, seed: Any, state: Ints, words: Int32s,
-    word_ends: Ints, hashes: UInt64s, starts: Ints, known: Bytes, slots: Int32s,
+    word_ends: Ints, hashes: UInt64s, starts: Ints, stored: Bytes, slots: Int32s,
 ) -> Any:  # fmt: skip
-    """Number the words of documents; return False if the table is full, to resume with a larger one."""
+    """Number the words of documents; return False if the table is full, to resume with a larger one.
+
+    `stored` has the bytes of all words of the table.
+    """
     document, at, n_words, n_entries = state[_DOCUMENT], state[_AT], state[_N_WORDS], state[_N_ENTRIES]
     while document < len(ends):
         end, split = ends[document], is_split[document]
@@ -82,7 +85,7 @@ def number_words(
                 continue
             stop = _split_end(text, at, end) if split else _word_end(text, at, end, kinds)
             last = stop if split else min(stop, at + LONGEST_WORD)
-            number = _find_or_add(text, at, last, split, lower, seed, n_entries, hashes, starts, known, slots)
+            number = _find_or_add(text, at, last, split, lower, seed, n_entries, hashes, starts, stored, slots)
             if number < 0:
                 state[_DOCUMENT], state[_AT], state[_N_WORDS], state[_N_ENTRIES] = document, at, n_words, n_entries
                 return False
@@ -130,10 +133,10 @@ def _word_end(text: Bytes, at: Int, end: Int, kinds: Bytes) -> Int:
 @helper
 def _find_or_add(
     text: Bytes, at: Int, last: Int, split: Any, lower: Bytes, seed: Any, size: Int, hashes: UInt64s, starts: Ints,
-    known: Bytes, slots: Int32s,
+    stored: Bytes, slots: Int32s,
 ) -> Int:  # fmt: skip
     """Return the number of a word, which may be new; −1 if the table has no room for it."""
-    value = seed
+    value = seed  # FNV-1a from a random seed
     for k in range(at, last):
         character = text[k] if split else lower[text[k]]
         value = (value ^ np.uint64(character)) * np.uint64(0x100000001B3)
@@ -144,15 +147,15 @@ def _find_or_add(
         number = slots[slot]
         if hashes[number] == value and starts[number + 1] - starts[number] == last - at:
             k = 0
-            while k < last - at and known[starts[number] + k] == (text[at + k] if split else lower[text[at + k]]):
+            while k < last - at and stored[starts[number] + k] == (text[at + k] if split else lower[text[at + k]]):
                 k += 1
             if k == last - at:
                 return number
         slot = (slot + np.uint64(1)) & mask
-    if size == len(hashes) or starts[size] + last - at > len(known):
+    if size == len(hashes) or starts[size] + last - at > len(stored):
         return -1
     for k in range(last - at):
-        known[starts[size] + k] = text[at + k] if split else lower[text[at + k]]
+        stored[starts[size] + k] = text[at + k] if split else lower[text[at + k]]
     starts[size + 1] = starts[size] + last - at
     hashes[size] = value
     slots[slot] = size
