@@ -19,7 +19,7 @@ from podium.data.encoding import Encoding, category_name
 from podium.errors import DataError, FileFormatError, ParameterError, warn
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Ensemble, LinearModel, Model
-from podium.models.archive import MOST_FEATURES
+from podium.models.archive import MAX_FEATURES
 from podium.models.base import INFERRED, model_of
 
 MAX_BYTES = 1 << 30  # of a model file
@@ -191,7 +191,7 @@ def import_model(source: Any, format: str | None = None, *, n_features: int | No
         3
 
     """
-    require_whole("n_features", n_features, 0, optional=True, most=MOST_FEATURES)
+    require_whole("n_features", n_features, 0, optional=True, most=MAX_FEATURES)
     if not isinstance(source, str | os.PathLike):
         for candidate in [get_format(format)] if format else formats().values():
             if (model := candidate.read_object(source)) is not None:
@@ -221,7 +221,7 @@ def _read(format: Format, content: bytes, path: Path, n_features: int | None) ->
     try:
         with np.errstate(over="ignore"):  # numbers beyond float32 become infinite; models refuse or compare them
             model = format.read(content)
-        if model.n_features > MOST_FEATURES:
+        if model.n_features > MAX_FEATURES:
             raise DataError(f"it names {model.n_features} features, which is more than Podium accepts")
         if isinstance(model, LinearModel) and not np.isfinite([model.intercept, *model.weights, *model.means]).all():
             raise DataError("a weight is not a finite number")

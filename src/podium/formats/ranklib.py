@@ -32,7 +32,7 @@ from podium.formats.trees import (
     tree_of_document,
 )
 from podium.models import Ensemble, LinearModel, Model
-from podium.models.archive import MOST_FEATURES
+from podium.models.archive import MAX_FEATURES
 from podium.models.base import INFERRED
 from podium.trees import Tree
 
@@ -124,8 +124,8 @@ def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree
         if len(entry) != 4:
             raise DataError(f"tree {number}: a split has {len(entry)} parts, not feature, threshold and two splits")
         feature = whole_number(entry[0].text or "", f"tree {number}: a feature") - 1
-        if not 0 <= feature < MOST_FEATURES:
-            raise DataError(f"tree {number}: features must be numbered from 1 to {MOST_FEATURES}, not {feature + 1}")
+        if not 0 <= feature < MAX_FEATURES:
+            raise DataError(f"tree {number}: features must be numbered from 1 to {MAX_FEATURES}, not {feature + 1}")
         features.add(feature)
         threshold = np.float32(float(entry[1].text or ""))
         return SplitNode(feature, float(threshold), bool(threshold >= 0), entry[2], entry[3])

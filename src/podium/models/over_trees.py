@@ -240,8 +240,8 @@ class TreesOnBaseScores(OverTrees):
         n_trees: int | None = None, n_threads: int | None = None,
     ) -> Floats:  # fmt: skip
         """Return the score of each row: the submodel's, passed as `base_scores`, plus the trees'."""
-        base = self._scaled(base_scores, self._checked_rows(features))
-        return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+        scaled = self._scaled(base_scores, self._checked_rows(features))
+        return scaled + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
 
     def _predict_bins(self, binned: BinnedFeatures, *, base_scores: Floats | None = None, **options: Any) -> Floats:
         return self._scaled(base_scores, binned.n_rows) + self.trees._predict_bins(binned, **options)

@@ -76,8 +76,8 @@ COUNTS = np.dtype(
     ]
 )
 
-MOST_CHOICES = 2 * MAX_BITS  # per node: for its code's bits, and on the way to its cut
-MOST_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: at most one code per level
+MAX_CHOICES = 2 * MAX_BITS  # per node: for its code's bits, and on the way to its cut
+MAX_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: at most one code per level
 
 
 class _Stacks(NamedTuple):
@@ -104,7 +104,7 @@ def encode_all(left: Int32s, right: Int32s, row: Int32s, node_offsets: Ints, tem
     if np.diff(node_offsets).max(initial=0) >= 1 << MAX_BITS:
         return None
     encoded = EncodedTrees(
-        np.empty(4 * MOST_CHOICES * n_nodes, np.int32), np.zeros(n_trees + 1, np.int64),
+        np.empty(4 * MAX_CHOICES * n_nodes, np.int32), np.zeros(n_trees + 1, np.int64),
         np.empty(MAX_BITS * n_trees, np.int32), np.zeros(n_trees + 1, np.int64), np.zeros(n_trees, np.int64),
         np.zeros(n_leaves, np.int32), np.zeros(n_leaves, np.int32),
     )  # fmt: skip
@@ -127,8 +127,8 @@ def encode_trees(
         largest = max(largest, node_offsets[tree + 1] - node_offsets[tree])
     nodes, frames, counts = np.empty(2 * largest + 1, NODE), np.empty(MAX_BITS + 2, FRAME), np.zeros(1, COUNTS)
     stacks = _Stacks(
-        np.empty(4 * (MAX_BITS + 2), np.int64), np.empty(MOST_STACKED, np.int32), np.empty(largest + 1, np.int32),
-        np.empty(MOST_STACKED, np.int32), np.empty(largest + 1, np.int32),
+        np.empty(4 * (MAX_BITS + 2), np.int64), np.empty(MAX_STACKED, np.int32), np.empty(largest + 1, np.int32),
+        np.empty(MAX_STACKED, np.int32), np.empty(largest + 1, np.int32),
     )  # fmt: skip
     n_choices = np.int64(0)
     for tree in range(len(node_offsets) - 1):

@@ -36,7 +36,7 @@ class TreeScorer:
         self._is_prepared = False
         self._dense: list[SmallAndLarge] = []
         self._sparse: list[SmallAndLarge] = []
-        self._used: Ints = np.empty(0, np.int64)
+        self._used_features: Ints = np.empty(0, np.int64)
         self._lock = threading.Lock()
 
     @property
@@ -49,9 +49,9 @@ class TreeScorer:
         with self._lock:
             if self._is_prepared:
                 return
-            programs = make_programs(self._traversal.trees) or []
-            self._used = np.unique(self._traversal.trees.feature).astype(np.int64)
-            self._sparse = [_blocks_of(_renumbered(program, self._used)) for program in programs]
+            programs = make_programs(self._traversal.trees)
+            self._used_features = np.unique(self._traversal.trees.feature).astype(np.int64)
+            self._sparse = [_blocks_of(_renumbered(program, self._used_features)) for program in programs]
             self._dense = [_blocks_of(program) for program in programs]
             self._is_prepared = True
 
@@ -60,7 +60,7 @@ class TreeScorer:
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
         n_rows = features.shape[0]
-        if first == 0 and last == self.n_trees and n_rows >= ROWS_WORTH_A_BLOCK and self._is_worth_it(n_rows):
+        if first == 0 and last == self.n_trees and n_rows >= ROWS_WORTH_A_BLOCK and self._use_program(n_rows):
             if is_sparse(features):
                 self._add_to_sparse(features, scores, n_threads)
             else:
@@ -68,7 +68,7 @@ class TreeScorer:
         else:
             self._traversal.add_scores(features, scores, first, last, n_threads)
 
-    def _is_worth_it(self, n_rows: int) -> bool:
+    def _use_program(self, n_rows: int) -> bool:
         """Return whether to use a program for `n_rows` more rows, making it if necessary."""
         if not self._is_prepared:
             self._rows_walked += n_rows
@@ -79,10 +79,10 @@ class TreeScorer:
 
     def _add_to_sparse(self, features: Features, scores: Floats, n_threads: int | None) -> None:
         """Score sparse rows, making some rows dense at a time, with only the features that the trees use."""
-        n_at_once = max(1024, SPARSE_ROWS_AT_ONCE // max(1, len(self._used)))
+        n_at_once = max(1024, SPARSE_ROWS_AT_ONCE // max(1, len(self._used_features)))
         for start in range(0, features.shape[0], n_at_once):
             rows = slice(start, start + n_at_once)
-            dense = features[rows][:, self._used].toarray()
+            dense = features[rows][:, self._used_features].toarray()
             _add_in_blocks(self._sparse, dense, scores[rows], n_threads)
 
     def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
