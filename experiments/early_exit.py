@@ -29,7 +29,7 @@ from podium.measures import NDCG, Ranking, warn_of_powers
 from podium.measures.ranking import descending_order
 from podium.models import Ensemble
 from podium.models.base import model_of
-from podium.models.over_trees import OverTrees
+from podium.models.transformed_ensembles import TransformedEnsemble
 
 DEFAULT_SENTINEL = 50  # trees, in ensembles of at least twice as many
 # Few trees, because they score every document.
@@ -39,7 +39,7 @@ N_ADDED = 3  # inputs of a classifier in addition to the features: partial score
 
 
 @dataclass(frozen=True)
-class EarlyExit(OverTrees):
+class EarlyExit(TransformedEnsemble):
     """An ensemble with early exit: after its first trees, a classifier decides which documents see the others.
 
     This is LEAR of Busolin, Lucchese, Nardini, Orlando, Perego and Trani (SIGIR 2021). Documents that continue have the

@@ -22,7 +22,7 @@ from podium.models.base import Model, require_info
 from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel, OrdinalModel
-from podium.models.over_trees import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
+from podium.models.transformed_ensembles import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
 
 VERSION = 1
 NET = "podium net"

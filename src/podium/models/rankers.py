@@ -19,7 +19,7 @@ from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.models.base import Model, model_of
 from podium.models.linear import LinearModel
-from podium.models.over_trees import TreesOnBaseScores
+from podium.models.transformed_ensembles import TreesOnBaseScores
 
 
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from podium.trees import BinnedFeatures, Bins
 
 
-class OverTrees(Model):
+class TransformedEnsemble(Model):
     """The base class of models that transform the scores of an ensemble."""
 
     trees: Ensemble
@@ -63,7 +63,7 @@ class OverTrees(Model):
 
 
 @dataclass(frozen=True)
-class ClassEnsemble(OverTrees):
+class ClassEnsemble(TransformedEnsemble):
     """An ensemble for each class of relevance; a score is the expected worth of the classes (McRank).
 
     Attributes:
@@ -198,7 +198,7 @@ class BoundaryEnsemble(ClassEnsemble):
 
 
 @dataclass(frozen=True)
-class TreesOnBaseScores(OverTrees):
+class TreesOnBaseScores(TransformedEnsemble):
     """Trees on top of a submodel that a file cannot store: a function, another library's model, a column of scores.
 
     Pass its scores with the features, as `predict(X, base_scores=scores)`.
