@@ -533,7 +533,7 @@ def test_sets_of_categories_become_intervals():
     with_sets, numeric = (podium.models.Ensemble.of_trees([t], 2) for t in (tree, plain))
     assert np.array_equal(with_sets.predict(rows), numeric.predict(rows))
     with pytest.raises(DataError, match="over 5 nodes"):
-        without_categories(tree, "tree", most_nodes=5)
+        without_categories(tree, "tree", max_nodes=5)
 
 
 def test_the_page_has_a_table_of_what_each_format_carries():

@@ -76,12 +76,12 @@ class WatchMeasures(TrainingObserver):
     def _begin(self, round_: TrainingRound) -> None:
         measures = self.measures
         if measures is None:
-            known = dict.fromkeys(map(_measure_in, round_.means))
-            measures = tuple(m for m in known if m is not None) or (as_measure("ndcg@10"),)
+            validated = dict.fromkeys(map(_measure_in, round_.means))
+            measures = tuple(measure for measure in validated if measure is not None) or (as_measure("ndcg@10"),)
         fixed = {f"train/{measure}": measure.fixed(round_.data) for measure in measures}
         self._bound = BoundMeasures(round_.data, {name: m for name, m in fixed.items() if name not in round_.means})
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         return self._bound.means(round_.document_scores) | round_.means
 
     def _records(self, name: str) -> bool:
@@ -180,10 +180,10 @@ class WatchAgreement(TrainingObserver):
         if isinstance(self.other, PairTerm) and source is not None:
             if source == self.other.labels:
                 raise DataError(f"other: both objectives have the labels {source!r}; pass one of another label source")
-            equal = PairFilter(labels_of(data, source, objective), nonzero=True)
-            self._others.append(self.other.measuring(data).bind_among(data, equal))
+            equal_labels = PairFilter(labels_of(data, source, objective), nonzero=True)
+            self._others.append(self.other.measuring(data).bind_among(data, equal_labels))
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         signs = np.sign(self._bound.gradients(round_.document_scores, round_.iteration)[0])
         shares = []
         for other in self._others:
@@ -246,7 +246,7 @@ class WatchLineSearch(TrainingObserver):
         if len(getattr(round_, "trees", ())) != 1:
             raise DataError("WatchLineSearch needs a model with one tree per round: LambdaMART, RankNetTrees or MART")
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         weights: tuple[float, ...] = round_.weights  # type: ignore[attr-defined]
         return {"alpha": float(weights[0])}
 

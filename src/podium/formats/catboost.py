@@ -217,7 +217,7 @@ def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
             return plain._replace(threshold=LARGEST, left=plain, right=entry.left)
         return plain._replace(threshold=-math.inf, left=entry.right, right=plain)
 
-    return make_tree(root_of(tree), expanded, name, most_nodes=MAX_NODES)
+    return make_tree(root_of(tree), expanded, name, max_nodes=MAX_NODES)
 
 
 def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]:

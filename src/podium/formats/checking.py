@@ -133,12 +133,12 @@ def _file_errors(path: Path, format: str) -> Iterator[None]:  # noqa: A002
         raise FileFormatError(path, f"cannot be scored as {format} ({type(error).__name__}: {error!s:.200})") from error
 
 
-def _blocks_of_queries(data: RankingData, most_values: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of whole queries with at most `most_values` values, or of one query."""
+def _blocks_of_queries(data: RankingData, max_values: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of whole queries with at most `max_values` values, or of one query."""
     first = 0
-    most = most_values // max(data.n_features, 1)
+    max_rows = max_values // max(data.n_features, 1)
     while first < data.n_queries:
-        last = int(np.searchsorted(data.offsets, data.offsets[first] + most, "right")) - 1
+        last = int(np.searchsorted(data.offsets, data.offsets[first] + max_rows, "right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last

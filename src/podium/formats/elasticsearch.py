@@ -138,13 +138,13 @@ def _definition(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def _decompressed(text: str) -> bytes:
     """Decode base64 and gzip up to a limit, because a small file could expand to a thousand times its size."""
     compressed = base64.b64decode(text)
-    most = max(MAX_SMALL, MAX_RATIO * len(compressed))
+    max_size = max(MAX_SMALL, MAX_RATIO * len(compressed))
     try:
-        content = zlib.decompressobj(wbits=GZIP).decompress(compressed, most + 1)
+        content = zlib.decompressobj(wbits=GZIP).decompress(compressed, max_size + 1)
     except zlib.error as error:
         raise DataError(f"compressed_definition is not valid gzip: {error}") from None
-    if len(content) > most:
-        raise DataError(f"compressed_definition expands to over {most:,} bytes")
+    if len(content) > max_size:
+        raise DataError(f"compressed_definition expands to over {max_size:,} bytes")
     return content
 
 

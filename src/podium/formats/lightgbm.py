@@ -355,7 +355,7 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
         return _numeric(split, thresholds[key], kinds[key])
 
     has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # one such node may become several
-    return make_tree(0, node, name, most_nodes=MAX_COPIES * (n + n_leaves) if has_zeros else None)
+    return make_tree(0, node, name, max_nodes=MAX_COPIES * (n + n_leaves) if has_zeros else None)
 
 
 def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
@@ -440,4 +440,4 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
         kind = missing << 2 | DEFAULT_LEFT * truth_value(entry["default_left"], f"tree {number}: default_left")
         return _numeric(split, float(entry["threshold"]), kind)
 
-    return make_tree(structure, node, f"tree {number}", most_nodes=MAX_COPIES * n_nodes)
+    return make_tree(structure, node, f"tree {number}", max_nodes=MAX_COPIES * n_nodes)

@@ -121,14 +121,14 @@ def lowest_double(values: Float32s) -> Floats:
     return np.where(values == -np.inf, -np.inf, np.nextafter(below, np.inf))
 
 
-def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
+def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, max_nodes: int | None = None) -> Tree:
     """Build a tree from a function that returns the content of each node; parents come before their children.
 
     Args:
         root: the key of the first node.
         node: returns the split or leaf of a key; a split or leaf may be a key itself.
         name: the name of the tree, for errors.
-        most_nodes: the maximum number of nodes of a tree in which a key may be reached several times. Its subtree is
+        max_nodes: the maximum number of nodes of a tree in which a key may be reached several times. Its subtree is
             then copied, and a cycle exceeds the maximum. By default, a key that is reached twice is an error.
 
     """
@@ -137,11 +137,11 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
     children: list[list[int]] = []
     seen: set[Hashable] = set()
     waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]
-    limit = MAX_NODES if most_nodes is None else most_nodes
+    limit = MAX_NODES if max_nodes is None else max_nodes
     while waiting:
         key, parent, side = waiting.pop()
         is_content = isinstance(key, SplitNode | Leaf)
-        if most_nodes is None and not is_content:
+        if max_nodes is None and not is_content:
             if key in seen:
                 raise DataError(f"{name}: node {key} is reached twice, so this is not a tree")
             seen.add(key)
@@ -163,7 +163,7 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
 
 def tree_of_document(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str) -> Tree:
     """Build a tree from nested entries; in splits, `node` returns the entries of the children as keys."""
-    return make_tree(root, node, name, most_nodes=MAX_NODES)
+    return make_tree(root, node, name, max_nodes=MAX_NODES)
 
 
 def require_index(index: int, length: int, what: str) -> None:
@@ -347,7 +347,7 @@ def categories_text(model: Model) -> dict[str, str]:
 
 
 def without_categories(
-    tree: Tree, name: str, most_nodes: int = MAX_NODES_WITH_COPIES, *, named: Collection[int] = frozenset()
+    tree: Tree, name: str, max_nodes: int = MAX_NODES_WITH_COPIES, *, named: Collection[int] = frozenset()
 ) -> Tree:
     """Return an equal tree with numeric splits only: a set of values becomes a chain of intervals of one float32 each.
 
@@ -372,7 +372,7 @@ def without_categories(
             rest = SplitNode(entry.feature, below, True, entry.right, at, None, entry.gain, entry.count)
         return rest  # type: ignore[no-any-return]
 
-    return make_tree(root_of(tree), expanded, name, most_nodes=most_nodes)
+    return make_tree(root_of(tree), expanded, name, max_nodes=max_nodes)
 
 
 def without_infinity(tree: Tree, name: str) -> Tree:
@@ -394,7 +394,7 @@ def without_infinity(tree: Tree, name: str) -> Tree:
             entry = node(entry.left)  # everything goes left
         return entry
 
-    return make_tree(root_of(tree), expanded, name, most_nodes=MAX_NODES_WITH_COPIES)
+    return make_tree(root_of(tree), expanded, name, max_nodes=MAX_NODES_WITH_COPIES)
 
 
 def numeric_trees(ensemble: Ensemble, *, named: Collection[int] = frozenset()) -> list[Tree]:

@@ -197,7 +197,7 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int, leaves: str) -> Tree:
             return split
         return SplitNode(feature, math.inf, False, split, right[key], None, gain)  # and missing values too
 
-    return make_tree(0, node, name, most_nodes=MAX_COPIES * n if sets else None)
+    return make_tree(0, node, name, max_nodes=MAX_COPIES * n if sets else None)
 
 
 def _float(value: Any, name: str) -> float:

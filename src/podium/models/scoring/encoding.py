@@ -216,16 +216,16 @@ def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, c
     until that is the case, or to where the parts are most similar in size.
     """
     root, spare = nodes[frame.root], counts[0].spare
-    most = 1 << (frame.n_bits - 1)  # maximum number of codes of a part
+    max_codes = 1 << (frame.n_bits - 1)  # of a part
     left, right = nodes[root.left], nodes[root.right]
-    left_fits = left.depth < frame.n_bits or left.n_leaves << spare <= most
-    right_fits = right.depth < frame.n_bits or right.n_leaves << spare <= most
+    left_fits = left.depth < frame.n_bits or left.n_leaves << spare <= max_codes
+    right_fits = right.depth < frame.n_bits or right.n_leaves << spare <= max_codes
     if root.depth <= frame.n_bits or (left_fits and right_fits):
         frame.condition, frame.yes, frame.no = root.row, root.left, root.right
         return
     path = stacks.path
     path[0] = frame.root
-    node, length, best, least = np.int64(frame.root), 0, 1, np.int64(1) << 40
+    node, length, best, min_gap = np.int64(frame.root), 0, 1, np.int64(1) << 40
     while nodes[node].depth > 0:
         left, right = nodes[nodes[node].left], nodes[nodes[node].right]
         node = np.int64(nodes[node].left if left.n_leaves >= right.n_leaves else nodes[node].right)
@@ -233,11 +233,11 @@ def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, c
         path[length] = node
         n_inner = np.int64(nodes[node].n_leaves)
         n_outer = root.n_leaves - n_inner
-        if (nodes[node].depth < frame.n_bits or n_inner << spare <= most) and n_outer << spare <= most:
+        if (nodes[node].depth < frame.n_bits or n_inner << spare <= max_codes) and n_outer << spare <= max_codes:
             best = length
             break
-        if abs(n_inner - n_outer) < least:
-            best, least = length, abs(n_inner - n_outer)
+        if abs(n_inner - n_outer) < min_gap:
+            best, min_gap = length, abs(n_inner - n_outer)
     inner = path[best]
     holds_inside = nodes[path[best - 1]].left == inner
     frame.condition = _join_path(best, holds_inside, temporary, nodes, stacks, counts, choices)

@@ -56,11 +56,11 @@ class Traversal:
 
 def _for_blocks(features: Features, work: Callable[[Float32s, slice], None], n_threads: int | None) -> None:
     """Call `work(block, rows)` on threads, with dense blocks of the features and the rows that they hold."""
-    most = SPARSE_ROWS_AT_ONCE if is_sparse(features) else max(1, features.shape[0])
+    max_rows = SPARSE_ROWS_AT_ONCE if is_sparse(features) else max(1, features.shape[0])
 
     def work_on(first: int, last: int) -> None:
-        for start in range(first, last, most):
-            rows = slice(start, min(start + most, last))
+        for start in range(first, last, max_rows):
+            rows = slice(start, min(start + max_rows, last))
             work(frozen_block(features, rows), rows)
 
     for_ranges(features.shape[0], work_on, n_threads, smallest=256)
