@@ -60,7 +60,10 @@ def test_observers_work_with_every_trainer_and_do_not_affect_it(number, data, va
     plain = ranker.fit(data, **sets)
     digest, history = plain.digest(), dict(plain.history_)
     observers, scores_by_round = watches(objective), []
-    record_scores = lambda r: scores_by_round.append(r.document_scores.copy())  # noqa: E731
+
+    def record_scores(round_):
+        scores_by_round.append(round_.document_scores.copy())
+
     model = ranker.fit(data, **sets, observers=[*observers, record_scores])
     assert model.digest() == digest
     assert {name: model.history_[name] for name in history} == history

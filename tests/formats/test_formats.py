@@ -522,7 +522,7 @@ def test_thresholds_of_shifted_features():
             assert np.float32(np.nextafter(raw, np.inf) - shift) > threshold
 
 
-def test_sets_of_categories_become_intervals():
+def test_sets_of_categories_become_intervals(monkeypatch):
     entries = {0: SplitNode(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: SplitNode(1, 0.5, True, 3, 4, None),
                3: Leaf(2.0), 4: SplitNode(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
     tree = make_tree(0, entries.__getitem__, "tree")
@@ -532,8 +532,9 @@ def test_sets_of_categories_become_intervals():
     rows[:, 0] = np.random.default_rng(4).choice([0, 1, 2, 3, 5, 6, 7, np.nan, 2.0000002, 1.9999999, -1], 500)
     with_sets, numeric = (podium.models.Ensemble.of_trees([t], 2) for t in (tree, plain))
     assert np.array_equal(with_sets.predict(rows), numeric.predict(rows))
+    monkeypatch.setattr("podium.formats.trees.MAX_NODES_WITH_COPIES", 5)
     with pytest.raises(DataError, match="over 5 nodes"):
-        without_categories(tree, "tree", max_nodes=5)
+        without_categories(tree, "tree")
 
 
 def test_the_page_has_a_table_of_what_each_format_carries():

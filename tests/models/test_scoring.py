@@ -121,8 +121,7 @@ def test_many_comparisons_become_several_programs(monkeypatch):
     random = np.random.default_rng(6)
     trees = [random_tree(random, 30, 6, categorical=(1,)) for _ in range(40)]
     model = Ensemble.of_trees(trees, 6)
-    arrays = TreeArrays(*(model.arrays[name] for name in TreeArrays._fields))
-    assert len(program.make_programs(arrays)) > 5
+    assert len(program.make_programs(TreeArrays.of(model.arrays))) > 5
     rows = random_rows(random, model, 300)
     assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
 

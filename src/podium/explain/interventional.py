@@ -31,7 +31,7 @@ from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.models.scoring.traversal import Traversal, TreeArrays, goes_left
+from podium.models.scoring.traversal import TreeArrays, add_scores, goes_left
 
 BLOCK = 4096  # documents at a time
 MIN_BLOCK = 64
@@ -42,13 +42,13 @@ class InterventionalShap:
     """Shapley values of an ensemble against the documents of a background set; `base` is their mean score."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], background: Features) -> None:
-        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
+        self.trees = TreeArrays.of(arrays)
         if background.shape[0] == 0:
             raise DataError("the background has no documents")
         rows = _in_order_of_content(dense_block(background))
         self.background = np.ascontiguousarray(rows.T)
         scores = np.zeros(len(rows))
-        Traversal(arrays).add_scores(rows, scores, 0, len(self.trees.node_offsets) - 1, 1)
+        add_scores(self.trees, rows, scores, 0, self.trees.n_trees, n_threads=1)
         self.base = math.fsum(scores) / len(scores)
         self.depth, self.max_features = (int(number) for number in longest_paths(self.trees))
         self.weights = _weights_of_counts(self.max_features)

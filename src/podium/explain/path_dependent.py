@@ -59,9 +59,9 @@ class PathDependentShap:
     """Shapley values of an ensemble by the shares of its training documents; `base` is a score without any feature."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
+        self.trees = TreeArrays.of(arrays)
         _require_counts(arrays)
-        n_nodes, n_trees = len(self.trees.feature), len(self.trees.node_offsets) - 1
+        n_nodes, n_trees = len(self.trees.feature), self.trees.n_trees
         share, above, entry = np.ones(2 * n_nodes), np.full(2 * n_nodes, -1, np.int64), np.full(n_nodes, -1, np.int64)
         n_features, expected = np.zeros(n_trees, np.int64), np.zeros(n_trees)
         describe_edges(self.trees, arrays["count"], arrays["leaf_count"], share, above, entry, n_features, expected)

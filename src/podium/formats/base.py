@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -44,7 +45,7 @@ class Export:
         path: the file.
         missing: what the consumer does with missing values, and what that means for this model.
         notes: what else to know when serving the file.
-        differences: the values for which the consumer takes another path than Podium; the export has warned about them.
+        differences: the values that go elsewhere in the consumer than in Podium; the export has warned about them.
         categories: for each feature whose categories the consumer takes as numbers, their names: the k-th name is
             number k.
 
@@ -152,7 +153,7 @@ def get_format(name: str) -> Format:
     """Return the format with a name.
 
     Args:
-        name: one of `podium formats`.
+        name: a name that `podium formats` lists.
 
     Returns:
         The object that reads and writes it.
@@ -314,6 +315,11 @@ def _by_suffix(path: Path) -> str:
         choices = ", ".join(matching or writable)
         raise DataError(f"the suffix of {path.name} does not determine the format; pass format=…, one of {choices}")
     return matching[0]
+
+
+def json_content(document: Any) -> bytes:
+    """Return a document as the content of a JSON file, with names in UTF-8."""
+    return json.dumps(document, ensure_ascii=False).encode()
 
 
 def distinct_names(names: Sequence[str], n_features: int) -> tuple[str, ...] | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from podium.data.encoding import listed
 from podium.errors import DataError, MissingExtraError
-from podium.formats.base import CARRIES, Format, Written, distinct_names, require_one_output, whole_number
+from podium.formats.base import CARRIES, Format, Written, distinct_names, json_content, require_one_output, whole_number
 from podium.formats.trees import (
     JSON_INFINITY,
     MAX_NODES,
@@ -76,7 +76,7 @@ class CatBoost(Format):
         document = _document(
             [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)], ensemble, is_left
         )
-        content = json.dumps(document, ensure_ascii=False).encode()
+        content = json_content(document)
         return Written(
             _converted(content, "json", "cbm") if suffix == ".cbm" else content,
             "NaN goes to the side that was learnt for it: below or above all borders, by feature",
@@ -244,13 +244,11 @@ def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]
     ]
     first = np.cumsum([0, *map(len, thresholds)])
 
-    def index(feature: int, threshold: float) -> int:
-        return int(first[feature] + np.searchsorted(thresholds[feature], np.float32(threshold)))
-
     def entry(_: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
             return {"value": content.value, "weight": content.count}
-        return {"split": {"split_index": index(content.feature, content.threshold)}}
+        place = np.searchsorted(thresholds[content.feature], np.float32(content.threshold))
+        return {"split": {"split_index": int(first[content.feature] + place)}}
 
     return {
         "model_info": categories_text(ensemble),

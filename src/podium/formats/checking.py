@@ -70,15 +70,15 @@ class Check:
 
 
 def check_export(model: Model, path: Path, format: str, data: RankingData) -> Check:  # noqa: A002
-    """Score data with a model, and with the file exported from it as the consumer scores it.
+    """Compare the scores of a model with those that a consumer computes from its exported file.
 
     The consumer's own library scores if it is installed: LightGBM, XGBoost, CatBoost, ONNX Runtime. Otherwise Podium
     follows the consumer's rules, comparing doubles or float32 numbers as the consumer does.
 
     Args:
         model: the model.
-        path: the file.
-        format: the format of the file.
+        path: the exported file.
+        format: its format.
         data: the documents to score.
 
     Returns:

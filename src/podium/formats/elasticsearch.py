@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written, truth_value, whole_number
+from podium.formats.base import CARRIES, Format, Written, json_content, truth_value, whole_number
 from podium.formats.ranklib import RankLib, linear_constant
 from podium.formats.trees import (
     CATEGORIES,
@@ -113,7 +113,7 @@ class Elasticsearch(Format):
             body["metadata"] = {CATEGORIES: categories}
         notes = () if extractors else ("replace the feature extractors with the queries that define your features",)
         return Written(
-            json.dumps(body, ensure_ascii=False).encode(),
+            json_content(body),
             "a feature that does not match goes to the side that was learnt for missing values", notes,
         )  # fmt: skip
 
@@ -214,7 +214,7 @@ ORDER = "the feature set must list the features in the model's order, because th
 
 
 class Plugin(Format):
-    """The parts that both plugins share."""
+    """The base class of the formats of both plugins."""
 
     finds_by_name = True
     carries = CARRIES | {"linear models": "yes"}
@@ -320,7 +320,7 @@ def _finite(array: NDArray[Any]) -> list[Any]:
 def _body(name: str, kind: str, definition: str) -> bytes:
     """Return the request body, which holds the definition as a string."""
     body = {"model": {"name": name, "model": {"type": f"model/{kind}", "definition": definition}}}
-    return json.dumps(body, ensure_ascii=False).encode()
+    return json_content(body)
 
 
 def _linear(model: LinearModel, name: str, format_name: str) -> Written:

@@ -24,6 +24,7 @@ from podium.formats.base import (
     Written,
     distinct_names,
     encoding_of,
+    json_content,
     require_one_output,
     truth_value,
     whole_number,
@@ -69,7 +70,6 @@ class LightGBM(Format):
         return content[:5] in (b"tree\n", b"tree\r")
 
     def read(self, content: bytes) -> Model:
-        """Read a model file."""
         return from_text(content.decode("utf-8", "surrogateescape"))
 
     def read_object(self, value: Any) -> Model | None:
@@ -109,7 +109,6 @@ class LightGBMJson(Format):
         return content.lstrip()[:1] == b"{" and b'"tree_info"' in content and b'"tree_structure"' in content
 
     def read(self, content: bytes) -> Model:
-        """Read a dump."""
         return from_dump(json.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
@@ -132,7 +131,7 @@ class LightGBMJson(Format):
             "tree_info": dump(trees, thresholds),
             "feature_importances": {}, "pandas_categorical": _category_names(ensemble),
         }  # fmt: skip
-        return Written(json.dumps(document, ensure_ascii=False).encode(), LEARNT_SIDE, _notes(ensemble, names))
+        return Written(json_content(document), LEARNT_SIDE, _notes(ensemble, names))
 
 
 # --- writing

@@ -57,7 +57,6 @@ class RankLib(Format):
         )  # fmt: skip
 
     def read(self, content: bytes) -> Model:
-        """Read a model file."""
         text = content.decode("utf-8")
         lines = [line.strip() for line in text.splitlines()]
         if not lines or not lines[0].startswith("## "):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written
+from podium.formats.base import CARRIES, Format, Written, json_content
 from podium.formats.ranklib import java_number, linear_constant
 from podium.formats.trees import (
     Leaf,
@@ -52,7 +52,6 @@ class Solr(Format):
         return content.lstrip()[:1] == b"{" and b"org.apache.solr.ltr.model" in content[:65536]
 
     def read(self, content: bytes) -> Model:
-        """Read a model of the store."""
         document = json.loads(content)
         names = [str(feature["name"]) for feature in document["features"]]
         if len(set(names)) < len(names):
@@ -97,7 +96,7 @@ class Solr(Format):
             "trees": [{"weight": "1", "root": tree} for tree in trees],
         }
         document = header | {"features": [{"name": label} for label in labels], "params": params}
-        content = json.dumps(document, ensure_ascii=False).encode()
+        content = json_content(document)
         note = KEPT_MISSING if missing == "keep" else note_on_missing_as_zero(ensemble)
         return Written(content, note, *_inexact(ensemble))
 
@@ -227,4 +226,4 @@ def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
     document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}
     constant = linear_constant(model, Solr.name)
     note = f"scores are {constant:.6g} lower than Podium's: Solr's linear models have no constant term"
-    return Written(json.dumps(document, ensure_ascii=False).encode(), LINEAR_MISSING, (note,))
+    return Written(json_content(document), LINEAR_MISSING, (note,))

@@ -346,9 +346,7 @@ def categories_text(model: Model) -> dict[str, str]:
 # --- trees for formats that lack categories or infinite thresholds
 
 
-def without_categories(
-    tree: Tree, name: str, max_nodes: int = MAX_NODES_WITH_COPIES, *, named: Collection[int] = frozenset()
-) -> Tree:
+def without_categories(tree: Tree, name: str, *, named: Collection[int] = frozenset()) -> Tree:
     """Return an equal tree with numeric splits only: a set of values becomes a chain of intervals of one float32 each.
 
     The subtrees of a categorical node are repeated for each value of its set, so the number of nodes is limited. The
@@ -372,7 +370,7 @@ def without_categories(
             rest = SplitNode(entry.feature, below, True, entry.right, at, None, entry.gain, entry.count)
         return rest  # type: ignore[no-any-return]
 
-    return make_tree(root_of(tree), expanded, name, max_nodes=max_nodes)
+    return make_tree(root_of(tree), expanded, name, max_nodes=MAX_NODES_WITH_COPIES)
 
 
 def without_infinity(tree: Tree, name: str) -> Tree:

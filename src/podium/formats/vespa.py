@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from podium.formats.base import Format, Written
+from podium.formats.base import Format, Written, json_content
 from podium.formats.lightgbm import LightGBMJson, dump, from_dump
 from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, finite_trees
 from podium.models import Ensemble, Model
@@ -58,7 +58,7 @@ class Vespa(Format):
         ]
         notes += [f"{labels[k]!r} is compared with category names, so it must be a string attribute" for k in named]
         return Written(
-            json.dumps(document, ensure_ascii=False).encode(), "NaN goes to the side that was learnt for it",
+            json_content(document), "NaN goes to the side that was learnt for it",
             tuple(notes), named=named,
         )  # fmt: skip
 

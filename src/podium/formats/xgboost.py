@@ -26,6 +26,7 @@ from podium.formats.base import (
     Written,
     distinct_names,
     encoding_of,
+    json_content,
     require_one_output,
     truth_value,
     whole_number,
@@ -322,7 +323,7 @@ class XGBoostDump(Format):
     def write(self, model: Model, suffix: str = "") -> Written:
         """Write the trees without statistics, because readers refuse unknown keys."""
         ensemble = as_float32_ensemble(model, self.name)
-        return Written(json.dumps(dump(ensemble), ensure_ascii=False).encode(), LEARNT_SIDE, (ROUNDING,))
+        return Written(json_content(dump(ensemble)), LEARNT_SIDE, (ROUNDING,))
 
 
 def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> dict[str, Any]:
@@ -332,12 +333,12 @@ def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> d
     """
     trees = finite_trees(ensemble, named=() if plain else range(ensemble.n_features))
     n = str(ensemble.n_features)
-    types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
+    categorical = {int(feature) for tree in trees for feature in tree.feature[tree.category >= 0]}
     return {
         "learner": {
             "attributes": categories_text(ensemble),
             "feature_names": [] if has_made_up_names(ensemble) and not plain else feature_labels(ensemble),
-            "feature_types": types,
+            "feature_types": ["c" if k in categorical else "float" for k in range(ensemble.n_features)],
             "learner_model_param": {
                 "base_score": "[0E0]", "num_class": "0", "num_feature": n, "num_target": "1", "boost_from_average": "0",
             },
@@ -351,10 +352,6 @@ def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> d
         },
         "version": [3, 0, 0],
     }  # fmt: skip
-
-
-def _categorical(trees: Sequence[Tree]) -> set[int]:
-    return {int(f) for tree in trees for f in tree.feature[tree.category >= 0]}
 
 
 def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:

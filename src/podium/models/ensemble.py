@@ -19,7 +19,7 @@ from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.archive import Parts, StoredModel
 from podium.models.base import Model
-from podium.models.scoring import TreeArrays, TreeScorer
+from podium.models.scoring import TreeArrays, TreeScorer, find_leaves
 from podium.models.structure import ARRAYS, LEAF_ARRAYS, NODE_ARRAYS, check_trees, select_trees
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Ensemble(Model):
         """Return the leaf of each tree (column) that each row falls into."""
         features = self.schema.rows(X)
         self._checked_rows(features)
-        return self._scorer.leaves(features, n_threads)
+        return find_leaves(TreeArrays.of(self.arrays), features, n_threads)
 
     def truncate(self, n_trees: int) -> Ensemble:
         """Return the ensemble of the first trees, which is faster and less accurate."""
@@ -249,7 +249,7 @@ class Ensemble(Model):
         return np.bincount(self.arrays["feature"], weights, self.n_features).astype(np.float64)
 
     def _parameters(self) -> dict[str, NDArray[Any]]:
-        return {name: self.arrays[name] for name in TreeArrays._fields}
+        return TreeArrays.of(self.arrays)._asdict()
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
         """Return all trees as text or JSON."""

@@ -55,9 +55,9 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     for key in NODE_ARRAYS:
         require(len(arrays[key]) == n_nodes, f"{key} and feature must have the same length")
     require(len(arrays["leaf_count"]) == n_leaves, "leaf_count and leaf_value must have the same length")
-    require(are_offsets(nodes, n_nodes), "node_offsets do not match the arrays")
-    require(are_offsets(leaves, n_leaves), "leaf_offsets do not match the arrays")
-    require(are_offsets(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
+    require(_are_offsets(nodes, n_nodes), "node_offsets do not match the arrays")
+    require(_are_offsets(leaves, n_leaves), "leaf_offsets do not match the arrays")
+    require(_are_offsets(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
     require(len(nodes) == len(leaves), "node_offsets and leaf_offsets have different numbers of trees")
     sizes = np.diff(nodes)
     require(np.array_equal(np.diff(leaves), sizes + 1), "a tree must have one leaf more than nodes")
@@ -99,7 +99,7 @@ def _check_children(
     require((is_leaf_child + is_only_leaf == 1).all(), "a leaf must be the child of exactly one node")
 
 
-def are_offsets(offsets: Ints, total: int) -> bool:
+def _are_offsets(offsets: Ints, total: int) -> bool:
     """Return whether offsets ascend from 0 to a total, without differences, which could overflow int64."""
     ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == total
     return bool(ends and (offsets[1:] >= offsets[:-1]).all())

@@ -92,11 +92,10 @@ SortedNodes = tuple[NDArray[np.intp], Bools]
 
 def make_programs(trees: TreeArrays) -> list[Program]:
     """Return programs for consecutive parts of the trees; none if walking is faster or the tables are too large."""
-    n_trees = len(trees.node_offsets) - 1
     if len(trees.feature) <= MAX_PROGRAM_NODES:
         nodes = _sorted_nodes(trees, slice(None))
         if int(nodes[1].sum()) + len(trees.category_offsets) < MAX_COMPARISONS:
-            program = make_program(trees, 0, n_trees, nodes)
+            program = make_program(trees, 0, trees.n_trees, nodes)
             return [] if program is None else [program]
     programs = []
     for first, last in pairwise(_cut_trees(trees.node_offsets)):

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.core.array_types import Float32s, Floats, Int32s, Ints
+from podium.core.array_types import Float32s, Floats, Ints
 from podium.core.dense_rows import DenseRows, as_rows
 from podium.core.threads import for_ranges, n_threads_for
 from podium.data.features import Features
 from podium.data.sparse import is_sparse
 from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks
 from podium.models.scoring.program import Program, make_programs
-from podium.models.scoring.traversal import Traversal
+from podium.models.scoring.traversal import TreeArrays, add_scores
 
 ROWS_WORTH_A_PROGRAM = 1000  # traversal of this many rows takes as long as making the program
 ROWS_WORTH_A_BLOCK = 8  # for fewer rows, traversal is faster
@@ -31,7 +31,7 @@ class TreeScorer:
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._traversal = Traversal(arrays)
+        self._trees = TreeArrays.of(arrays)
         self._rows_walked = 0
         self._is_prepared = False
         self._dense: list[SmallAndLarge] = []
@@ -39,18 +39,13 @@ class TreeScorer:
         self._used_features: Ints = np.empty(0, np.int64)
         self._lock = threading.Lock()
 
-    @property
-    def n_trees(self) -> int:
-        """The number of trees."""
-        return len(self._traversal.trees.node_offsets) - 1
-
     def prepare(self) -> None:
         """Make the program now, if the trees have one."""
         with self._lock:
             if self._is_prepared:
                 return
-            programs = make_programs(self._traversal.trees)
-            self._used_features = np.unique(self._traversal.trees.feature).astype(np.int64)
+            programs = make_programs(self._trees)
+            self._used_features = np.unique(self._trees.feature).astype(np.int64)
             self._sparse = [_blocks_of(_renumbered(program, self._used_features)) for program in programs]
             self._dense = [_blocks_of(program) for program in programs]
             self._is_prepared = True
@@ -60,13 +55,13 @@ class TreeScorer:
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
         n_rows = features.shape[0]
-        if first == 0 and last == self.n_trees and n_rows >= ROWS_WORTH_A_BLOCK and self._use_program(n_rows):
+        if first == 0 and last == self._trees.n_trees and n_rows >= ROWS_WORTH_A_BLOCK and self._use_program(n_rows):
             if is_sparse(features):
                 self._add_to_sparse(features, scores, n_threads)
             else:
                 _add_in_blocks(self._dense, features, scores, n_threads)
         else:
-            self._traversal.add_scores(features, scores, first, last, n_threads)
+            add_scores(self._trees, features, scores, first, last, n_threads)
 
     def _use_program(self, n_rows: int) -> bool:
         """Return whether to use a program for `n_rows` more rows, making it if necessary."""
@@ -84,10 +79,6 @@ class TreeScorer:
             rows = slice(start, start + n_at_once)
             dense = features[rows][:, self._used_features].toarray()
             _add_in_blocks(self._sparse, dense, scores[rows], n_threads)
-
-    def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
-        """Return the leaf of each tree (column) that each row falls into."""
-        return self._traversal.leaves(features, n_threads)
 
 
 def _blocks_of(program: Program) -> SmallAndLarge:
