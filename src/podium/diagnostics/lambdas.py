@@ -59,7 +59,7 @@ def as_objective(objective: Objective | str, name: str = "objective") -> tuple[s
         return str(objective), objective
 
 
-def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData | None = None) -> BoundObjective:
+def bind_for_diagnosis(objective: Objective, data: RankingData, all_data: RankingData | None = None) -> BoundObjective:
     """Return an objective bound to data, to compute λ without affecting training.
 
     Args:
@@ -293,7 +293,7 @@ def arrows_of_scores(
     named = [as_objective(objective, "objectives") for objective in objectives]
     of_query = data.rows(number)
     part, scores = data.take(of_query), scores[of_query]
-    bound = tuple((objective, bind_to_look(objective, part, data)) for _, objective in named)
+    bound = tuple((objective, bind_for_diagnosis(objective, part, data)) for _, objective in named)
     ranking = Ranking(part, scores)
     order, ranked_labels = ranking.order, ranking.labels(labels).astype(np.float64)
     lambdas = np.array([term.gradients(scores, iteration)[0][order] for _, term in bound])
@@ -346,7 +346,7 @@ class _Shares:
     """An objective bound to data, to compute the shares of λ of documents with some labels."""
 
     def __init__(self, objective: Objective, data: RankingData, of_labels: tuple[float, ...], labels: str) -> None:
-        self.objective, self.bound = objective, bind_to_look(objective, data)
+        self.objective, self.bound = objective, bind_for_diagnosis(objective, data)
         parts_of(self.bound, 0, objective)  # raises if the objective is not a sum over pairs
         self.labels, classes = classes_of_labels(data, labels)
         is_examined = np.isin(self.labels, of_labels)[classes] & (classes >= 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
-from podium.diagnostics.lambdas import as_objective, bind_to_look, objective_of
+from podium.diagnostics.lambdas import as_objective, bind_for_diagnosis, objective_of
 from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.measures import BoundMeasures, Measure, as_measure, as_watched
@@ -175,7 +175,7 @@ class WatchAgreement(TrainingObserver):
 
     def _begin(self, round_: TrainingRound) -> None:
         data, objective = round_.data, objective_of(self, round_)
-        self._bound, self._others = bind_to_look(objective, data), [bind_to_look(self.other, data)]
+        self._bound, self._others = bind_for_diagnosis(objective, data), [bind_for_diagnosis(self.other, data)]
         source = label_source(objective)
         if isinstance(self.other, PairTerm) and source is not None:
             if source == self.other.labels:
