@@ -260,7 +260,7 @@ def from_text(text: str) -> Ensemble:
 
 
 def _encoding_of_text(header: Mapping[str, str], rest: str, n_features: int) -> Encoding:
-    """Return the category names: they are in a line at the end of the file, their numbers in the header."""
+    """Return the encoding with the category names from the last line of a file and their numbers from its header."""
     _, has_names, line = rest.rpartition(f"\n{NAMES}")
     numbers = {
         k: whole_numbers(info.split(":"), "feature_infos")
@@ -280,10 +280,10 @@ def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Seque
     """
     if not lists:
         return Encoding()
-    fits = len(lists) == len(numbers) and all(
+    is_certain = len(lists) == len(numbers) and all(
         max(present, default=-1) < len(names) for names, present in zip(lists, numbers.values(), strict=True)
     )
-    if not fits:
+    if not is_certain:
         reason = f"the file has names for {len(lists)} columns, but {len(numbers)} features with categories"
         return without_names("LightGBM", reason)
     return encoding_of(dict(zip(numbers, lists, strict=True)), n_features, "LightGBM")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -173,16 +173,18 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int, leaves: str) -> Tree:
     if not 1 <= n <= MAX_NODES:
         raise DataError(f"{name} has {n} nodes")
 
-    def column(key: str, read: Callable[[Any, str], Any]) -> list[Any]:
-        values = [read(value, f"{name}: {key}") for value in entry[key]]
+    def column(key: str) -> Sequence[Any]:
+        values: Sequence[Any] = entry[key]
         if len(values) != n:
             raise DataError(f"{name}: {key} has {len(values)} entries for {n} nodes")
         return values
 
-    left, right, features = (column(key, whole_number) for key in ("left_children", "right_children", "split_indices"))
-    conditions, default_left = column("split_conditions", _float), column("default_left", truth_value)
-    values = column(leaves, _float)
-    gains = column("loss_changes", _float) if "loss_changes" in entry else [0.0] * n
+    left, right, features = (
+        whole_numbers(column(key), f"{name}: {key}") for key in ("left_children", "right_children", "split_indices")
+    )
+    conditions, values = (list(map(float, column(key))) for key in ("split_conditions", leaves))
+    default_left = [truth_value(value, f"{name}: default_left") for value in column("default_left")]
+    gains = list(map(float, column("loss_changes"))) if "loss_changes" in entry else [0.0] * n
     sets = _category_sets(entry)
 
     def node(key: int) -> SplitNode | Leaf:
@@ -199,10 +201,6 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int, leaves: str) -> Tree:
         return SplitNode(feature, math.inf, False, split, right[key], None, gain)  # and missing values too
 
     return make_tree(0, node, name, max_nodes=MAX_COPIES * n if sets else None)
-
-
-def _float(value: Any, name: str) -> float:
-    return float(value)
 
 
 def _threshold(condition: float) -> float:
