@@ -130,7 +130,7 @@ class TestXGBoost:
         })  # fmt: skip
         assert np.array_equal(model.predict(UNSEEN), model.predict(as_missing))
 
-    def test_names_with_other_letters_than_ascii_become_numbers(self):
+    def test_names_that_are_not_ascii_are_dropped(self):
         xgboost = pytest.importorskip("xgboost")
         rows = TRAIN.assign(site=TRAIN["site"].cat.rename_categories({"news": "nöws"}))
         data = xgboost.DMatrix(rows, label=labels(TRAIN), group=[30] * 20, enable_categorical=True)

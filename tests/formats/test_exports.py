@@ -294,7 +294,7 @@ class TestNamesOfCategories:
         assert "'site 99' is 99, … (1,000 in all" in str(written)
         assert written.categories["f0"][999] == "site 999"
 
-    def test_files_hold_them(self, tmp_path):
+    def test_files_hold_category_names(self, tmp_path):
         model, _ = with_names()
         expected = {"site": ["blog", "news", "shop", "wiki"]}
 

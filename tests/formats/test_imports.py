@@ -341,7 +341,7 @@ class TestVespa:
 
 
 class TestLightGBM:
-    def test_names_that_are_numbers_are_text(self, imported, tmp_path):
+    def test_numeric_names_become_text(self, imported, tmp_path):
         stump = {"split_feature": 0, "threshold": 0.5, "decision_type": "<=", "default_left": True,
                  "left_child": {"leaf_value": 1}, "right_child": {"leaf_value": 2}}  # fmt: skip
         document = {"max_feature_idx": 1, "feature_names": [7, "b"], "tree_info": [{"tree_structure": stump}]}
@@ -410,7 +410,7 @@ class TestXGBoost:
                 assert imported(document).n_trees == 2
 
     @pytest.mark.parametrize("change", [{"missing": 99}, {"yes": 2}, {"no": 1}, {"missing": None}], ids=str)
-    def test_children_of_a_dump_are_two_and_missing_values_go_to_one(self, change, imported):
+    def test_nodes_of_a_dump_need_two_children_and_one_for_missing_values(self, change, imported):
         with pytest.raises(FileFormatError, match="must have two different children"):
             imported([dump_split("f0", 0.5, 1.0, 2.0, 1) | change])
 
@@ -439,7 +439,7 @@ class TestWidth:
         [(RANKLIB, "ranklib"), ("## Linear Regression\n0:1.0 1:2.0", "ranklib"),
          (json.dumps([dump_split("f1", 0.5, 1.0, 2.0, 1)]), "xgboost-dump")],
     )  # fmt: skip
-    def test_it_can_be_passed(self, content, name, imported):
+    def test_n_features_sets_the_width(self, content, name, imported):
         narrow, wide = imported(content, name), imported(content, name, n_features=N_FEATURES)
         assert wide.n_features == N_FEATURES
         assert np.array_equal(wide.predict(X), narrow.predict(X[:, : narrow.n_features]))
@@ -563,7 +563,7 @@ class TestHostile:
             deep = gbm_split(0, 1.0, deep, 2.0, default_left=False, missing="Zero")
         assert "has over" in str(model_or_error("lightgbm-json", gbm_dump(["x"], deep), imported))
 
-    def test_sets_that_overlap(self, imported):
+    def test_overlapping_sets_are_refused(self, imported):
         document = json.loads(xgboost_chain([1, -1, -1], [2, -1, -1]))
         tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
         tree |= {
@@ -582,7 +582,7 @@ class TestHostile:
         content = b"{" + b"U\x07learner" + b"[$" + kind + b"#L" + struct.pack(">q", 10**9) + b"}"
         assert "a type without content" in str(model_or_error("xgboost", content, imported, suffix=".ubj"))
 
-    def test_children_that_are_the_same(self, imported):
+    def test_identical_children_are_refused(self, imported):
         node = {"nodeid": 1, "leaf": 1.0}
         for _ in range(25):
             node = {
@@ -608,7 +608,7 @@ class TestHostile:
             imported(f"## Coordinate Ascent\n1:{weight} 2:0.5\n", "ranklib")
 
     @pytest.mark.parametrize("start", ["## LambdaMART\n<?xml ", "## LambdaMART\n<?xml", "## LambdaMART\n<!--"])
-    def test_openings_without_an_end(self, start, imported):
+    def test_unclosed_declarations_take_little_time(self, start, imported):
         model_or_error("ranklib", start[:14] + start[14:] * 100_000, imported)
 
     @pytest.mark.parametrize("name", [name for name, each in formats().items() if each.can_read()])

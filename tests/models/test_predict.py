@@ -85,7 +85,7 @@ def test_columns_are_matched_by_name(estimators, kind, train, frame, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_predictions_are_never_called_score(estimators, kind, tmp_path):
+def test_no_public_name_begins_with_score(estimators, kind, tmp_path):
     loaded = both(estimators, kind, tmp_path)[1]
     public = {name for name in dir(loaded) if not name.startswith("_")}
     assert "predict" in public

@@ -21,7 +21,7 @@ from podium.formats.consumers import Scores, consumer_of
 from podium.formats.trees import as_ensemble, highest_double, is_of_trees, lowest_double, raw_threshold
 from podium.models import Ensemble, Model
 
-FLOAT32 = 1e-5  # relative difference of sums of float32
+TOLERANCE = 1e-5  # relative difference of sums of float32
 BLOCK = 1 << 22  # number of values to score at a time
 N_PROBES = 1 << 13  # rows for each kind of probe
 
@@ -106,7 +106,7 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
 
     matched = model.schema.matched(data)
     expected = model.predict(data)
-    slack = FLOAT32 * float(np.abs(expected).max(initial=0.0))
+    slack = TOLERANCE * float(np.abs(expected).max(initial=0.0))
     largest, changed = 0.0, set()
     for first, last in _blocks_of_queries(matched, 1 if model.sees_lists else BLOCK):
         rows = matched.order[matched.offsets[first] : matched.offsets[last]]

@@ -158,15 +158,11 @@ def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[
     """Return the searches of the comparisons' nodes, sorted by feature, missing direction and threshold."""
     feature, threshold = trees.feature[nodes][node], trees.threshold[nodes][node]
     missing_left = trees.missing_left[nodes][node]
-    if not len(node):
-        empty = np.empty(0, np.int64)
-        searches = Searches(empty, empty, empty, empty, np.empty(0, np.float32))
-        return searches, Comparisons(np.empty(0, np.int32), np.empty(0, np.int8))
     is_first = np.ones(len(node), bool)
     is_first[1:] = (feature[1:] != feature[:-1]) | (missing_left[1:] != missing_left[:-1])
     place = np.arange(len(node)) - np.maximum.accumulate(np.where(is_first, np.arange(len(node)), 0))
-    is_first |= place % MAX_THRESHOLDS == 0
     rank = place % MAX_THRESHOLDS
+    is_first |= rank == 0
     starts = np.flatnonzero(is_first)
     sizes = np.diff(np.append(starts, len(node)))
     n_levels = np.array([levels_for(int(size)) for size in sizes], np.int64)
@@ -177,8 +173,9 @@ def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[
     search = np.cumsum(is_first) - 1
     bound = ((rank + 1) << (MAX_LEVELS - n_levels[search])) - 128
     searches = Searches(
-        feature[starts].astype(np.int64), np.cumsum([0, *map(len, tables[:-1])]), n_levels,
-        np.where(missing_left[starts], MISSING_LEFT, MISSING_RIGHT).astype(np.int64), np.concatenate(tables),
+        feature[starts].astype(np.int64), np.cumsum([0, *map(len, tables)])[:-1], n_levels,
+        np.where(missing_left[starts], MISSING_LEFT, MISSING_RIGHT).astype(np.int64),
+        np.concatenate([np.empty(0, np.float32), *tables]),
     )  # fmt: skip
     return searches, Comparisons(search.astype(np.int32), bound.astype(np.int8))
 

@@ -18,8 +18,8 @@ from podium.models.scoring.blocks import LARGE_BLOCK, SMALL_BLOCK, Blocks
 from podium.models.scoring.program import Program, make_programs
 from podium.models.scoring.traversal import TreeArrays, add_scores
 
-ROWS_WORTH_A_PROGRAM = 1000  # traversal of this many rows takes as long as making the program
-ROWS_WORTH_A_BLOCK = 8  # for fewer rows, traversal is faster
+MIN_ROWS_FOR_PROGRAM = 1000  # traversal of this many rows takes as long as making the program
+MIN_ROWS_FOR_BLOCKS = 8  # for fewer rows, traversal is faster
 SPARSE_ROWS_AT_ONCE = 1 << 22  # maximum number of values to make dense at a time
 SmallAndLarge = tuple[Blocks, Blocks]  # of one program
 
@@ -27,7 +27,7 @@ SmallAndLarge = tuple[Blocks, Blocks]  # of one program
 class TreeScorer:
     """Scores rows of float32 features by trees that `check_trees` has accepted; threads may share it.
 
-    `prepare` makes a program. Otherwise the scorer makes one when it has traversed `ROWS_WORTH_A_PROGRAM` rows.
+    `prepare` makes a program. Otherwise the scorer makes one when it has traversed `MIN_ROWS_FOR_PROGRAM` rows.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -55,7 +55,7 @@ class TreeScorer:
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
         n_rows = features.shape[0]
-        if first == 0 and last == self._trees.n_trees and n_rows >= ROWS_WORTH_A_BLOCK and self._use_program(n_rows):
+        if first == 0 and last == self._trees.n_trees and n_rows >= MIN_ROWS_FOR_BLOCKS and self._should_use_program(n_rows):
             if is_sparse(features):
                 self._add_to_sparse(features, scores, n_threads)
             else:
@@ -63,11 +63,11 @@ class TreeScorer:
         else:
             add_scores(self._trees, features, scores, first, last, n_threads)
 
-    def _use_program(self, n_rows: int) -> bool:
+    def _should_use_program(self, n_rows: int) -> bool:
         """Return whether to use a program for `n_rows` more rows, making it if necessary."""
         if not self._is_prepared:
             self._rows_walked += n_rows
-            if self._rows_walked < ROWS_WORTH_A_PROGRAM:
+            if self._rows_walked < MIN_ROWS_FOR_PROGRAM:
                 return False
             self.prepare()
         return bool(self._dense)
