@@ -55,7 +55,8 @@ class TreeScorer:
     ) -> None:
         """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
         n_rows = features.shape[0]
-        if first == 0 and last == self._trees.n_trees and n_rows >= MIN_ROWS_FOR_BLOCKS and self._should_use_program(n_rows):
+        uses_all_trees = first == 0 and last == self._trees.n_trees
+        if uses_all_trees and n_rows >= MIN_ROWS_FOR_BLOCKS and self._should_use_program(n_rows):
             if is_sparse(features):
                 self._add_to_sparse(features, scores, n_threads)
             else:
