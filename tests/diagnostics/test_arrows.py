@@ -1,4 +1,4 @@
-"""λ on a ranked list: [B] fig. 1, the pairs behind each arrow, and what is refused."""
+"""λ on a ranked list: [B] fig. 1, the pairs behind each arrow, and invalid arguments."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def model(data):
 
 
 def ranked(*relevant):
-    """A list of 16 documents in their order, relevant at some ranks."""
+    """Return a list of 16 documents by rank, relevant at some ranks."""
     labels = np.isin(np.arange(1, 17), relevant).astype(float)
     return podium.RankingData(np.arange(16.0)[:, None], labels, qid=["q"] * 16)
 
@@ -37,7 +37,7 @@ class TestBurgesFigure:
     def test_fewer_pairs_are_wrong_and_ndcg_falls(self):
         left, right = ranked(1, 15), ranked(4, 10)
         assert (wrong_pairs(left), wrong_pairs(right)) == (13, 11)
-        values = [podium.evaluate(one, -np.arange(16.0), "ndcg").means["ndcg"] for one in (left, right)]
+        values = [podium.evaluate(data, -np.arange(16.0), "ndcg").means["ndcg"] for data in (left, right)]
         assert values[0] > values[1] + 0.2
 
     def test_ranknet_pushes_where_pairs_are_wrong_and_ndcg_at_the_top(self):

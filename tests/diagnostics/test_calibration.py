@@ -1,4 +1,4 @@
-"""RankNet's probabilities against the pairs themselves, one after the other, and against scikit-learn."""
+"""Calibration against a loop over pairs, and against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def scores(data):
 
 
 def labelled_pairs(data, scores, sigma):
-    """P of the higher score, and whether it is right: 1, 0, or ½ where scores are equal."""
+    """Yield P of the higher score, and whether it is correct: 1, 0, or ½ for equal scores."""
     labels = data.relevance
     for q in range(data.n_queries):
         for i in data.rows(q):
@@ -36,16 +36,16 @@ def labelled_pairs(data, scores, sigma):
 @pytest.mark.parametrize(("sigma", "bins"), [(1.0, 10), (0.5, 7), (3.0, 1)])
 def test_bins_hold_the_pairs(data, scores, sigma, bins):
     result = calibration(scores, data, sigma, bins=bins)
-    told = np.array(list(labelled_pairs(data, scores, sigma)))
-    which = np.minimum(((2 * told[:, 0] - 1) * bins).astype(int), bins - 1)
-    assert result.counts.tolist() == np.bincount(which, minlength=bins).tolist()
-    assert result.n_pairs == len(told)
+    pairs = np.array(list(labelled_pairs(data, scores, sigma)))
+    bin_of_pair = np.minimum(((2 * pairs[:, 0] - 1) * bins).astype(int), bins - 1)
+    assert result.counts.tolist() == np.bincount(bin_of_pair, minlength=bins).tolist()
+    assert result.n_pairs == len(pairs)
     gaps = []
     for k in range(bins):
-        inside = told[which == k]
+        inside = pairs[bin_of_pair == k]
         if len(inside):
             assert [result.predicted[k], result.observed[k]] == pytest.approx(inside.mean(axis=0), abs=1e-8)
-            gaps.append(abs(np.subtract(*inside.mean(axis=0))) * len(inside) / len(told))
+            gaps.append(abs(np.subtract(*inside.mean(axis=0))) * len(inside) / len(pairs))
         else:
             assert np.isnan([result.predicted[k], result.observed[k]]).all()
     assert result.error == pytest.approx(sum(gaps), abs=1e-8)
@@ -54,15 +54,15 @@ def test_bins_hold_the_pairs(data, scores, sigma, bins):
 
 def test_scikit_learn_agrees(data):
     untied = np.random.default_rng(2).normal(size=300) + np.nan_to_num(data.relevance)
-    told = np.array(list(labelled_pairs(data, untied, 1.0)))
-    observed, predicted = calibration_curve(told[:, 1], told[:, 0], n_bins=20)  # from 0 to 1
+    pairs = np.array(list(labelled_pairs(data, untied, 1.0)))
+    observed, predicted = calibration_curve(pairs[:, 1], pairs[:, 0], n_bins=20)  # from 0 to 1
     result = calibration(untied, data)
-    known = result.counts > 0
-    assert result.observed[known] == pytest.approx(observed)
-    assert result.predicted[known] == pytest.approx(predicted)
+    has_pairs = result.counts > 0
+    assert result.observed[has_pairs] == pytest.approx(observed)
+    assert result.predicted[has_pairs] == pytest.approx(predicted)
 
 
-def test_neither_rows_nor_threads_matter(data, scores):
+def test_row_order_and_threads_do_not_matter(data, scores):
     rows = np.random.default_rng(3).permutation(300)
     first, second = calibration(scores, data), calibration(scores[rows], data.take(rows))
     with podium_threads(1):
@@ -79,19 +79,19 @@ def podium_threads(n):
 
 
 def test_true_probabilities_have_no_error():
-    """Preferences that are drawn, or given, as the scores say."""
+    """Preferences are drawn with the probabilities of the scores, or equal to them."""
     rng = np.random.default_rng(4)
     n = 20_000
     scores = rng.normal(size=2 * n)
     i, j = np.arange(0, 2 * n, 2), np.arange(1, 2 * n, 2)
     probability = 1 / (1 + np.exp(-(scores[i] - scores[j])))
     drawn = (rng.random(n) < probability).astype(float)
-    for preferences, most in ((drawn, 0.015), (probability, 1e-6)):
+    for preferences, tolerance in ((drawn, 0.015), (probability, 1e-6)):
         data = podium.RankingData(np.zeros((2 * n, 1)), qid=np.repeat(np.arange(n), 2), preferences=(i, j, preferences))
         result = calibration(scores, data)
-        assert result.error < most
+        assert result.error < tolerance
         assert result.n_pairs == n
-    assert calibration(scores, data, sigma=3.0).error > 0.1  # too sure
+    assert calibration(scores, data, sigma=3.0).error > 0.1  # too confident
 
 
 def test_probabilities_get_better_with_training():

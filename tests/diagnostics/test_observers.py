@@ -1,4 +1,4 @@
-"""Observers of training: what they see is what slow references see, and they change nothing."""
+"""Observers of training agree with slow references, and do not affect training."""
 
 import numpy as np
 import pytest
@@ -53,36 +53,40 @@ def rankers():
     yield podium.RankNet(epochs=5, n_threads=1, batch_queries=4), LAMBDA
 
 
-@pytest.mark.parametrize("which", range(8))
-def test_observers_work_with_every_trainer_and_change_nothing(which, data, valid):
-    ranker, objective = list(rankers())[which]
+@pytest.mark.parametrize("number", range(8))
+def test_observers_work_with_every_trainer_and_do_not_affect_it(number, data, valid):
+    ranker, objective = list(rankers())[number]
     sets = {} if getattr(ranker, "method", None) == "ascent" else {"valid": valid}
     plain = ranker.fit(data, **sets)
     digest, history = plain.digest(), dict(plain.history_)
-    seen, own = watches(objective), []
-    model = ranker.fit(data, **sets, observers=[*seen, lambda r: own.append(r.document_scores.copy())])
+    observers, scores_by_round = watches(objective), []
+
+    def record_scores(round_):
+        scores_by_round.append(round_.document_scores.copy())
+
+    model = ranker.fit(data, **sets, observers=[*observers, record_scores])
     assert model.digest() == digest
     assert {name: model.history_[name] for name in history} == history
-    n_rounds = len(own)
+    n_rounds = len(scores_by_round)
     assert {len(values) for values in model.history_.values()} == {n_rounds}
     assert len(model.history_) > len(history) + 10
-    for watch in seen:
+    for watch in observers:
         result, again = watch.result(), watch.result(model.history_)
         assert result.iterations[-1] == n_rounds - 1
         assert str(result.table()) == str(again.table()) or isinstance(watch, WatchRankChanges | WatchMeasures)
         assert len(str(result).splitlines()) == n_rounds + 1
-    best = own[-1 if model.best_iteration_ is None else model.best_iteration_]
+    best = scores_by_round[-1 if model.best_iteration_ is None else model.best_iteration_]
     order = [Ranking(data, scores, base=data.canonical_order).order for scores in (best, model.predict(data))]
     assert np.array_equal(*order)
 
 
 @pytest.fixture(scope="module")
 def watched(data, valid):
-    """A run with all observers, and the scores of each round."""
-    seen, scores = watches(), []
+    """Return a model that was trained with all observers, their results, and the scores of each round."""
+    observers, scores = watches(), []
     model = LambdaMART(7, 5, min_documents_in_leaf=2)
-    model.fit(data, valid=valid, observers=[*seen, lambda r: scores.append(r.scores)])
-    return model, [watch.result() for watch in seen], scores
+    model.fit(data, valid=valid, observers=[*observers, lambda r: scores.append(r.scores)])
+    return model, [watch.result() for watch in observers], scores
 
 
 def test_labels_at_the_top(data, watched):
@@ -115,12 +119,12 @@ def test_measures_of_the_training_data(data, watched):
 
 def slow_shares(data, lambdas, of_labels):
     """Compute [S] eq. 11 literally, and with |λ_jk|."""
-    labels, chosen = data.relevance, np.flatnonzero(np.isin(data.relevance, of_labels))
+    labels, examined = data.relevance, np.flatnonzero(np.isin(data.relevance, of_labels))
     kinds = np.unique(labels)
     shares = []
     for matrix in (lambdas, np.abs(lambdas)):
-        known = [j for j in chosen if matrix[j].sum() != 0]
-        shares.append([np.mean([matrix[j, labels == v].sum() / matrix[j].sum() for j in known]) for v in kinds])
+        nonzero = [j for j in examined if matrix[j].sum() != 0]
+        shares.append([np.mean([matrix[j, labels == v].sum() / matrix[j].sum() for j in nonzero]) for v in kinds])
     return shares
 
 
@@ -152,7 +156,7 @@ def test_agreement_of_two_objectives(data, watched):
         for share, among in ((agreement.all_pairs[k], None), (agreement.restricted[k], restricted)):
             second = slow_pairs(data, scores[k], click, among)[0]
             agrees = (np.sign(first) == np.sign(second)) | (second == 0)
-            assert share == pytest.approx(agrees.mean(), abs=1.5 / len(data))  # a sign may be a rounding of 0
+            assert share == pytest.approx(agrees.mean(), abs=1.5 / len(data))  # rounding may turn 0 into a sign
 
 
 def test_weights_of_a_line_search(data):
@@ -167,8 +171,8 @@ def test_weights_of_a_line_search(data):
 def test_the_order_of_rows_and_the_threads_do_not_matter(data):
     rows = np.random.default_rng(0).permutation(len(data))
     histories = [
-        LambdaMART(4, 4, n_threads=threads).fit(one, observers=watches()).history_
-        for one, threads in ((data, 1), (data.take(rows), 2))
+        LambdaMART(4, 4, n_threads=threads).fit(documents, observers=watches()).history_
+        for documents, threads in ((data, 1), (data.take(rows), 2))
     ]
     assert repr(histories[0]) == repr(histories[1])
 
@@ -178,30 +182,30 @@ def test_every_nth_round_is_observed(data):
     for ranker, expected in ((LambdaMART(51, 4), [51, 6, 2, 2]), (LinearRanker(n_iterations=21), [3, 3, 2, 1])):
         ranker.fit(data, observers=usual)
         assert [len(watch.result().iterations) for watch in usual] == expected
-    seen = watches(every=3)
-    model = LambdaMART(8, 4).fit(data, observers=seen)
-    for watch in seen:
+    observers = watches(every=3)
+    model = LambdaMART(8, 4).fit(data, observers=observers)
+    for watch in observers:
         assert watch.result().iterations.tolist() == [0, 3, 6]
     column = np.array(model.history_["top_labels@3: 0"])
     assert np.flatnonzero(~np.isnan(column)).tolist() == [0, 3, 6]
-    assert seen[0].result(model.history_).shares.tolist() == seen[0].result().shares.tolist()
-    LambdaMART(2, 4).fit(data, observers=seen)  # another run: it begins anew
-    assert seen[0].result().iterations.tolist() == [0]
+    assert observers[0].result(model.history_).shares.tolist() == observers[0].result().shares.tolist()
+    LambdaMART(2, 4).fit(data, observers=observers)  # another run, so observers start again
+    assert observers[0].result().iterations.tolist() == [0]
 
 
 @pytest.mark.parametrize("ranker", ["LambdaMART", "LambdaRank"])
 def test_a_resumed_run_keeps_earlier_records(data, tmp_path, ranker):
-    def made(n):
+    def make(n):
         if ranker == "LambdaMART":
             return LambdaMART(n, 4)
         pytest.importorskip("torch")
         return podium.LambdaRank(epochs=n, n_threads=1)
 
     checkpoint = Checkpoint(tmp_path / "run", every=2)
-    whole = made(6).fit(data, observers=[WatchTopLabels(every=1)])
-    made(4).fit(data, observers=[WatchTopLabels(every=1)], checkpoint=checkpoint)
+    whole = make(6).fit(data, observers=[WatchTopLabels(every=1)])
+    make(4).fit(data, observers=[WatchTopLabels(every=1)], checkpoint=checkpoint)
     watch = WatchTopLabels(every=1)
-    resumed = made(6).fit(data, observers=[watch], checkpoint=checkpoint)
+    resumed = make(6).fit(data, observers=[watch], checkpoint=checkpoint)
     assert resumed.history_ == whole.history_
     assert watch.result().iterations.tolist() == [4, 5]
     assert watch.result(resumed.history_).iterations.tolist() == list(range(6))

@@ -18,7 +18,7 @@ from tests.references.shapley import interventional_slowly, path_dependent_slowl
 
 
 def with_counts(tree, random):
-    """A tree with counts of documents that add up; some leaves have none."""
+    """Return a tree with consistent counts of documents; some leaves have none."""
     n, leaf_count = len(tree.feature), random.integers(0, 9, tree.n_leaves)
     count = np.zeros(n, np.int64)
 
@@ -38,14 +38,14 @@ def with_counts(tree, random):
 
 
 def random_model(random, n_trees, n_leaves, n_features, shape="any"):
-    """Trees that ask the same features again and again; the first one holds categories."""
+    """Return trees that test the same features repeatedly; the first feature is categorical."""
     pool = random.normal(size=6).astype(np.float32)
     trees = [with_counts(random_tree(random, n_leaves, n_features, shape, (0,), pool), random) for _ in range(n_trees)]
     return Ensemble.of_trees(trees, n_features)
 
 
 def random_documents(random, n, n_features):
-    """Categories in the first column; a fifth of all values is missing."""
+    """Return rows with categories in the first column; a fifth of all values is missing."""
     rows = random.normal(size=(n, n_features)).astype(np.float32)
     rows[:, 0] = random.integers(0, 8, n)
     rows[random.random(rows.shape) < 0.2] = np.nan
@@ -57,29 +57,29 @@ models = st.tuples(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 12),
 
 @settings(max_examples=25)
 @given(models, st.sampled_from(SHAPES))
-def test_path_dependent_values_are_those_of_the_definition(drawn, shape):
+def test_path_dependent_values_follow_the_definition(drawn, shape):
     seed, *sizes = drawn
     random = np.random.default_rng(seed)
     model = random_model(random, *sizes, shape)
     rows = random_documents(random, 2, model.n_features)
-    found = PathDependentShap(model.arrays)
+    shap = PathDependentShap(model.arrays)
     expected = [path_dependent_slowly(model, x) for x in rows]
-    np.testing.assert_allclose(found.values(rows, 1), expected, atol=1e-12)
-    np.testing.assert_allclose(found.base + np.sum(expected, axis=1), model.predict(rows), atol=1e-12)
+    np.testing.assert_allclose(shap.values(rows, 1), expected, atol=1e-12)
+    np.testing.assert_allclose(shap.base + np.sum(expected, axis=1), model.predict(rows), atol=1e-12)
 
 
 @settings(max_examples=25)
 @given(models, st.sampled_from(SHAPES), st.integers(1, 5))
-def test_interventional_values_are_those_of_the_definition(drawn, shape, n_background):
+def test_interventional_values_follow_the_definition(drawn, shape, n_background):
     seed, *sizes = drawn
     random = np.random.default_rng(seed)
     model = random_model(random, *sizes, shape)
     rows, background = random_documents(random, 2, model.n_features), random_documents(random, 5, model.n_features)
     background = background[:n_background]
-    found = InterventionalShap(model.arrays, background)
+    shap = InterventionalShap(model.arrays, background)
     expected = [interventional_slowly(model, x, background) for x in rows]
-    np.testing.assert_allclose(found.values(rows, 1), expected, atol=1e-12)
-    assert found.base == pytest.approx(model.predict(background).mean(), abs=1e-12)
+    np.testing.assert_allclose(shap.values(rows, 1), expected, atol=1e-12)
+    assert shap.base == pytest.approx(model.predict(background).mean(), abs=1e-12)
 
 
 @settings(max_examples=15)
@@ -89,14 +89,14 @@ def test_values_add_up_for_any_threads_and_order(seed, n_leaves, n_features):
     model = random_model(random, 5, n_leaves, n_features)
     rows, background = random_documents(random, 300, n_features), random_documents(random, 30, n_features)
     order, other = random.permutation(300), random.permutation(30)
-    for found, same in (
+    for shap, same in (
         (PathDependentShap(model.arrays), PathDependentShap(model.arrays)),
         (InterventionalShap(model.arrays, background), InterventionalShap(model.arrays, background[other])),
     ):
-        values = found.values(rows, 1)
-        np.testing.assert_allclose(found.base + values.sum(axis=1), model.predict(rows), atol=1e-9)
+        values = shap.values(rows, 1)
+        np.testing.assert_allclose(shap.base + values.sum(axis=1), model.predict(rows), atol=1e-9)
         np.testing.assert_array_equal(same.values(rows[order], 3), values[order])
-        assert same.base == found.base
+        assert same.base == shap.base
 
 
 def test_a_path_of_many_features():
@@ -107,13 +107,14 @@ def test_a_path_of_many_features():
     model = Ensemble.of_trees([tree], 140)
     # Nearly all documents go down the chain, so that the leaves at its end count.
     rows, background = (np.where(random.random((n, 140)) < 0.97, 1, -1).astype(np.float32) for n in (40, 25))
-    found = InterventionalShap(model.arrays, background)
-    np.testing.assert_allclose(found.base + found.values(rows).sum(axis=1), model.predict(rows), atol=1e-12)
-    same = PathDependentShap(model.arrays)
-    np.testing.assert_allclose(same.base + same.values(rows).sum(axis=1), model.predict(rows), atol=1e-9)
-    # Each background document alone: the mean of these is the whole.
+    shap = InterventionalShap(model.arrays, background)
+    np.testing.assert_allclose(shap.base + shap.values(rows).sum(axis=1), model.predict(rows), atol=1e-12)
+    path_dependent = PathDependentShap(model.arrays)
+    sums = path_dependent.base + path_dependent.values(rows).sum(axis=1)
+    np.testing.assert_allclose(sums, model.predict(rows), atol=1e-9)
+    # The mean over single background documents is the result for the whole background.
     alone = [InterventionalShap(model.arrays, background[[k]]).values(rows) for k in range(len(background))]
-    np.testing.assert_allclose(np.mean(alone, axis=0), found.values(rows), atol=1e-12)
+    np.testing.assert_allclose(np.mean(alone, axis=0), shap.values(rows), atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -130,15 +131,15 @@ def booster(trained, tmp_path_factory):
     return lightgbm.Booster(model_file=str(path))
 
 
-def test_lightgbm_finds_the_same(trained, booster):
+def test_lightgbm_agrees(trained, booster):
     data, model = trained
-    found = model.explain(data)
+    explained = model.explain(data)
     theirs = booster.predict(data.features, pred_contrib=True, num_threads=1)
-    np.testing.assert_allclose(found.values, theirs[:, :-1], atol=1e-9)
-    np.testing.assert_allclose(found.base, theirs[0, -1], atol=1e-9)
+    np.testing.assert_allclose(explained.values, theirs[:, :-1], atol=1e-9)
+    np.testing.assert_allclose(explained.base, theirs[0, -1], atol=1e-9)
 
 
-def test_shap_finds_the_same(trained, booster):
+def test_shap_agrees(trained, booster):
     shap = pytest.importorskip("shap")
     data, model = trained
     rows, background = data.features[:50], data.features[100:160]
@@ -154,9 +155,9 @@ def test_sparse_features(trained):
     rows = np.where(data.features > 0, data.features, 0)[:90]
     for background in (None, rows[:20]):
         dense = model.explain(rows, background)
-        found = model.explain(sparse.csr_array(rows), None if background is None else sparse.csr_array(background))
-        np.testing.assert_array_equal(found.values, dense.values)
-        assert found.of_document(3).rows == dense.of_document(3).rows
+        explained = model.explain(sparse.csr_array(rows), None if background is None else sparse.csr_array(background))
+        np.testing.assert_array_equal(explained.values, dense.values)
+        assert explained.of_document(3).rows == dense.of_document(3).rows
 
 
 def test_trees_without_counts_need_a_background(trained):
@@ -164,8 +165,8 @@ def test_trees_without_counts_need_a_background(trained):
     unknown = replace(model, arrays=model.arrays | {"count": np.zeros_like(model.arrays["count"])})
     with pytest.raises(DataError, match=r"do not store the number of documents .* pass a background"):
         unknown.explain(data)
-    found = unknown.explain(data, data.features[:30])
-    assert found.residual < 1e-9
+    explained = unknown.explain(data, data.features[:30])
+    assert explained.residual < 1e-9
     with pytest.raises(DataError, match="the background has no documents"):
         unknown.explain(data, data.features[:0])
 

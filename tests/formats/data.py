@@ -24,7 +24,7 @@ Y = (_sum > 0.5).astype(int) + (_sum > 1.2)
 
 
 def hard_rows(model, seed=2, *, infinite=True, missing=True):
-    """Return rows for a model: its thresholds and their neighbours are in the columns that it uses."""
+    """Return rows that hold the thresholds of a model, and their neighbours, in the features that it uses."""
     rows = random_rows(3000, seed)
     if infinite:
         rows[::7, 2], rows[::9, 4] = np.inf, -np.inf

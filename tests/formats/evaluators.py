@@ -105,7 +105,7 @@ def plugin(content, rows, names):
     model = json.loads(content)["model"]["model"]
     assert model["type"] == "model/xgboost+json"
     definition = json.loads(model["definition"])
-    assert definition["objective"] in {"binary:logitraw", "rank:pairwise", "reg:linear"}  # what older ones take as well
+    assert definition["objective"] in {"binary:logitraw", "rank:pairwise", "reg:linear"}  # which older plugins accept
     missing_as_zero = definition.get("missing_as_zero", False)
 
     def check(node):
@@ -127,8 +127,8 @@ def plugin(content, rows, names):
                 x = f32(row[names.index(node["split"])])
                 if np.isnan(x) and missing_as_zero:
                     x = f32(0)
-                goes = node["missing"] if np.isnan(x) else node["yes" if f32(node["split_condition"]) > x else "no"]
-                node = next(child for child in node["children"] if child["nodeid"] == goes)
+                next_id = node["missing"] if np.isnan(x) else node["yes" if f32(node["split_condition"]) > x else "no"]
+                node = next(child for child in node["children"] if child["nodeid"] == next_id)
             total = f32(total + f32(node["leaf"]))
         return total
 
@@ -161,7 +161,7 @@ def raw_plugin(content, rows):
 
 
 def vespa(content, rows, categories=None):
-    """LightGBMParser of Vespa: x < threshold, double, whatever LightGBM means; NaN by default_left; sets of strings.
+    """LightGBMParser of Vespa: x < threshold, double, although LightGBM means <=; NaN by default_left; sets of strings.
 
     `categories` are the names of the numbers in the rows.
     """
@@ -180,8 +180,8 @@ def vespa(content, rows, categories=None):
                 x = float(row[node["split_feature"]])
                 if node["decision_type"] == "==":
                     feature = node["split_feature"]
-                    chosen = {names[feature][int(c)] for c in node["threshold"].split("||")}
-                    left = not math.isnan(x) and categories[feature][int(x)] in chosen
+                    categories_left = {names[feature][int(c)] for c in node["threshold"].split("||")}
+                    left = not math.isnan(x) and categories[feature][int(x)] in categories_left
                 elif math.isnan(x):
                     left = node["default_left"]
                 else:

@@ -27,8 +27,8 @@ def frame(seed=0, sites=SITES, years=YEARS):
 
 
 def labels(data):
-    worth = {"news": 1.5, "blog": -1.0, "shop": 0.3, 2024: 1.0, 2019: -0.7}
-    terms = [data[name].astype(object).map(lambda value: worth.get(value, 0.1)) for name in ("site", "year")]
+    values = {"news": 1.5, "blog": -1.0, "shop": 0.3, 2024: 1.0, 2019: -0.7}
+    terms = [data[name].astype(object).map(lambda value: values.get(value, 0.1)) for name in ("site", "year")]
     return np.round(np.clip(sum(terms) + 0.3 * data["bm25"] + 2, 0, 4))
 
 
@@ -75,7 +75,7 @@ class TestLightGBM:
             for rows in (*FRAMES.values(), UNSEEN):
                 assert np.allclose(model.predict(rows), lightgbm_booster.predict(rows), rtol=1e-12, atol=1e-12)
 
-    def test_names_stay_on_the_way_out_and_in(self, lightgbm_booster, tmp_path):
+    def test_an_export_and_import_keep_category_names(self, lightgbm_booster, tmp_path):
         model = import_model(lightgbm_booster)
         for name in ("lightgbm", "lightgbm-json"):
             export_model(model, tmp_path / "m", format=name)
@@ -85,7 +85,7 @@ class TestLightGBM:
         model.save(tmp_path / "m.podium")
         assert podium.load(tmp_path / "m.podium").encoding == model.encoding
 
-    def test_columns_that_the_file_does_not_tell_are_numbers(self, lightgbm_booster):
+    def test_names_are_dropped_if_their_columns_are_unknown(self, lightgbm_booster):
         lightgbm = pytest.importorskip("lightgbm")
         ordered = TRAIN.assign(site=TRAIN["site"].cat.as_ordered())
         data = lightgbm.Dataset(ordered, labels(TRAIN), group=[30] * 20)
@@ -100,11 +100,11 @@ class TestLightGBM:
 
     def test_damaged_names_are_refused(self, lightgbm_booster, tmp_path):
         text = lightgbm_booster.model_to_string()
-        for found, put, match in (
+        for part, replacement, match in (
             ('[["blog"', "[[[", "not a valid lightgbm"), ("max_feature_idx=3", "max_feature_idx=1", "feature"),
         ):  # fmt: skip
-            assert found in text
-            (tmp_path / "m.txt").write_text(text.replace(found, put))
+            assert part in text
+            (tmp_path / "m.txt").write_text(text.replace(part, replacement))
             with pytest.raises(FileFormatError, match=match):
                 import_model(tmp_path / "m.txt")
 
@@ -112,7 +112,7 @@ class TestLightGBM:
 class TestXGBoost:
     def test_frames_predict_alike(self, xgboost_booster, tmp_path):
         xgboost = pytest.importorskip("xgboost")
-        with pytest.warns(PodiumWarning, match="treats it as missing"):
+        with pytest.warns(PodiumWarning, match="treats them as missing"):
             models = list(forms_of(xgboost_booster, tmp_path, [".json", ".ubj"]))
         for model in models:
             assert (model.arrays["category"] >= 0).any()
@@ -121,16 +121,16 @@ class TestXGBoost:
                 expected = xgboost_booster.predict(xgboost.DMatrix(rows, enable_categorical=True))
                 assert np.allclose(model.predict(rows), expected, rtol=1e-5, atol=1e-6)
 
-    def test_categories_that_training_has_not_seen_are_missing(self, xgboost_booster):
+    def test_unseen_categories_are_missing(self, xgboost_booster):
         with pytest.warns(PodiumWarning, match="not in the training data"):
             model = import_model(xgboost_booster)
         as_missing = UNSEEN.assign(**{
-            name: pd.Categorical(UNSEEN[name].astype(object).where(UNSEEN[name].isin(known)))
-            for name, known in (("site", SITES), ("year", YEARS))
+            name: pd.Categorical(UNSEEN[name].astype(object).where(UNSEEN[name].isin(categories)))
+            for name, categories in (("site", SITES), ("year", YEARS))
         })  # fmt: skip
         assert np.array_equal(model.predict(UNSEEN), model.predict(as_missing))
 
-    def test_names_beyond_ascii_are_numbers(self):
+    def test_names_that_are_not_ascii_are_dropped(self):
         xgboost = pytest.importorskip("xgboost")
         rows = TRAIN.assign(site=TRAIN["site"].cat.rename_categories({"news": "nöws"}))
         data = xgboost.DMatrix(rows, label=labels(TRAIN), group=[30] * 20, enable_categorical=True)
@@ -147,7 +147,7 @@ class TestXGBoost:
             with pytest.raises(FileFormatError, match="names of the categories of feature 1"):
                 import_model(tmp_path / "m.json")
 
-    def test_numeric_frames_warn_of_nothing(self):
+    def test_numeric_frames_do_not_warn(self):
         xgboost = pytest.importorskip("xgboost")
         data = xgboost.DMatrix(TRAIN[["bm25", "length"]], label=labels(TRAIN), group=[30] * 20)
         booster = xgboost.train({"objective": "rank:ndcg", "nthread": 1}, data, 2)
@@ -156,8 +156,8 @@ class TestXGBoost:
             assert not import_model(booster).encoding
 
 
-@pytest.mark.parametrize("name", [name for name, one in formats().items() if one.can_write()])
-def test_exports_of_models_with_names_are_checked(name, tmp_path):
+@pytest.mark.parametrize("name", [name for name, each in formats().items() if each.can_write()])
+def test_exports_of_models_with_category_names_pass_the_check(name, tmp_path):
     if name == "onnx":
         pytest.importorskip("onnx")
     data = podium.RankingData(TRAIN, labels(TRAIN), qid=np.repeat(np.arange(20), 30))

@@ -1,4 +1,4 @@
-"""Exports score every double as Podium does: random trees, with values at thresholds, infinite and missing ones."""
+"""Exports of random trees score every double as Podium does, at thresholds as well as infinite and missing ones."""
 
 import json
 import warnings
@@ -42,7 +42,7 @@ leaves = st.integers(-50, 50)  # sums of few whole numbers are exact in any arit
 
 @st.composite
 def trees(draw, *, with_sets=True):
-    """A tree as nested tuples: splits are (question, left, right)."""
+    """Return a tree as nested tuples: splits are (test, left, right)."""
     shape = st.recursive(leaves, lambda inner: st.tuples(numeric | sets if with_sets else numeric, inner, inner),
                          max_leaves=6)  # fmt: skip
     return draw(shape)
@@ -64,19 +64,19 @@ def as_tree(nested):
 
 @st.composite
 def models(draw, **options):
-    grown = draw(st.lists(trees(**options), min_size=1, max_size=4))
-    return podium.models.Ensemble.of_trees([as_tree(one) for one in grown], N_FEATURES)
+    nested = draw(st.lists(trees(**options), min_size=1, max_size=4))
+    return podium.models.Ensemble.of_trees([as_tree(tree) for tree in nested], N_FEATURES)
 
 
 def values_near(model, feature):
-    """Doubles that show a wrong comparison with a threshold of a feature."""
+    """Return doubles that reveal a wrong comparison with a threshold of a feature."""
     arrays = model.arrays
-    at = arrays["threshold"][(arrays["feature"] == feature) & (arrays["category"] < 0)]
+    exact = arrays["threshold"][(arrays["feature"] == feature) & (arrays["category"] < 0)]
     with np.errstate(over="ignore"):
-        at = np.concatenate([at, np.nextafter(at, f32(np.inf)), np.nextafter(at, f32(-np.inf))])
-    ends = np.concatenate([highest_double(at), lowest_double(at)])
-    every = [at.astype(float), ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf), SPECIAL, [1e300, -1e300]]
-    return np.unique(np.concatenate(every))
+        near = np.concatenate([exact, np.nextafter(exact, f32(np.inf)), np.nextafter(exact, f32(-np.inf))])
+    ends = np.concatenate([highest_double(near), lowest_double(near)])
+    around = [ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)]
+    return np.unique(np.concatenate([near.astype(float), *around, SPECIAL, [1e300, -1e300]]))
 
 
 def rows_near(model, n=400, *, missing=True):
@@ -105,20 +105,20 @@ FORMATS = [
 examples = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
-def told_to_differ(name, model, rows, written):
-    """Return the rows whose values an export says that it cannot send where Podium does."""
+def announced_differences(name, model, rows, written):
+    """Return the rows whose values may go elsewhere than in Podium, as the export says."""
     numbers = rows[:, :CATEGORICAL]
     if name == "catboost" and written.differences:
         return np.isinf(f32(numbers)).any(axis=1)
     if name == "lightgbm" and written.differences:
         return ((np.abs(numbers) <= f32(1e-35)) & (numbers != 0)).any(axis=1)
-    told = np.zeros(len(rows), bool)
+    differs = np.zeros(len(rows), bool)
     if name == "solr" and any("Solr adds" in text for text in (*written.notes, *written.differences)):
         arrays = model.arrays
         for feature, threshold in zip(arrays["feature"], arrays["threshold"], strict=True):
             reached = f32(without_slack(threshold)[0] + f32(1e-6))
-            told |= (f32(rows[:, feature]) > reached) & (f32(rows[:, feature]) <= threshold)
-    return told
+            differs |= (f32(rows[:, feature]) > reached) & (f32(rows[:, feature]) <= threshold)
+    return differs
 
 
 @pytest.mark.parametrize(("name", "options"), FORMATS, ids=str)
@@ -138,9 +138,9 @@ def test_every_double_goes_where_podium_sends_it(name, options, by, model, tmp_p
         rows = rows_near(model, missing=not zero)
         written = quietly(model, path, name, **options)
         scores = consumer_of(path, name, model)[1](rows)
-        held = ~told_to_differ(name, model, rows, written)
+        same = ~announced_differences(name, model, rows, written)
         expected = model.predict(rows)
-    assert np.array_equal(scores[held], expected[held])
+    assert np.array_equal(scores[same], expected[same])
 
 
 INDEPENDENT = {
@@ -185,13 +185,13 @@ def test_trees_without_infinity_are_the_same(nested):
     tree = as_tree(nested)
     finite = without_infinity(tree, "tree")
     assert (finite.threshold[finite.category < 0] < np.inf).all()
-    one, other = (podium.models.Ensemble.of_trees([t], N_FEATURES) for t in (tree, finite))
-    rows = rows_near(one)
-    assert np.array_equal(one.predict(rows), other.predict(rows))
+    original, rewritten = (podium.models.Ensemble.of_trees([t], N_FEATURES) for t in (tree, finite))
+    rows = rows_near(original)
+    assert np.array_equal(original.predict(rows), rewritten.predict(rows))
 
 
 def split_of_missing():
-    """Podium sends every value left, and a missing one right."""
+    """Return a model that sends every value left, and a missing value right."""
     split = SplitNode(0, np.inf, False, 1, 2)
     return podium.models.Ensemble.of_trees(
         [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree")], 1
@@ -199,7 +199,7 @@ def split_of_missing():
 
 
 @pytest.mark.parametrize(("name", "options"), FORMATS, ids=str)
-def test_infinity_is_no_missing_value(name, options, tmp_path):
+def test_infinity_is_not_a_missing_value(name, options, tmp_path):
     model, path = split_of_missing(), tmp_path / ("m.onnx" if name == "onnx" else "m.json")
     written = quietly(model, path, name, **options)
     rows = np.array([[-np.inf], [-LARGEST], [0.0], [LARGEST], [1e300], [np.inf], [np.nan]])
@@ -214,8 +214,8 @@ def test_infinity_is_no_missing_value(name, options, tmp_path):
 @pytest.mark.parametrize("missing_left", [True, False])
 def test_the_warning_names_the_infinity_that_catboost_reads_as_missing(missing_left, tmp_path):
     votes = [SplitNode(0, 0.0, missing_left, 1, 2)] * 2 + [SplitNode(0, 1.0, not missing_left, 1, 2)]
-    grown = [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree") for split in votes]
-    model = podium.models.Ensemble.of_trees(grown, 1, feature_names=("age",))
+    trees = [make_tree(0, {0: split, 1: Leaf(1.0), 2: Leaf(2.0)}.__getitem__, "tree") for split in votes]
+    model = podium.models.Ensemble.of_trees(trees, 1, feature_names=("age",))
     with pytest.warns(
         PodiumWarning, match=f"treats {'−' if missing_left else '[+]'}∞ as a missing value in feature age"
     ):
@@ -245,7 +245,7 @@ QID = np.repeat(np.arange(20), 30)
 
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
 @pytest.mark.parametrize("names", [None, ("1", "2", "3")])
-def test_xgboost_takes_arrays_if_features_have_no_names(suffix, names, tmp_path):
+def test_xgboost_accepts_arrays_if_features_have_no_names(suffix, names, tmp_path):
     xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(size=(600, 2)), rng.integers(0, 6, 600)])
@@ -264,7 +264,7 @@ def test_xgboost_takes_arrays_if_features_have_no_names(suffix, names, tmp_path)
 
 
 def with_names(sites=("news", "blog", "shop", "wiki")):
-    """A model of named categories, and its data."""
+    """Return a model with category names, and its data."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"bm25": rng.normal(size=600), "site": pd.Categorical(rng.choice(sites, 600))})
@@ -283,18 +283,18 @@ class TestNamesOfCategories:
         options = {"missing": "zero"} if name == "ranklib" else {}
         written = export_model(model, tmp_path / "m", format=name, **options)
         assert written.categories == {"site": ["blog", "news", "shop", "wiki"]}
-        told = "categories of 'site' are numbers: 'blog' is 0, 'news' is 1, 'shop' is 2, 'wiki' is 3; any other"
-        assert told in str(written)
+        note = "categories of 'site' are numbers: 'blog' is 0, 'news' is 1, 'shop' is 2, 'wiki' is 3; any other"
+        assert note in str(written)
         assert check_export(model, written.path, name, data).changed_queries == ()
 
-    def test_a_note_is_short_and_the_export_has_them_all(self, tmp_path):
+    def test_a_note_lists_100_and_the_export_has_all(self, tmp_path):
         names = tuple(f"site {k}" for k in range(1000))
         model = podium.models.Ensemble.of_trees([as_tree(0)], 1, encoding=Encoding({0: names}))
         written = export_model(model, tmp_path / "m", format="solr")
         assert "'site 99' is 99, … (1,000 in all" in str(written)
         assert written.categories["f0"][999] == "site 999"
 
-    def test_files_hold_them(self, tmp_path):
+    def test_files_hold_category_names(self, tmp_path):
         model, _ = with_names()
         expected = {"site": ["blog", "news", "shop", "wiki"]}
 
@@ -305,22 +305,22 @@ class TestNamesOfCategories:
         assert body["metadata"]["podium_categories"] == expected
         comments = [line for line in exported("ranklib", missing="zero").read_text().splitlines() if line[:2] == "##"]
         assert f"## podium_categories = {json.dumps(expected)}" in comments
-        held = json.loads(exported("xgboost").read_text())["learner"]["attributes"]
+        attributes = json.loads(exported("xgboost").read_text())["learner"]["attributes"]
         if xgboost := pytest.importorskip("xgboost"):
-            assert xgboost.Booster(model_file=bytearray((tmp_path / "m").read_bytes())).attributes() == held
-        assert json.loads(held["podium_categories"]) == expected
+            assert xgboost.Booster(model_file=bytearray((tmp_path / "m").read_bytes())).attributes() == attributes
+        assert json.loads(attributes["podium_categories"]) == expected
         onnx = pytest.importorskip("onnx")
         (entry,) = onnx.load_model_from_string(exported("onnx").read_bytes()).metadata_props
         assert (entry.key, json.loads(entry.value)) == ("podium_categories", expected)
         catboost = pytest.importorskip("catboost")
-        held = catboost.CatBoost().load_model(str(exported("catboost")), format="json").get_metadata()
-        assert json.loads(held["podium_categories"]) == expected
+        metadata = catboost.CatBoost().load_model(str(exported("catboost")), format="json").get_metadata()
+        assert json.loads(metadata["podium_categories"]) == expected
 
     def test_vespa_compares_strings_with_names(self, tmp_path):
         model, data = with_names()
         written = export_model(model, tmp_path / "m", format="vespa")
         assert written.categories == {}
-        assert any("'site' is compared with the names" in note for note in written.notes)
+        assert any("'site' is compared with category names" in note for note in written.notes)
         rows = np.nan_to_num(data.features[:200]).astype(float)
         scores = evaluators.vespa((tmp_path / "m").read_bytes(), rows, model.encoding.categories)
         assert np.allclose(scores, model.predict(data)[:200], rtol=1e-12)
@@ -358,8 +358,8 @@ class TestCheck:
         (tmp_path / "m").write_text(json.dumps(rounded))
         assert check_export(model, tmp_path / "m", "lightgbm-json", data).probes["at thresholds"] > 0.01
 
-    def test_a_file_that_gives_no_number_is_infinitely_far_away(self, tmp_path):
-        """The document that the model ranks last has no score in the file, so that no order shows it."""
+    def test_a_score_that_is_nan_is_an_infinite_difference(self, tmp_path):
+        """The file has no score for the document that the model ranks last, so the order alone does not show it."""
         data = podium.RankingData([[0.0], [1.0]] * 20, [0, 1] * 20, qid=np.repeat(np.arange(20), 2))
         model = podium.LambdaMART(n_trees=1, n_leaves=2, min_documents_in_leaf=1).fit(data).model_
         export_model(model, tmp_path / "m", format="lightgbm-json")
@@ -379,7 +379,7 @@ class TestCheck:
         with pytest.raises(FileFormatError, match=f"m: cannot be scored as {name} "):
             check_export(model, written.path, name, data)
 
-    def test_the_result_names_what_scored(self, tmp_path):
+    def test_the_result_names_the_library_or_rules(self, tmp_path):
         data = self.data()
         model = podium.LambdaMART(n_trees=5).fit(data).model_
         for name, by in (("lightgbm", "LightGBM"), ("xgboost", "XGBoost"), ("vespa", "the rules of vespa")):

@@ -1,4 +1,4 @@
-"""Models go out and come in with the same scores: against the real libraries, and independent evaluators."""
+"""Exported and imported models have the same scores as in the real libraries, or in independent evaluators."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ SETTINGS = {"n_trees": 12, "n_leaves": 12, "min_documents_in_leaf": 5}
 
 @pytest.fixture(scope="module")
 def models():
-    """Models of each kind that trees are exported from."""
+    """Return models of each kind with trees."""
     numeric = podium.LambdaMART(**SETTINGS).fit(X, Y, qid=QID).model_
     categorical = podium.LambdaMART(categorical=[CATEGORICAL], **SETTINGS).fit(X, Y, qid=QID).model_
     leaf = podium.models.Ensemble.of_trees([make_tree(0, lambda _: Leaf(0.25), "leaf"), numeric.tree(0)], N_FEATURES)
@@ -58,7 +58,7 @@ ENGINES = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-class TestOut:
+class TestExports:
     def test_lightgbm(self, kind, models, tmp_path):
         lightgbm = pytest.importorskip("lightgbm")
         model, rows = models[kind], rows_for(models[kind])
@@ -146,7 +146,7 @@ class TestOut:
     @pytest.mark.parametrize(
         "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "onnx", "solr"]
     )
-    def test_and_in_again(self, kind, name, models, tmp_path):
+    def test_exports_can_be_imported(self, kind, name, models, tmp_path):
         if name == "onnx":
             pytest.importorskip("onnx")
         if kind == "no trees" and name == "xgboost-dump":
@@ -154,7 +154,7 @@ class TestOut:
         model, rows = models[kind], rows_for(models[kind], infinite=name != "catboost")
         export_model(model, tmp_path / "m", format=name)
         again = import_model(tmp_path / "m", format=name)
-        if again.n_features < N_FEATURES:  # a dump knows only the features that it asks for
+        if again.n_features < N_FEATURES:  # a dump names only the features that its splits use
             rows = rows[:, : again.n_features]
             assert name == "xgboost-dump"
         tolerance = 1e-12 if name in ("lightgbm", "lightgbm-json", "catboost", "onnx") else 1e-6
@@ -163,7 +163,7 @@ class TestOut:
         assert close.all() if name != "solr" else close.mean() > 0.95
 
 
-class TestIn:
+class TestImports:
     @pytest.mark.parametrize(
         "settings",
         [
@@ -174,17 +174,17 @@ class TestIn:
     )  # fmt: skip
     def test_lightgbm(self, settings, tmp_path):
         lightgbm = pytest.importorskip("lightgbm")
-        chosen = {"objective": "lambdarank", "num_leaves": 9, "verbose": -1, "min_data_per_group": 5, "cat_smooth": 1,
+        defaults = {"objective": "lambdarank", "num_leaves": 9, "verbose": -1, "min_data_per_group": 5, "cat_smooth": 1,
                   "max_cat_to_onehot": 1, "min_data_in_leaf": 5, "num_threads": 1}  # fmt: skip
         data = lightgbm.Dataset(X, Y, group=np.full(40, 30), categorical_feature=[CATEGORICAL])
-        booster = lightgbm.train(chosen | settings, data, 10)
+        booster = lightgbm.train(defaults | settings, data, 10)
         booster.save_model(tmp_path / "m.txt")
         (tmp_path / "m.json").write_text(json.dumps(booster.dump_model()))
         model = import_model(booster)
         rows = hard_rows(model)
         expected = booster.predict(rows)
-        for one in (model, import_model(tmp_path / "m.txt"), import_model(tmp_path / "m.json")):
-            assert np.allclose(one.predict(rows), expected, rtol=1e-12, atol=1e-12)
+        for each in (model, import_model(tmp_path / "m.txt"), import_model(tmp_path / "m.json")):
+            assert np.allclose(each.predict(rows), expected, rtol=1e-12, atol=1e-12)
         assert (model.arrays["category"] >= 0).any()
 
     def test_lightgbms_linear_trees_are_refused(self):
@@ -209,8 +209,8 @@ class TestIn:
         data = matrix(X)
         data.set_label(Y)
         data.set_group(np.full(40, 30))
-        chosen = {"objective": "rank:ndcg", "max_depth": 4, "max_cat_to_onehot": 1, "nthread": 1}
-        booster = xgboost.train(chosen | settings, data, 10)
+        defaults = {"objective": "rank:ndcg", "max_depth": 4, "max_cat_to_onehot": 1, "nthread": 1}
+        booster = xgboost.train(defaults | settings, data, 10)
         model = import_model(booster)
         rows = hard_rows(model, infinite=False)
         expected = booster.predict(matrix(rows))
@@ -252,16 +252,16 @@ class TestIn:
         model = import_model(ranker)
         rows = hard_rows(model, infinite=False)
         export_model(model, tmp_path / "n.cbm")
-        for one in (model, import_model(tmp_path / "m.cbm"), import_model(tmp_path / "n.cbm")):
-            assert np.allclose(one.predict(rows), ranker.predict(rows), rtol=1e-12, atol=1e-12)
+        for each in (model, import_model(tmp_path / "m.cbm"), import_model(tmp_path / "n.cbm")):
+            assert np.allclose(each.predict(rows), ranker.predict(rows), rtol=1e-12, atol=1e-12)
 
-    def test_borders_at_infinity_do_not_come_back_from_binary_models(self, models, tmp_path):
+    def test_binary_models_with_infinite_borders_cannot_be_imported(self, models, tmp_path):
         pytest.importorskip("catboost")
         export_model(models["numeric"], tmp_path / "m.cbm")
         with pytest.raises(FileFormatError, match=r"CatBoost cannot convert it to JSON.*inf"):
             import_model(tmp_path / "m.cbm")
 
-    def test_catboosts_binary_models_need_it(self, models, tmp_path, monkeypatch):
+    def test_catboosts_binary_models_need_catboost(self, models, tmp_path, monkeypatch):
         (tmp_path / "m.cbm").write_bytes(b"CBM1 and no more")
         with pytest.raises(FileFormatError, match=r"m\.cbm: CatBoost cannot convert it to JSON"):
             import_model(tmp_path / "m.cbm")
@@ -310,7 +310,7 @@ class TestIn:
             rows = hard_rows(model, infinite=False, missing=features is X)
             assert np.allclose(model.predict(rows), estimator.predict(rows), rtol=1e-12, atol=1e-12)
 
-    def test_scikit_learn_without_the_attributes_that_are_read(self):
+    def test_scikit_learn_without_its_private_attributes(self):
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         estimator = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
@@ -318,7 +318,7 @@ class TestIn:
         with pytest.raises(DataError, match="this version of scikit-learn stores its trees differently"):
             import_model(estimator)
 
-    def test_imported_models_are_models(self, models, tmp_path):
+    def test_imported_models_can_do_what_others_can(self, models, tmp_path):
         export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
         model = import_model(tmp_path / "m.txt")
         data = podium.RankingData(X, Y, qid=QID)
@@ -332,16 +332,16 @@ class TestIn:
 
 
 def filled(columns):
-    """The training data without missing values in some columns."""
+    """Return the training data without missing values in some columns."""
     rows = X.copy()
     rows[:, columns] = np.nan_to_num(rows[:, columns])
     return rows
 
 
 class TestNeverMissing:
-    """A feature that was never missing in training may be 0 where it is missing."""
+    """A format that reads missing values as 0 accepts a feature that was never missing in training."""
 
-    def test_models_know_it(self, models):
+    def test_models_record_features_with_missing_values(self, models):
         assert models["numeric"].features_with_missing == {0, 1, 2, 4}
         assert models["numeric"].truncate(2).features_with_missing == {0, 1, 2, 4}
         assert podium.LambdaMART(2).fit(filled([0, 4]), Y, qid=QID).model_.features_with_missing == {1, 2}
@@ -352,7 +352,7 @@ class TestNeverMissing:
         committee = podium.Committee(members=[("lambda(ndcg)", 2)], n_trees=3).fit(data, valid=data)
         assert committee.model_.features_with_missing == {0, 2, 4}
 
-    def test_it_stays_in_model_files_and_is_no_part_of_the_digest(self, models, tmp_path):
+    def test_model_files_keep_the_record_and_the_digest_ignores_it(self, models, tmp_path):
         model = models["numeric"]
         model.save(tmp_path / "m.podium")
         loaded = podium.models.load_model(tmp_path / "m.podium")
@@ -360,11 +360,11 @@ class TestNeverMissing:
         assert loaded.with_info(features_with_missing=[]).digest() == model.digest()
         assert loaded.with_info(features_with_missing="all").features_with_missing is None
 
-    def test_models_of_others_do_not(self, models, tmp_path):
+    def test_imported_models_have_no_record(self, models, tmp_path):
         export_model(models["numeric"], tmp_path / "m.txt", format="lightgbm")
         assert import_model(tmp_path / "m.txt").features_with_missing is None
 
-    def test_ranklib_takes_what_was_never_missing(self, tmp_path):
+    def test_ranklib_accepts_features_that_were_never_missing(self, tmp_path):
         rows = np.nan_to_num(X)
         trained = podium.LambdaMART(**SETTINGS).fit(rows, Y, qid=QID).model_
         on_top = podium.LambdaMART(submodel=trained, **SETTINGS).fit(rows, Y, qid=QID).model_
@@ -378,14 +378,14 @@ class TestNeverMissing:
             with pytest.raises(DataError, match="send a missing value to the other side"):
                 export_model(model, tmp_path / "m", format="ranklib")
 
-    def test_one_feature_with_missing_values_is_enough_to_refuse(self, tmp_path):
+    def test_ranklib_refuses_one_feature_with_missing_values(self, tmp_path):
         model = podium.LambdaMART(**SETTINGS).fit(filled([0, 2, 4]), Y, qid=QID).model_
         with pytest.raises(DataError, match="such as one of 'f1'"):
             export_model(model, tmp_path / "m", format="ranklib")
         written = export_model(model, tmp_path / "m", format="ranklib", missing="zero")
         assert "it may go elsewhere in Podium" in written.missing
 
-    def test_the_category_0_is_no_missing_one(self, tmp_path):
+    def test_missing_values_go_right_and_category_0_by_its_set(self, tmp_path):
         entries = {0: SplitNode(0, 0.0, False, 1, 2, [0.0, 2.0]), 1: Leaf(1.0), 2: Leaf(2.0)}
         for categories, refused in (([0.0, 2.0], True), ([1.0, 2.0], False)):
             nodes = entries | {0: entries[0]._replace(categories=categories)}
@@ -462,7 +462,7 @@ SIGNS, BYTES = b"0123456789-.[]{}<>,: \n", bytes([0, 1, 2, 8, 10, 0x7F, 0x80, 0x
 
 
 def refuses_or_predicts(path, name, n=150):
-    """Change bytes at random: each time an error that names the file, or a model that predicts, in little memory."""
+    """Change bytes at random: the result is an error that names the file or a model that predicts, in little memory."""
     whole, rng = path.read_bytes(), np.random.default_rng(0)
     likely = BYTES if path.suffix else SIGNS
     tracemalloc.start()
@@ -485,14 +485,14 @@ def refuses_or_predicts(path, name, n=150):
 def test_each_format_lists_the_kinds_of_content_that_it_carries():
     from podium.formats.base import CARRIES
 
-    for one in formats().values():
-        assert set(one.carries) == (set(CARRIES) if one.can_write() else set())
+    for each in formats().values():
+        assert set(each.carries) == (set(CARRIES) if each.can_write() else set())
 
 
 @pytest.mark.parametrize("threshold", [1e-6, -1e-6, 0.0, 1e-45, 0.25, 3.4e38, -3.4e38])
-def test_solrs_slack_is_taken_off_thresholds(threshold):
+def test_solrs_slack_is_subtracted_from_thresholds(threshold):
     threshold = np.float32(threshold)
-    lowered, is_exact = without_slack(threshold)  # numbers near 0 are many, and 1e-6 swallows them
+    lowered, is_exact = without_slack(threshold)
     above = np.nextafter(lowered, np.float32(np.inf))
     assert lowered + SLACK <= threshold
     with np.errstate(over="ignore"):
@@ -522,7 +522,7 @@ def test_thresholds_of_shifted_features():
             assert np.float32(np.nextafter(raw, np.inf) - shift) > threshold
 
 
-def test_sets_become_intervals():
+def test_sets_of_categories_become_intervals(monkeypatch):
     entries = {0: SplitNode(0, 0.0, False, 1, 2, [2.0, 5.0, 6.0]), 1: Leaf(1.0), 2: SplitNode(1, 0.5, True, 3, 4, None),
                3: Leaf(2.0), 4: SplitNode(0, 0.0, False, 5, 6, [0.0, 3.0]), 5: Leaf(3.0), 6: Leaf(4.0)}  # fmt: skip
     tree = make_tree(0, entries.__getitem__, "tree")
@@ -530,10 +530,11 @@ def test_sets_become_intervals():
     assert (plain.category < 0).all()
     rows = random_rows(500, 3)[:, :2]
     rows[:, 0] = np.random.default_rng(4).choice([0, 1, 2, 3, 5, 6, 7, np.nan, 2.0000002, 1.9999999, -1], 500)
-    one, other = (podium.models.Ensemble.of_trees([t], 2) for t in (tree, plain))
-    assert np.array_equal(one.predict(rows), other.predict(rows))
+    with_sets, numeric = (podium.models.Ensemble.of_trees([t], 2) for t in (tree, plain))
+    assert np.array_equal(with_sets.predict(rows), numeric.predict(rows))
+    monkeypatch.setattr("podium.formats.trees.MAX_NODES_WITH_COPIES", 5)
     with pytest.raises(DataError, match="over 5 nodes"):
-        without_categories(tree, "tree", most_nodes=5)
+        without_categories(tree, "tree")
 
 
 def test_the_page_has_a_table_of_what_each_format_carries():
@@ -541,16 +542,16 @@ def test_the_page_has_a_table_of_what_each_format_carries():
 
     header = ["format", "what it is", "in", "out", *CARRIES]
     rows = [
-        [f"`{name}`", one.title, "yes" if one.can_read() else "from memory" if one.reads_objects() else "",
-         "yes" if one.can_write() else "", *(one.carries.get(content, "") for content in CARRIES)]
-        for name, one in formats().items()
+        [f"`{name}`", each.title, "yes" if each.can_read() else "from memory" if each.reads_objects() else "",
+         "yes" if each.can_write() else "", *(each.carries.get(content, "") for content in CARRIES)]
+        for name, each in formats().items()
     ]  # fmt: skip
     table = "".join(f"| {' | '.join(line)} |\n" for line in [header, ["---"] * len(header), *rows])
     page = (Path(__file__).parent.parent.parent / "docs" / "formats.md").read_text()
     assert table in page, f"put this table into docs/formats.md:\n{table}"
 
 
-@pytest.mark.parametrize("name", [name for name, one in formats().items() if one.can_write()])
+@pytest.mark.parametrize("name", [name for name, each in formats().items() if each.can_write()])
 def test_exports_are_checked(name, models, tmp_path):
     if name == "onnx":
         pytest.importorskip("onnx")
@@ -594,7 +595,7 @@ class TestNothingIsLostSilently:
         with pytest.raises(FileFormatError, match="scale of the base score"):
             import_model(tmp_path / "m.json")
 
-    def test_other_ways_to_join_trees_are_refused(self, models, tmp_path):
+    def test_other_aggregations_of_trees_are_refused(self, models, tmp_path):
         onnx = pytest.importorskip("onnx")
         for version in (3, 5):
             export_model(models["stumps"], tmp_path / "m.onnx", version=version)
@@ -623,7 +624,7 @@ class TestNothingIsLostSilently:
         scores = import_model(tmp_path / "m").predict(X)
         assert np.allclose(scores, 2 * models["stumps"].predict(X))
 
-    def test_definitions_that_plugins_do_not_have(self, models, tmp_path):
+    def test_wrong_definitions_of_plugins_are_refused(self, models, tmp_path):
         linear = podium.models.LinearModel(np.ones(2), np.zeros(2))
         with pytest.raises(DataError, match="definition must be 'xgboost\\+json', 'xgboost\\+json\\+raw' or 'ranklib'"):
             export_model(models["stumps"], tmp_path / "m", format="opensearch", definition="xgboost")
@@ -664,13 +665,12 @@ class TestNothingIsLostSilently:
         assert export_model(models["numeric"], tmp_path / "m", format="lightgbm").notes == ()
 
     @pytest.mark.parametrize("name", ["elasticsearch", "elasticsearch-plugin", "opensearch", "solr", "vespa"])
-    def test_a_note_says_if_features_are_found_by_numbers_as_names(self, tmp_path, name):
+    def test_a_note_says_that_feature_names_are_generated(self, tmp_path, name):
         ensemble = podium.LambdaMART(2).fit(podium.artificial(20, features=4)).model_
-        for names, told in ((None, "f0, f1, f2, …"), (("1", "2", "3", "4"), "1, 2, 3, …"), (tuple("abcd"), None)):
+        for names, generated in ((None, "f0, f1, f2, …"), (("1", "2", "3", "4"), "1, 2, 3, …"), (tuple("abcd"), None)):
             notes = export_model(replace(ensemble, feature_names=names), tmp_path / "m", format=name).notes
-            assert [note for note in notes if "called" in note] == (
-                [f"features are called {told}: use these names in the engine, or train with feature names"] * bool(told)
-            )
+            note = f"features are called {generated}: use these names in the engine, or train with feature names"
+            assert [text for text in notes if "called" in text] == [note] * bool(generated)
 
     def test_leaves_beyond_float32_are_refused(self, tmp_path):
         huge = podium.models.Ensemble.of_trees([make_tree(0, lambda _: Leaf(1e100), "leaf")], 1)
@@ -681,7 +681,7 @@ class TestNothingIsLostSilently:
 @pytest.mark.parametrize(
     "name", ["lightgbm", "lightgbm-json", "xgboost", "xgboost-dump", "catboost", "solr", "elasticsearch"]
 )
-def test_a_format_is_seen_from_the_file(name, models, tmp_path):
+def test_a_format_is_detected_from_the_file(name, models, tmp_path):
     export_model(models["stumps"], tmp_path / "m", format=name)
     model = import_model(tmp_path / "m")
     rows = X[:, : model.n_features]

@@ -1,4 +1,4 @@
-"""Models of other tools: published examples with their scores, all that a file may say, and files that lie."""
+"""Models of other tools: published examples with their scores, optional content, and damaged or hostile files."""
 
 import base64
 import gzip
@@ -23,7 +23,7 @@ MISSING = np.nan
 
 @pytest.fixture
 def imported(tmp_path):
-    """Imports what a file with some content holds."""
+    """Return a function that imports a model from the content of a file."""
 
     def from_content(content, name=None, suffix="", **options):
         path = tmp_path / f"m{suffix}"
@@ -64,7 +64,7 @@ class TestElasticsearch:
         products = [("tv", 300), ("tv", 400), ("tv", 600), ("vcr", 15), ("vcr", 350), ("vcr", 580), ("laptop", 100),
                     ("laptop", 300), ("laptop", 500)]  # fmt: skip
         kinds = ["tv", "vcr", "laptop"]
-        rows = [[cost, *(1.0986 if kind == one else MISSING for one in kinds)] for kind, cost in products]
+        rows = [[cost, *(1.0986 if kind == other else MISSING for other in kinds)] for kind, cost in products]
         model = imported(STORE)
         assert model.feature_names == tuple(STORE_NAMES)
         assert model.predict(rows).tolist() == [17, 17, 14, 6, 6, 3, 6, 6, 3]
@@ -80,7 +80,7 @@ class TestElasticsearch:
         with pytest.raises(FileFormatError, match="preprocessors: one_hot_encoding"):
             imported(document)
 
-    def test_names_that_only_a_tree_has(self, imported):
+    def test_a_tree_may_name_features_that_the_ensemble_does_not(self, imported):
         document = elastic_ensemble(["b"], elastic_stump("a", 0.5, 1.0, 2.0), elastic_stump("b", 0.5, 10.0, 20.0))
         model = imported(document)
         assert model.feature_names == ("b", "a")
@@ -103,7 +103,7 @@ class TestElasticsearch:
         for document in (lone, lone["definition"]):
             assert imported(document).predict([[0.5], [0.4]]).tolist() == [2, 1]
 
-    def test_compressed_definitions_and_answers_of_get(self, imported):
+    def test_compressed_definitions_and_responses_to_get(self, imported):
         compressed = base64.b64encode(gzip.compress(json.dumps(STORE["definition"]).encode())).decode()
         expected = imported(STORE).digest()
         for definition in (STORE, {"compressed_definition": compressed}):
@@ -149,7 +149,7 @@ class TestElasticsearch:
         with pytest.raises(FileFormatError, match=problem):
             imported(document)
 
-    def test_classes_and_other_joins_are_refused(self, imported):
+    def test_classes_and_other_aggregations_are_refused(self, imported):
         with pytest.raises(FileFormatError, match="combined by logistic_regression"):
             imported(elastic_ensemble(["x"], aggregate_output={"logistic_regression": {}}))
         stump = elastic_stump("x", 0.5, 0.0, 1.0)
@@ -165,9 +165,9 @@ class TestElasticsearch:
 
 def solr_model(names, *trees, norms=None, **params):
     features = [{"name": name, **({"norm": norms[name]} if name in (norms or {}) else {})} for name in names]
-    listed = [{"weight": weight, "root": root} for weight, root in trees]
+    entries = [{"weight": weight, "root": root} for weight, root in trees]
     return {"class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "name": "m", "features": features,
-            "params": {"trees": listed, **params}}  # fmt: skip
+            "params": {"trees": entries, **params}}  # fmt: skip
 
 
 def solr_split(feature, threshold, left, right, **others):
@@ -189,8 +189,8 @@ class TestSolr:
         rows = [[0, 1, 0], [1, 1, 0], [1, 1, 1], [1, 11, 0], [MISSING, MISSING, MISSING]]
         zero = imported(solr_model(names, *trees))
         assert zero.predict(rows).tolist() == [-120, 30, 45, 55, -120]
-        kept = imported(solr_model(names, *trees, isNullSameAsZero="false"))
-        assert kept.predict(rows).tolist() == [-120, 30, 45, 55, 30]
+        with_sides = imported(solr_model(names, *trees, isNullSameAsZero="false"))
+        assert with_sides.predict(rows).tolist() == [-120, 30, 45, 55, 30]
 
     def test_its_published_model_of_devices(self, imported):
         trees = [("1f", solr_split("phone", "0.5f", "0", "50", missing="right")),
@@ -199,7 +199,7 @@ class TestSolr:
         assert model.predict([[1, 0], [0, 1], [0, 0], [1, 1]]).tolist() == [50, 65, 0, 115]
 
     @pytest.mark.parametrize("text", ["0.5f", "0.5F", " 0.5d ", "5e-1f", "0.5", 0.5, ".5f", "+5.e-1"])
-    def test_numbers_are_those_of_java(self, text, imported):
+    def test_numbers_are_parsed_as_java_does(self, text, imported):
         model = imported(solr_model(["x"], (text, solr_split("x", text, "2f", "4"))))
         assert model.predict([[0.5], [0.6]]).tolist() == [1, 2]
 
@@ -208,14 +208,14 @@ class TestSolr:
         assert model.predict([[1.0], [1.5]]).tolist() == [2, 4]
 
     @pytest.mark.parametrize("text", ["1_0", "\u0663", "inf", "0x1p0", "", True, [1]], ids=repr)
-    def test_other_texts_are_no_numbers_as_in_java(self, text, imported):
+    def test_what_java_does_not_parse_is_refused(self, text, imported):
         with pytest.raises(FileFormatError, match="is not a number that Java reads"):
             imported(solr_model(["x"], ("1", solr_split("x", text, "1", "2"))))
 
     @pytest.mark.parametrize(
         "node", [{}, {"threshold": "1"}, {"left": {"value": "1"}}, {"value": "3", "right": {"value": "2"}}], ids=str
     )
-    def test_a_node_without_a_feature_is_not_a_leaf_of_0(self, node, imported):
+    def test_a_node_without_feature_and_value_is_refused(self, node, imported):
         with pytest.raises(FileFormatError, match="neither a split with a feature nor a leaf"):
             imported(solr_model(["x"], ("1", node)))
         with pytest.raises(FileFormatError, match="neither a split with a feature nor a leaf"):
@@ -309,7 +309,7 @@ REGRESSION = gbm_dump(
 class TestVespa:
     @pytest.mark.parametrize("name", ["vespa", "lightgbm-json"])
     def test_its_published_lightgbm_model(self, name, imported):
-        """A dump of version 3 and its scores in Vespa's tests: columns of categories are told by the splits."""
+        """A dump of version 3 and its scores in Vespa's tests: the splits show which columns are categorical."""
         pandas = pytest.importorskip("pandas")
         model = imported(REGRESSION, name)
         assert model.encoding.categories == {2: tuple("abcde"), 3: tuple("ijklm")}
@@ -329,7 +329,7 @@ class TestVespa:
         model = imported(trees)
         assert model.predict([[8.0, *row] for row in values]).tolist() == list(values.values())
 
-    def test_missing_values_and_averages_are_vespas(self, imported):
+    def test_missing_values_and_averages_are_read_as_in_vespa(self, imported):
         split = gbm_split(0, 0.5, 1.0, 2.0, default_left=False, missing="None")
         document = gbm_dump(["x"], split, split, average_output=True)
         rows = [[MISSING], [0.5], [0.4]]
@@ -341,7 +341,7 @@ class TestVespa:
 
 
 class TestLightGBM:
-    def test_names_that_are_numbers_are_text(self, imported, tmp_path):
+    def test_numeric_names_become_text(self, imported, tmp_path):
         stump = {"split_feature": 0, "threshold": 0.5, "decision_type": "<=", "default_left": True,
                  "left_child": {"leaf_value": 1}, "right_child": {"leaf_value": 2}}  # fmt: skip
         document = {"max_feature_idx": 1, "feature_names": [7, "b"], "tree_info": [{"tree_structure": stump}]}
@@ -350,8 +350,8 @@ class TestLightGBM:
         model.save(tmp_path / "model.podium")
         assert podium.load(tmp_path / "model.podium").digest() == model.digest()
 
-    def test_names_of_version_3_that_may_belong_elsewhere_give_a_warning(self, imported):
-        unused = REGRESSION | {"tree_info": REGRESSION["tree_info"][:1]}  # no split asks for the first of the columns
+    def test_names_of_version_3_whose_columns_are_uncertain_give_a_warning(self, imported):
+        unused = REGRESSION | {"tree_info": REGRESSION["tree_info"][:1]}  # no split tests the first column
         with pytest.warns(podium.PodiumWarning, match="names for 2 columns, but 1 features"):
             assert not imported(unused).encoding
 
@@ -376,7 +376,7 @@ def booster():
 class TestXGBoost:
     @pytest.mark.parametrize("objective", ["binary:logistic", "reg:logistic", "binary:logitraw"])
     @pytest.mark.parametrize("base_score", ["0", "1", "[0E0]", "0.3", "1e-9", "0.9999999"])
-    def test_base_scores_are_moved_from_0_and_1_as_it_does(self, base_score, objective, booster, imported):
+    def test_base_scores_are_moved_away_from_0_and_1_as_xgboost_does(self, base_score, objective, booster, imported):
         import xgboost
 
         document = json.loads(bytes(booster.save_raw("json")))
@@ -387,7 +387,7 @@ class TestXGBoost:
         expected = loaded.predict(xgboost.DMatrix(X), output_margin=True)
         assert np.allclose(imported(document).predict(X), expected, rtol=1e-5, atol=1e-5)
 
-    def test_base_scores_that_are_no_probabilities_are_refused(self, booster, imported):
+    def test_base_scores_that_are_not_probabilities_are_refused(self, booster, imported):
         document = json.loads(bytes(booster.save_raw("json")))
         document["learner"]["learner_model_param"]["base_score"] = "1.5"
         with pytest.raises(FileFormatError, match=r"must be a probability, but is 1\.5"):
@@ -410,7 +410,7 @@ class TestXGBoost:
                 assert imported(document).n_trees == 2
 
     @pytest.mark.parametrize("change", [{"missing": 99}, {"yes": 2}, {"no": 1}, {"missing": None}], ids=str)
-    def test_children_of_a_dump_are_two_and_missing_values_go_to_one(self, change, imported):
+    def test_nodes_of_a_dump_need_two_children_and_one_for_missing_values(self, change, imported):
         with pytest.raises(FileFormatError, match="must have two different children"):
             imported([dump_split("f0", 0.5, 1.0, 2.0, 1) | change])
 
@@ -425,20 +425,21 @@ RANKLIB = """## LambdaMART
 
 
 class TestWidth:
-    """A file that does not say how many features there are, and data with more of them than the model asks for."""
+    """A file that does not state the number of features, and data with more features than the model uses."""
 
     def test_the_error_says_what_to_do(self, imported, tmp_path):
         model = imported(RANKLIB, suffix=".ranklib")
-        for one in (model, podium.load(saved(model, tmp_path / "m.podium"))):
+        model.save(tmp_path / "m.podium")
+        for each in (model, podium.load(tmp_path / "m.podium")):
             with pytest.raises(DataError, match=r"does not state the number.*n_features=6"):
-                one.predict(X)
+                each.predict(X)
 
     @pytest.mark.parametrize(
         ("content", "name"),
         [(RANKLIB, "ranklib"), ("## Linear Regression\n0:1.0 1:2.0", "ranklib"),
          (json.dumps([dump_split("f1", 0.5, 1.0, 2.0, 1)]), "xgboost-dump")],
     )  # fmt: skip
-    def test_it_can_be_given(self, content, name, imported):
+    def test_n_features_sets_the_width(self, content, name, imported):
         narrow, wide = imported(content, name), imported(content, name, n_features=N_FEATURES)
         assert wide.n_features == N_FEATURES
         assert np.array_equal(wide.predict(X), narrow.predict(X[:, : narrow.n_features]))
@@ -459,34 +460,29 @@ class TestWidth:
         onnx.save(graph, tmp_path / "m.onnx")
         assert import_model(tmp_path / "m.onnx", n_features=9).n_features == 9
 
-    def test_it_is_not_changed_where_it_is_stated(self, imported, booster):
+    def test_a_stated_width_cannot_be_changed(self, imported, booster):
         with pytest.raises(FileFormatError, match="it has 4 features, so n_features cannot be 5"):
             imported(REGRESSION, n_features=5)
         with pytest.raises(FileFormatError, match="cannot be 5"):
-            imported([dump_split("price", 0.5, 1.0, 2.0, 1)], n_features=5)  # found by name, at any place
+            imported([dump_split("price", 0.5, 1.0, 2.0, 1)], n_features=5)  # features are matched by name
         with pytest.raises(DataError, match="cannot be 7"):
             import_model(booster, n_features=7)
         assert import_model(booster, n_features=6).n_features == 6
         with pytest.raises(DataError, match="n_features must be a whole number"):
             imported(RANKLIB, "ranklib", n_features=-1)
 
-    def test_the_command_has_it(self, tmp_path):
+    def test_the_command_has_the_option(self, tmp_path):
         (tmp_path / "m.xml").write_text(RANKLIB)
         result = run("import", tmp_path / "m.xml", tmp_path / "m.podium", "--n-features", 5)
         assert result.returncode == 0
         assert podium.load(tmp_path / "m.podium").n_features == 5
 
 
-def saved(model, path):
-    model.save(path)
-    return path
+# --- damaged and hostile files
 
 
-# --- files that lie
-
-
-def small(name, content, imported, most_bytes=1 << 24, **options):
-    """Refuse or read a small file, soon and in little memory."""
+def model_or_error(name, content, imported, most_bytes=1 << 24, **options):
+    """Import a small file, quickly and in little memory; return the model or the error."""
     tracemalloc.start()
     start = time.perf_counter()
     try:
@@ -526,7 +522,7 @@ end of trees
 
 class TestHostile:
     @pytest.mark.parametrize("width", [1, 16777215, 2000000000, 10**30])
-    def test_widths_that_are_only_claimed(self, width, imported):
+    def test_wide_models_in_small_files(self, width, imported):
         split = gbm_split(0, 0.5, 1.0, 2.0)
         catboost = {"features_info": {"float_features": [
             {"feature_index": 0, "flat_feature_index": width, "nan_value_treatment": "AsIs", "borders": [0.5]}]},
@@ -537,19 +533,19 @@ class TestHostile:
             ("vespa", gbm_dump(["x"], split, max_feature_idx=width)),
             ("catboost", catboost),
         ):  # fmt: skip
-            model = small(name, content, imported)
+            model = model_or_error(name, content, imported)
             assert isinstance(model, FileFormatError) == (width > 16777215), name
-        linear = small("ranklib", f"## Linear Regression\n{width}:1.0", imported, 1 << 25)
+        linear = model_or_error("ranklib", f"## Linear Regression\n{width}:1.0", imported, 1 << 25)
         assert isinstance(linear, FileFormatError) == (width > 1)
 
     @pytest.mark.parametrize(("kinds", "left"), [("2 10", "1 0"), ("4 4", "1 0"), ("4 6", "0 -1"), ("4 4", "1 9")])
     def test_cycles_of_lightgbm(self, kinds, left, imported):
-        error = small("lightgbm", TEXT.format(width=1, kinds=kinds, left=left), imported)
+        error = model_or_error("lightgbm", TEXT.format(width=1, kinds=kinds, left=left), imported)
         assert re.search("reached twice|has over .* nodes|has the number 9", str(error))
 
     @pytest.mark.parametrize("left", [[1, 0, -1], [0, -1, -1], [1, 1, -1], [1, 7, -1], [1, -2, -1]])
     def test_cycles_of_xgboost(self, left, imported):
-        error = small("xgboost", xgboost_chain(left, [2, 2, -1]), imported)
+        error = model_or_error("xgboost", xgboost_chain(left, [2, 2, -1]), imported)
         assert re.search("has over .* nodes|has the number", str(error))
 
     def test_copies_of_subtrees_are_limited_by_the_size_of_the_file(self, imported):
@@ -557,7 +553,7 @@ class TestHostile:
         for depth, fits in ((6, True), (24, False)):
             left = [k for pair in ((2 * i + 1, -1) for i in range(depth)) for k in pair] + [-1]
             right = [k for pair in ((2 * i + 2, -1) for i in range(depth)) for k in pair] + [-1]
-            model = small("xgboost", xgboost_chain(left, right), imported)
+            model = model_or_error("xgboost", xgboost_chain(left, right), imported)
             if fits:
                 assert model.predict([[0.0], [1.0], [np.nan]]).tolist() == [1, 12, 12]
             else:
@@ -565,9 +561,9 @@ class TestHostile:
         deep = 0.5
         for _ in range(30):  # zeros go the other way than their neighbours
             deep = gbm_split(0, 1.0, deep, 2.0, default_left=False, missing="Zero")
-        assert "has over" in str(small("lightgbm-json", gbm_dump(["x"], deep), imported))
+        assert "has over" in str(model_or_error("lightgbm-json", gbm_dump(["x"], deep), imported))
 
-    def test_sets_that_overlap(self, imported):
+    def test_overlapping_sets_are_refused(self, imported):
         document = json.loads(xgboost_chain([1, -1, -1], [2, -1, -1]))
         tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
         tree |= {
@@ -576,17 +572,17 @@ class TestHostile:
             "categories_segments": [0, 0],
             "categories_sizes": [9, 9],
         }
-        assert "9 categories are listed, but the nodes have 18" in str(small("xgboost", document, imported))
+        assert "9 categories are listed, but the nodes have 18" in str(model_or_error("xgboost", document, imported))
         text = TEXT.format(width=1, kinds="1 1", left="1 -1").replace("threshold=0.5 1.5", "threshold=0 0")
         text = text.replace("leaf_value", "cat_boundaries=0 1\ncat_threshold=7\nleaf_value")
-        assert "sets of its categories overlap" in str(small("lightgbm", text, imported))
+        assert "sets of its categories overlap" in str(model_or_error("lightgbm", text, imported))
 
     @pytest.mark.parametrize("kind", [b"Z", b"T", b"F", b"N"])
-    def test_ubjson_arrays_of_nothing(self, kind, imported):
+    def test_ubjson_arrays_without_content(self, kind, imported):
         content = b"{" + b"U\x07learner" + b"[$" + kind + b"#L" + struct.pack(">q", 10**9) + b"}"
-        assert "a type without content" in str(small("xgboost", content, imported, suffix=".ubj"))
+        assert "a type without content" in str(model_or_error("xgboost", content, imported, suffix=".ubj"))
 
-    def test_children_that_are_the_same(self, imported):
+    def test_identical_children_are_refused(self, imported):
         node = {"nodeid": 1, "leaf": 1.0}
         for _ in range(25):
             node = {
@@ -598,12 +594,12 @@ class TestHostile:
                 "missing": 1,
                 "children": [node],
             }
-        assert "must have two different children" in str(small("xgboost-dump", [node], imported))
+        assert "must have two different children" in str(model_or_error("xgboost-dump", [node], imported))
 
-    def test_definitions_that_expand_without_end(self, imported):
+    def test_definitions_that_expand_to_a_huge_size(self, imported):
         compressed = base64.b64encode(gzip.compress(bytes(1 << 26))).decode()
         assert "expands to over 16,777,216 bytes" in str(
-            small("elasticsearch", {"compressed_definition": compressed}, imported, 1 << 26)
+            model_or_error("elasticsearch", {"compressed_definition": compressed}, imported, 1 << 26)
         )
 
     @pytest.mark.parametrize("weight", ["inf", "nan", "-Infinity", "1e999"])
@@ -612,12 +608,12 @@ class TestHostile:
             imported(f"## Coordinate Ascent\n1:{weight} 2:0.5\n", "ranklib")
 
     @pytest.mark.parametrize("start", ["## LambdaMART\n<?xml ", "## LambdaMART\n<?xml", "## LambdaMART\n<!--"])
-    def test_openings_without_an_end(self, start, imported):
-        small("ranklib", start[:14] + start[14:] * 100_000, imported)
+    def test_unclosed_declarations_take_little_time(self, start, imported):
+        model_or_error("ranklib", start[:14] + start[14:] * 100_000, imported)
 
-    @pytest.mark.parametrize("name", [name for name, one in formats().items() if one.can_read()])
-    def test_numbers_of_every_format(self, name, tmp_path, imported):
-        """Numbers become others at random: a model that predicts or an error that names the file, soon."""
+    @pytest.mark.parametrize("name", [name for name, each in formats().items() if each.can_read()])
+    def test_random_numbers_in_every_format(self, name, tmp_path, imported):
+        """Replace numbers at random: the result is a model that predicts or an error that names the file."""
         if name == "onnx":
             pytest.skip("its bytes are changed in test_formats.py")
         trained = podium.LambdaMART(3, 5, categorical=[CATEGORICAL]).fit(X, Y, qid=QID).model_
@@ -629,7 +625,7 @@ class TestHostile:
             first, last = places[rng.integers(len(places))]
             other = whole[slice(*places[rng.integers(len(places))])]
             value = rng.choice(["-1", "0", "1", "2", "2147483647", "1e308", "NaN", "null", "[]", "1" * 40, other])
-            model = small(name, f"{whole[:first]}{value}{whole[last:]}", imported)
+            model = model_or_error(name, f"{whole[:first]}{value}{whole[last:]}", imported)
             if not isinstance(model, FileFormatError) and model.n_features <= 64:
                 model.predict(
                     X[:2, : model.n_features] if model.n_features <= N_FEATURES else np.zeros((2, model.n_features))

@@ -1,4 +1,4 @@
-"""Whole numbers in files of other tools: a fraction is refused, never cut."""
+"""Whole numbers in files of other tools: a fraction is refused, never truncated."""
 
 import re
 
@@ -54,17 +54,17 @@ def test_onnx_attributes_with_fractions_are_refused(model, tmp_path):
     model.export(path)
     document = onnx.load(path)
     (trees,) = (node for node in document.graph.node if node.op_type == "TreeEnsemble")
-    kept = [one for one in trees.attribute if one.name != "nodes_featureids"]
-    features = next(list(one.ints) for one in trees.attribute if one.name == "nodes_featureids")
+    features = next(list(attribute.ints) for attribute in trees.attribute if attribute.name == "nodes_featureids")
+    others = [attribute for attribute in trees.attribute if attribute.name != "nodes_featureids"]
     trees.ClearField("attribute")
-    trees.attribute.extend([*kept, onnx.helper.make_attribute("nodes_featureids", [k + 0.5 for k in features])])
+    trees.attribute.extend([*others, onnx.helper.make_attribute("nodes_featureids", [k + 0.5 for k in features])])
     onnx.save(document, path)
     with pytest.raises(FileFormatError, match="nodes_featureids must be a whole number"):
         podium.import_model(path)
 
 
 @given(st.integers(-(2**40), 2**40))
-def test_every_way_to_write_a_whole_number_is_read(number):
+def test_a_whole_number_may_be_written_in_several_ways(number):
     for written in (number, float(number), str(number), f" {number} ", f"{number}.0", np.int64(number)):
         assert whole_number(written, "x") == number
 
@@ -77,7 +77,7 @@ def test_nothing_else_is_a_whole_number(value):
         whole_number(value, "x")
 
 
-def test_truth_values_are_not_any_text():
+def test_a_truth_value_cannot_be_text():
     assert [truth_value(value, "x") for value in (True, False, 1, 0, np.uint8(1))] == [True, False, True, False, True]
     for value in ("false", "true", 2, 0.5, None):
         with pytest.raises(DataError, match="x must be true or false"):

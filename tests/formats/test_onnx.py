@@ -20,14 +20,14 @@ neural = pytest.importorskip("podium.neural")
 
 
 def training_rows():
-    """Features of all sizes: normal ones, counts with many ties, lengths, tiny ones, a constant one."""
+    """Return features of all sizes: normal, log-normal and tiny values, categories, a constant."""
     rows = random_rows(1200, 5)
     rows[:, 2], rows[:, 4] = np.exp(3 * rows[:, 2]), 1e-9 * rows[:, 4]
     return rows
 
 
 def odd_rows():
-    """Rows that show a wrong scale: missing, infinite, 0, −0, huge, tiny, and values of the training data."""
+    """Return rows that reveal wrong scaling: missing, infinite, 0, −0, huge, tiny, and values of the training data."""
     rows = np.concatenate([training_rows()[:500], 5 * training_rows()[:500]])
     rows[::7, 0], rows[::9, 2], rows[::11], rows[::13] = np.inf, -np.inf, 0.0, -0.0
     rows[::17], rows[::19], rows[::23] = 3e38, 1e-40, np.nan
@@ -62,9 +62,9 @@ class TestNets:
         in_double = copy.deepcopy(net.module).double()(torch.from_numpy(inputs).double()).numpy()
         assert np.allclose(scores, in_double, rtol=1e-12, atol=1e-12)
         size = 1 + np.abs(inputs.astype(np.float64)).max(axis=1)  # of what Podium adds in float32
-        held = size < 1e37  # else its sums become infinite, where nothing scales the inputs
-        assert (np.abs(scores - net.predict(rows))[held] <= 1e-6 * size[held]).all()
-        assert held.all() or kind == "none"
+        is_finite = size < 1e37  # without scaling, the sums of larger inputs become infinite
+        assert (np.abs(scores - net.predict(rows))[is_finite] <= 1e-6 * size[is_finite]).all()
+        assert is_finite.all() or kind == "none"
         assert ("count as 0" if kind == "none" else "count as the mean") in written.missing
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -74,13 +74,13 @@ class TestNets:
         assert any("all documents of one query" in note for note in written.notes)
         rows = odd_rows()
         rows = rows[(np.abs(np.nan_to_num(rows, posinf=0, neginf=0)) < 100).all(axis=1)][:60]
-        for one in (rows[:37], rows[37:], rows[:1]):
-            scores = scores_of(tmp_path / "m.onnx", one)
+        for query in (rows[:37], rows[37:], rows[:1]):
+            scores = scores_of(tmp_path / "m.onnx", query)
             in_double = copy.deepcopy(net.module).double()
-            expected = in_double(torch.from_numpy(net.inputs(one)).double(), torch.tensor([0, len(one)])).numpy()
+            expected = in_double(torch.from_numpy(net.inputs(query)).double(), torch.tensor([0, len(query)])).numpy()
             assert np.allclose(scores, expected, rtol=1e-9, atol=1e-9)
-            data = podium.RankingData(one, qid=np.zeros(len(one)))
-            if kind in ("quantile", "log"):  # inputs are not a thousand deviations large
+            data = podium.RankingData(query, qid=np.zeros(len(query)))
+            if kind in ("quantile", "log"):  # others let inputs be a thousand deviations large
                 assert np.allclose(scores, net.predict(data), rtol=1e-5, atol=1e-5)
 
     @pytest.mark.parametrize("estimator", [podium.RankNet, podium.LambdaRank])
@@ -106,7 +106,7 @@ class TestNets:
             with pytest.raises(DataError, match="holds trees, but"):
                 export_model(net, tmp_path / "m", format=name)
 
-    def test_nets_do_not_come_in(self, tmp_path):
+    def test_nets_cannot_be_imported(self, tmp_path):
         export_model(net_of(seeded(neural.Layers, N_FEATURES), "log"), tmp_path / "m.onnx")
         with pytest.raises(FileFormatError, match="can be exported to ONNX, not imported"):
             import_model(tmp_path / "m.onnx")
@@ -118,7 +118,7 @@ def linear():
 
 class TestLinear:
     @pytest.mark.parametrize("shifts", [{}, {1: 1e9}])
-    def test_podiums_come_back_in(self, shifts, tmp_path):
+    def test_podiums_exports_can_be_imported(self, shifts, tmp_path):
         model = replace(linear(), encoding=Encoding(shifts=shifts))
         export_model(model, tmp_path / "m.onnx")
         again = import_model(tmp_path / "m.onnx")
@@ -131,7 +131,7 @@ class TestLinear:
     def test_graphs_that_only_look_like_podiums_are_refused(self, change, tmp_path):
         export_model(linear(), tmp_path / "m.onnx")
         model = onnx.load(tmp_path / "m.onnx")
-        node = {one.op_type: one for one in model.graph.node}.get(change)
+        node = {node.op_type: node for node in model.graph.node}.get(change)
         if node is not None:
             node.input[0], node.input[1] = node.input[1], node.input[0]
         elif change == "a constant":  # what missing values count as
@@ -184,13 +184,13 @@ class TestSums:
         with pytest.raises(DataError, match="read their features differently"):
             export_model(podium.models.Combined((named, other), (1.0, 1.0)), tmp_path / "m.onnx")
 
-    def test_float32_is_for_trees(self, tmp_path):
+    def test_version_3_is_for_trees(self, tmp_path):
         with pytest.raises(DataError, match="holds trees, but LinearModel"):
             export_model(podium.models.Combined((trees(), linear()), (1.0, 1.0)), tmp_path / "m.onnx", version=3)
 
 
 class TestShifts:
-    """Time stamps, whose values float32 does not tell apart: Podium subtracts a constant first."""
+    """Time stamps, which float32 cannot distinguish: Podium subtracts a constant first."""
 
     def data(self):
         rows = np.nan_to_num(X).astype(np.float64)
@@ -217,12 +217,12 @@ class TestShifts:
 
 
 class TestHostileFiles:
-    """What random bytes hardly ever make."""
+    """Damage that random bytes are unlikely to cause."""
 
     def changed(self, path, change, version=5):
         export_model(trees(), path, version=version)
         model = onnx.load(path)
-        change(model, {one.name: one for one in model.graph.node[0].attribute})
+        change(model, {attribute.name: attribute for attribute in model.graph.node[0].attribute})
         path.write_bytes(model.SerializeToString())
         return path
 
@@ -247,14 +247,14 @@ class TestHostileFiles:
             import_model(self.changed(tmp_path / "m.onnx", repeat))
 
     @pytest.mark.parametrize("version", [3, 5])
-    def test_features_beyond_all_bounds(self, version, tmp_path):
+    def test_too_many_features(self, version, tmp_path):
         def widen(model, attributes):
             model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1 << 60
 
         with pytest.raises(FileFormatError, match="more than Podium accepts"):
             import_model(self.changed(tmp_path / "m.onnx", widen, version))
 
-    def test_shapes_beyond_their_content(self, tmp_path):
+    def test_shapes_larger_than_their_content(self, tmp_path):
         def widen(model, attributes):
             attributes["leaf_weights"].t.dims[0] = 1 << 60
 
@@ -269,7 +269,7 @@ class TestHostileFiles:
         with pytest.raises(FileFormatError, match="several outputs"):
             import_model(self.changed(tmp_path / "m.onnx", move, version))
 
-    def test_two_nodes_of_one_number(self, tmp_path):
+    def test_two_nodes_with_the_same_number(self, tmp_path):
         def repeat(model, attributes):
             attributes["nodes_nodeids"].ints[1] = 0
 

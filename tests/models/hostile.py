@@ -1,8 +1,8 @@
 """Maliciously changed model files with valid checksums, and a seeded fuzzer that uses them.
 
-`python tests/models/hostile.py FOLDER SEED CASES` makes CASES changes to the models of version 0.1, tries to load each,
-and does everything that users do with those that load. It prints the number that loaded, and ends at a crash or at an
-error other than Podium's.
+`python tests/models/hostile.py FOLDER SEED CASES` changes models of version 0.1 CASES times, tries to load each changed
+file, and uses those that load in every way. It prints the number that loaded, and ends at a crash or at an error other
+than Podium's.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ JUNK = [
 
 
 def unpacked(path):
-    """The header and the members of a file: arrays, and bytes where they are something else."""
+    """Return the header and the other members of a file, as arrays or bytes."""
     with zipfile.ZipFile(path) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(contents.pop("header.json"))
@@ -47,7 +47,7 @@ def packed(array):
 
 
 def write(path, header, arrays, compression=zipfile.ZIP_DEFLATED):
-    """A file of a header and arrays, with the right checksums."""
+    """Write a file with a header and arrays, with valid checksums."""
     contents = {name: packed(array) for name, array in arrays.items()}
     header = header | {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
     with zipfile.ZipFile(path, "w", compression) as archive:
@@ -57,7 +57,7 @@ def write(path, header, arrays, compression=zipfile.ZIP_DEFLATED):
 
 
 def change_array(rng, array):
-    """Another array in its place."""
+    """Return a changed copy of an array."""
     if isinstance(array, bytes):
         content = bytearray(array)
         for _ in range(rng.integers(1, 5)):
@@ -87,7 +87,7 @@ def change_array(rng, array):
 
 
 def change_header(rng, value, depth=0):
-    """A header of which something, some levels down, is something else."""
+    """Return a header with one entry changed, at any level."""
     if isinstance(value, dict) and value and (depth == 0 or rng.random() < 0.7):
         keys = [key for key in value if key not in ("sha256", "info")] if depth == 0 else list(value)
         key = keys[rng.integers(0, len(keys))]
@@ -102,7 +102,7 @@ def change_header(rng, value, depth=0):
 
 
 def change_zip(rng, content):
-    """Other bytes in the structure of a zip: its directory at the end, or the head of a member."""
+    """Change bytes in the structure of a zip: in its directory at the end, or in the header of a member."""
     content = bytearray(content)
     directory = content.find(b"PK\x01\x02")
     places = [k for k in range(len(content) - 4) if content[k : k + 2] == b"PK"]
@@ -117,7 +117,7 @@ def change_zip(rng, content):
 
 
 def make_case(rng, source, target):
-    """A changed copy of a model file."""
+    """Write a changed copy of a model file."""
     kind = rng.integers(0, 10)
     if kind == 0:
         target.write_bytes(change_zip(rng, source.read_bytes()))
@@ -137,7 +137,7 @@ def make_case(rng, source, target):
 
 @contextmanager
 def unless_refused():
-    """A model may ask for the names of categories, or for the scores that it goes on from."""
+    """Ignore errors of models that need category names, or the scores that they continue from."""
     try:
         yield
     except podium.DataError as error:
@@ -146,7 +146,7 @@ def unless_refused():
 
 
 def use(model, again):
-    """All that one does with a model."""
+    """Use a model in every way."""
     rng = np.random.default_rng(0)
     if model.n_features > 1000:
         return
@@ -171,20 +171,20 @@ def use(model, again):
 
 
 def fuzz(folder, seed, cases):
-    """How many of the changed files loaded."""
+    """Change files, use those that load, and return their number."""
     sources = sorted(MODELS.glob("*.podium"))
     loaded = 0
     for case in range(cases):
         rng = np.random.default_rng([seed, case])
         target = folder / "case.podium"
         make_case(rng, sources[rng.integers(0, len(sources))], target)
-        print(seed, case, file=sys.stderr, flush=True)  # what to look at after a crash
+        print(seed, case, file=sys.stderr, flush=True)  # to repeat a crash
         try:
             model = podium.load(target)
         except podium.FileFormatError:
             continue
         except podium.DataError as error:
-            if "module=" not in str(error):  # a net of one's own
+            if "module=" not in str(error):  # a custom net
                 raise
             continue
         loaded += 1

@@ -1,4 +1,4 @@
-"""Models with one digest score any input alike."""
+"""Models with equal digests give the same scores for any input."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def changed(model, **schema):
 
 
 @pytest.mark.parametrize("kind", ["trees", "linear", "classes", "ordinal", "on base scores", "net"])
-def test_names_shifts_and_categories_are_part_of_it(models, kind):
+def test_names_shifts_and_categories_are_part_of_the_digest(models, kind):
     model = models[kind]
     schemas = [
         {"feature_names": ("b", "a", "c")}, {"feature_names": None}, {"encoding": Encoding(shifts={0: 2.0})},
@@ -65,12 +65,12 @@ def test_models_that_score_a_frame_differently_differ(train, models):
     assert models["trees"].digest() != swapped.digest()
 
 
-def test_how_text_is_read_is_part_of_it(train, models):
+def test_reading_options_are_part_of_the_digest(train, models):
     normalized = models["trees"].with_info(reading={"normalize": "zscore"})
     assert normalized.digest() != models["trees"].digest() == models["trees"].with_info(history={}).digest()
 
 
-def test_it_survives_a_file(models, tmp_path):
+def test_a_loaded_model_has_the_same_digest(models, tmp_path):
     for model in models.values():
         model.save(tmp_path / "m.podium")
         assert podium.load(tmp_path / "m.podium").digest() == model.digest()

@@ -1,4 +1,4 @@
-"""Ensembles and their file: round trips, and what is refused."""
+"""Ensembles and their files: round trips, and refusals."""
 
 import json
 import zipfile
@@ -18,11 +18,11 @@ from tests.models import hostile
 
 @pytest.fixture(scope="module")
 def data():
-    made = podium.artificial(40, documents=20, features=5)
-    features = made.features.copy()
+    generated = podium.artificial(40, documents=20, features=5)
+    features = generated.features.copy()
     features[::7, 0] = np.nan
     features[:, 1] = np.round(features[:, 1] * 3)
-    return made.replace(features=features, feature_names=list("abcde"))
+    return generated.replace(features=features, feature_names=list("abcde"))
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +36,17 @@ def path(model, tmp_path):
     return tmp_path / "m.podium"
 
 
-def test_the_file_gives_back_everything(model, data, path, tmp_path):
-    back = load(path)
-    assert back.digest() == model.digest()
-    assert np.array_equal(back.predict(data.features), model.predict(data.features))
-    assert back.feature_names == tuple("abcde")
-    assert back.info["parameters"]["n_leaves"] == 5
-    save(back, tmp_path / "again.podium")
+def test_a_file_keeps_everything(model, data, path, tmp_path):
+    loaded = load(path)
+    assert loaded.digest() == model.digest()
+    assert np.array_equal(loaded.predict(data.features), model.predict(data.features))
+    assert loaded.feature_names == tuple("abcde")
+    assert loaded.info["parameters"]["n_leaves"] == 5
+    save(loaded, tmp_path / "again.podium")
     assert (tmp_path / "again.podium").read_bytes() == path.read_bytes()
 
 
-def test_trees_come_apart_and_together_again(model, data):
+def test_an_ensemble_can_be_rebuilt_from_its_trees(model, data):
     again = Ensemble.of_trees([model.tree(k) for k in range(6)], 5, feature_names=model.feature_names)
     assert again.digest() == model.digest()
     assert np.array_equal(model.truncate(2).predict(data.features), model.predict(data.features, n_trees=2))
@@ -61,7 +61,7 @@ def test_threads_do_not_change_scores(model, data):
     assert np.array_equal(model.predict(data.features, n_threads=1), model.predict(data.features, n_threads=3))
 
 
-def test_dumps_for_people_and_programs(model):
+def test_dumps_as_text_and_json(model):
     text = model.dump()
     assert text.count("tree ") == 6
     assert " in [" in text
@@ -75,7 +75,7 @@ def test_dumps_for_people_and_programs(model):
 
 
 def rewritten(path, change):
-    """The file with its header and arrays changed, and the checksums made right again."""
+    """Change the header and the arrays of a file, and update the checksums."""
     header, arrays = hostile.unpacked(path)
     change(header, arrays)
     return hostile.write(path, header, arrays)
@@ -125,7 +125,7 @@ def test_pickles_are_not_loaded(path):
 
 
 @pytest.mark.parametrize("shape", ["(1000000000000,)", "(10000000000000000000000,)", "((("])
-def test_arrays_that_claim_anything_are_refused(path, shape):
+def test_arrays_that_claim_a_wrong_shape_are_refused(path, shape):
     text = f"{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     column = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + b"\0" * 8
     rewritten(path, lambda header, arrays: arrays.update({"left.npy": column}))
@@ -135,8 +135,8 @@ def test_arrays_that_claim_anything_are_refused(path, shape):
 
 def test_damaged_files_are_refused(path, tmp_path):
     content = path.read_bytes()
-    for broken in (content[:-30], content[:100], b"", b"hello", content[:200] + b"\0" * 40 + content[240:]):
-        (tmp_path / "b").write_bytes(broken)
+    for damaged in (content[:-30], content[:100], b"", b"hello", content[:200] + b"\0" * 40 + content[240:]):
+        (tmp_path / "b").write_bytes(damaged)
         with pytest.raises(FileFormatError):
             load(tmp_path / "b")
     with pytest.raises(FileFormatError, match="cannot be opened"):
@@ -149,17 +149,17 @@ def test_damaged_files_are_refused(path, tmp_path):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.data())
-def test_flipped_bytes_never_do_harm(path, data):
+def test_files_with_changed_bytes_are_refused_or_safe(path, data):
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    broken = path.with_name("broken")
-    broken.write_bytes(content)
+    damaged = path.with_name("damaged")
+    damaged.write_bytes(content)
     try:
-        found = load(broken)
+        model = load(damaged)
     except FileFormatError:
         return
-    assert np.isfinite(found.predict(np.zeros((3, found.n_features), np.float32))).all()
+    assert np.isfinite(model.predict(np.zeros((3, model.n_features), np.float32))).all()
 
 
 def test_categories_without_a_name_are_shown_by_their_numbers(model):

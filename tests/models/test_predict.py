@@ -1,4 +1,4 @@
-"""Every model predicts the same for the same documents, whatever they come as."""
+"""Every model predicts the same scores for the same documents, in any form."""
 
 import re
 
@@ -46,7 +46,7 @@ KINDS = ("lambdamart", "mart", "mcrank", "linear", "net", "on top", "combined")
 
 
 def both(estimators, kind, tmp_path):
-    """A model as it was fitted, and as it is loaded."""
+    """Return a fitted model, and the same model loaded from a file."""
     if kind == "combined":
         model = Combined((estimators["lambdamart"].model_, estimators["linear"].model_), (1.0, 0.5))
         model.save(tmp_path / "m.podium")
@@ -59,18 +59,18 @@ def both(estimators, kind, tmp_path):
 def test_columns_are_matched_by_name(estimators, kind, train, frame, tmp_path):
     fitted, loaded = both(estimators, kind, tmp_path)
     expected = fitted.predict(train)
-    turned = frame[frame.columns[::-1]]
+    reordered = frame[frame.columns[::-1]]
     inputs = {
         "array": train.features, "float64": train.features.astype(np.float64), "list": train.features.tolist(),
-        "column-major": np.asfortranarray(train.features), "data": train, "pandas": frame, "turned": turned,
-        "polars": pl.DataFrame(turned.to_dict("list")), "arrow": pa.Table.from_pandas(turned),
-        "turned data": RankingData(turned), "extra": frame.assign(more=1.0)[["more", *frame.columns[::-1]]],
+        "column-major": np.asfortranarray(train.features), "data": train, "pandas": frame, "reordered": reordered,
+        "polars": pl.DataFrame(reordered.to_dict("list")), "arrow": pa.Table.from_pandas(reordered),
+        "reordered data": RankingData(reordered), "extra": frame.assign(more=1.0)[["more", *frame.columns[::-1]]],
         "csr": sparse.csr_array(train.features), "csc": sparse.csc_matrix(train.features),
     }  # fmt: skip
     for name, X in inputs.items():
         for model in (fitted, loaded):
             np.testing.assert_array_equal(model.predict(X), expected, err_msg=name)
-    assert podium.evaluate(turned, loaded, MEASURE).means == podium.evaluate(train, expected, MEASURE).means
+    assert podium.evaluate(reordered, loaded, MEASURE).means == podium.evaluate(train, expected, MEASURE).means
     for X in (frame.drop(columns="f2"), RankingData(frame.drop(columns="f2"))):
         for model in (fitted, loaded):
             with pytest.raises(DataError, match="the data lacks the feature 'f2' of the model"):
@@ -85,22 +85,22 @@ def test_columns_are_matched_by_name(estimators, kind, train, frame, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_predictions_are_never_called_score(estimators, kind, tmp_path):
+def test_no_public_name_begins_with_score(estimators, kind, tmp_path):
     loaded = both(estimators, kind, tmp_path)[1]
     public = {name for name in dir(loaded) if not name.startswith("_")}
     assert "predict" in public
-    assert not any(name.startswith("score") for name in public - {"scorer"})  # what it makes predicts
+    assert not any(name.startswith("score") for name in public - {"scorer"})  # a scorer is called
 
 
 def test_parts_may_order_their_features_differently(train, frame):
-    turned = RankingData(frame[frame.columns[::-1]])
+    reordered = RankingData(frame[frame.columns[::-1]])
     a = LambdaMART(5, n_leaves=4).fit(train)
-    b = podium.LinearRanker(n_iterations=5).fit(turned)
+    b = podium.LinearRanker(n_iterations=5).fit(reordered)
     few = podium.LinearRanker(n_iterations=5).fit(RankingData(frame.drop(columns=["f0", "f3"])))
     for second in (b, few):
         combined = Combined((a.model_, second.model_), (0.5, 2.0))
         expected = 0.5 * a.predict(train) + 2.0 * second.predict(train)
-        for X in (train, turned, frame):
+        for X in (train, reordered, frame):
             np.testing.assert_array_equal(combined.predict(X), expected)
         with pytest.raises(DataError, match="pass X with names"):
             combined.predict(train.features)
@@ -125,9 +125,9 @@ def test_a_narrower_file_is_refused_unless_its_text_is_sparse(tmp_path):
         model.predict(podium.read(tmp_path / "narrow.txt"))
     for absent, value in (("zero", 0.0), ("missing", np.nan)):
         data = podium.read(tmp_path / "sparse.txt", absent=absent)
-        with pytest.warns(podium.PodiumWarning, match="has 2 of the model's 3 features: its text is sparse") as said:
+        with pytest.warns(podium.PodiumWarning, match="has 2 of the model's 3 features: its text is sparse") as warned:
             scores = model.predict(data)
-        assert len(said) == 1
+        assert len(warned) == 1
         rows = np.array([[2, 1, value], [value, 1, value]], np.float32)
         np.testing.assert_array_equal(scores, model.predict(rows))
         with pytest.warns(podium.PodiumWarning, match="its text is sparse"):
@@ -159,7 +159,7 @@ def test_sparse_text_that_was_read_differently_is_refused(tmp_path):
     podium.artificial(20, documents=10, features=4).write(tmp_path / "dense.txt")
     text = (tmp_path / "dense.txt").read_text()
     (tmp_path / "sparse.txt").write_text(re.sub(r" 2:-\S+", "", text))
-    zero, missing = (podium.read(tmp_path / "sparse.txt", absent=way) for way in ("zero", "missing"))
+    zero, missing = (podium.read(tmp_path / "sparse.txt", absent=absent) for absent in ("zero", "missing"))
     model = LambdaMART(3, n_leaves=4).fit(missing)
     model.save(tmp_path / "m.podium")
     for predictor in (model, podium.models.load_model(tmp_path / "m.podium")):
@@ -170,7 +170,7 @@ def test_sparse_text_that_was_read_differently_is_refused(tmp_path):
     model.predict(podium.read(tmp_path / "dense.txt"))  # nothing is absent there
 
 
-def test_models_of_other_libraries_get_features(train, frame, tmp_path):
+def test_models_of_other_libraries_receive_features(train, frame, tmp_path):
     """scikit-learn and LightGBM: as submodel, and in combine, adapt, evaluate and compare."""
     lightgbm = pytest.importorskip("lightgbm")
     settings = {"objective": "regression", "num_leaves": 4, "verbose": -1, "num_threads": 1}
@@ -192,13 +192,13 @@ def test_models_of_other_libraries_get_features(train, frame, tmp_path):
         )
         np.testing.assert_allclose(model.predict(frame[[*NAMES]]), model.predict(train), rtol=1e-5, atol=1e-6)
         assert podium.combine(other, model, train).value >= podium.evaluate(train, model, MEASURE).means[MEASURE]
-    found = podium.compare(frame, {**foreign, "function": lambda data: data.feature("f1")}, MEASURE)
-    assert set(found.evaluations) == {*foreign, "function"}
+    comparison = podium.compare(frame, {**foreign, "function": lambda data: data.feature("f1")}, MEASURE)
+    assert set(comparison.evaluations) == {*foreign, "function"}
     adapted = podium.adapt(foreign["booster"], frame, n_trees=3, patience=None, measure=MEASURE)
     assert "background" in adapted.comparison.evaluations
 
 
-def test_a_classifier_alone_predicts_classes(train, tmp_path):
+def test_only_a_classifier_predicts_classes(train, tmp_path):
     labels = np.where(train.relevance > 1, "good", "bad")
     model = podium.MARTClassifier(5, n_leaves=4).fit(train.features, labels)
     assert set(model.predict(train.features)) <= {"good", "bad"}

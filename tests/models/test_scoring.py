@@ -1,4 +1,4 @@
-"""Scores of trees in every way they are made, against a walk in Python, bit for bit."""
+"""Every way to score trees gives the same bits as a walk in Python."""
 
 import copy
 import os
@@ -26,7 +26,7 @@ SHAPES = ("any", "chain", "left chain", "even", "zigzag")
 
 
 def random_tree(random, n_leaves, n_features, shape="any", categorical=(), thresholds=None):
-    """A tree of a shape, with thresholds among odd values, and missing values on either side."""
+    """Return a tree of a shape, with unusual thresholds, and missing values on either side."""
     left, right, leaves = [], [], [(-1, 0)]  # leaves that may become nodes: (parent, side)
     for node in range(n_leaves - 1):
         pick = {"chain": -1, "left chain": -2, "even": 0, "zigzag": -1 - node % 2}.get(shape)
@@ -57,9 +57,10 @@ def random_tree(random, n_leaves, n_features, shape="any", categorical=(), thres
 
 
 def random_rows(random, model, n):
-    """Return values at thresholds, the adjacent float32, odd ones, categories and others."""
-    at = model.arrays["threshold"] if len(model.arrays["threshold"]) else ODD
-    pool = [ODD, at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, np.float32(-np.inf)), np.arange(45)]
+    """Return values at thresholds and next to them, unusual values and categories."""
+    thresholds = model.arrays["threshold"] if len(model.arrays["threshold"]) else ODD
+    above, below = (np.nextafter(thresholds, np.float32(end)) for end in (np.inf, -np.inf))
+    pool = [ODD, thresholds, above, below, np.arange(45)]
     return random.choice(np.concatenate(pool).astype(np.float32), (n, model.n_features))
 
 
@@ -100,8 +101,8 @@ def test_codes_of_two_bytes(shape, n_leaves):
 def test_sparse_rows_with_features_that_no_tree_uses():
     random = np.random.default_rng(8)
     trees = [random_tree(random, 9, 3) for _ in range(12)]
-    moved = [replace(tree, feature=np.array([4, 11, 30], np.int32)[tree.feature]) for tree in trees]
-    model = Ensemble.of_trees(moved, 40)
+    trees = [replace(tree, feature=np.array([4, 11, 30], np.int32)[tree.feature]) for tree in trees]
+    model = Ensemble.of_trees(trees, 40)
     rows = sparse.csr_array(np.where(random.random((90, 40)) < 0.3, random.normal(size=(90, 40)), 0).astype(np.float32))
     assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows.toarray()))
 
@@ -114,14 +115,13 @@ def test_more_thresholds_than_a_rank_can_number():
     assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
 
 
-def test_many_comparisons_are_several_programs(monkeypatch):
-    monkeypatch.setattr(program, "MOST_COMPARISONS", 100)
-    monkeypatch.setattr(program, "MOST_NODES", 0)
+def test_many_comparisons_become_several_programs(monkeypatch):
+    monkeypatch.setattr(program, "MAX_COMPARISONS", 100)
+    monkeypatch.setattr(program, "MAX_PROGRAM_NODES", 0)
     random = np.random.default_rng(6)
     trees = [random_tree(random, 30, 6, categorical=(1,)) for _ in range(40)]
     model = Ensemble.of_trees(trees, 6)
-    arrays = TreeArrays(*(model.arrays[name] for name in TreeArrays._fields))
-    assert len(program.make_programs(arrays)) > 5
+    assert len(program.make_programs(TreeArrays.of(model.arrays))) > 5
     rows = random_rows(random, model, 300)
     assert np.array_equal(scores_in_blocks(model, rows), score_slowly(model, rows))
 
@@ -172,7 +172,7 @@ def test_layouts_and_threads_give_the_same_bits(trained):
             assert np.array_equal(model.predict(form, n_threads=n_threads), expected), name
     with ThreadPoolExecutor(4) as pool:  # at the same time, with one scorer
         scorer = model.scorer(n_threads=1)
-        assert all(np.array_equal(found, expected) for found in pool.map(scorer, [features] * 8))
+        assert all(np.array_equal(scores, expected) for scores in pool.map(scorer, [features] * 8))
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 100, 128, 129, 255, 256, 257, 500, 512, 513, 800, 1100])
@@ -183,11 +183,11 @@ def test_any_number_of_rows(trained, n):
 
 def test_a_scorer_refuses_what_predict_refuses(trained):
     """Parts that differ in the order of their features, and features of another number."""
-    one, two = (
+    first, second = (
         podium.models.LinearModel(np.array([1.0, 2.0]), np.zeros(2), feature_names=names)
         for names in (("a", "b"), ("b", "a"))
     )
-    combined = podium.models.Combined((one, two), (1.0, 1.0))
+    combined = podium.models.Combined((first, second), (1.0, 1.0))
     with pytest.raises(podium.DataError, match="pass X with names"):
         combined.scorer()(np.ones((3, 2), np.float32))
     model, features = trained
@@ -195,34 +195,34 @@ def test_a_scorer_refuses_what_predict_refuses(trained):
         model.scorer()(features[:, :100])
 
 
-def test_the_program_is_made_when_it_is_worth_it(trained, monkeypatch):
+def test_the_program_is_made_after_many_rows(trained, monkeypatch):
     model, features = trained
-    made = []
-    monkeypatch.setattr(tree_scorer, "make_programs", lambda trees: made.append(1) or program.make_programs(trees))
+    calls = []
+    monkeypatch.setattr(tree_scorer, "make_programs", lambda trees: calls.append(1) or program.make_programs(trees))
     model = copy.deepcopy(model)
     for _ in range(10):
         model.predict(features[:90])
-    assert not made
+    assert not calls
     for _ in range(5):
         model.predict(features[:90])
-    assert len(made) == 1
+    assert len(calls) == 1
     again = pickle.loads(pickle.dumps(model))
     again.predict(features)
-    assert len(made) == 2
+    assert len(calls) == 2
 
 
-def test_raw_values_score_as_their_bins_do(trained):
+def test_raw_values_score_like_their_bins(trained):
     """Every value of a bin goes the same way at every threshold of a model trained on these bins."""
     from podium.trees import bin_features, find_bins
 
     model, features = trained
     bins = find_bins(features)
     binned = bin_features(features, bins)
-    stand_in = np.empty_like(features)
+    representatives = np.empty_like(features)
     for k, cuts in enumerate(bins.cuts):
         uppers = np.concatenate([[np.nan], cuts, [np.inf]]).astype(np.float32)
-        stand_in[:, k] = uppers[binned.column(k)]
-    assert np.array_equal(model.predict(stand_in), model.predict(features))
+        representatives[:, k] = uppers[binned.column(k)]
+    assert np.array_equal(model.predict(representatives), model.predict(features))
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ def model():
     return podium.LambdaMART(n_trees=5, n_leaves=7, categorical=[CATEGORICAL]).fit(X, Y, qid=QID).model_
 
 
-def test_it_is_lightgbms_frame(model, tmp_path):
+def test_the_frame_equals_lightgbms(model, tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
     model.export(tmp_path / "m.txt", format="lightgbm")
     theirs, ours = lightgbm.Booster(model_file=tmp_path / "m.txt").trees_to_dataframe(), model.trees_to_dataframe()
@@ -53,7 +53,7 @@ def test_libraries(model):
         model.trees_to_dataframe("xarray")
 
 
-def test_a_tree_of_one_leaf_and_names_of_categories():
+def test_a_tree_with_one_leaf_and_category_names():
     frame = pd.DataFrame({"site": np.resize(["a", "b", "c"], 60), "x": 0.0})
     labels = (frame["site"] == "b").astype(int)
     data = podium.RankingData(frame, labels, qid=np.arange(60) // 6, categorical=["site"])

@@ -26,7 +26,7 @@ def scores():
         return dict(file)
 
 
-def test_there_is_a_score_for_each_file(scores):
+def test_each_file_has_scores(scores):
     assert set(MODELS) == set(scores)
     assert len(MODELS) == 26
 
@@ -35,18 +35,18 @@ def test_there_is_a_score_for_each_file(scores):
 def test_a_file_of_version_0_1_scores_as_it_did(name, data, scores, tmp_path):
     model = podium.load(FOLDER / f"{name}.podium")
     options = {"base_scores": data.features[:, 0].astype(np.float64)} if name == "started" else {}
-    found = model.predict(data, n_threads=1, **options)
-    if name in NETS:  # another torch, or another processor, may round otherwise
-        assert np.allclose(found, scores[name], rtol=1e-6, atol=1e-6)
+    predicted = model.predict(data, n_threads=1, **options)
+    if name in NETS:  # another version of torch, or another processor, may round differently
+        assert np.allclose(predicted, scores[name], rtol=1e-6, atol=1e-6)
     else:
-        assert np.array_equal(found, scores[name])
+        assert np.array_equal(predicted, scores[name])
     podium.models.save(model, tmp_path / "again.podium")
     again = podium.load(tmp_path / "again.podium")
     assert again.digest() == model.digest()
     assert again.info == model.info
 
 
-def test_the_kinds_are_there():
+def test_the_files_cover_all_kinds():
     def loaded(name):
         return podium.load(FOLDER / f"{name}.podium")
 

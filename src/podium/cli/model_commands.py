@@ -19,10 +19,10 @@ def inspect(
 ) -> None:
     """Show what a model file contains: its parameters, most important features and trees."""
     from podium.models import ClassEnsemble, Ensemble, load
-    from podium.models.over_trees import OverTrees
+    from podium.models.transformed_ensembles import TransformedEnsemble
 
     scorer = load(model)
-    of_trees = isinstance(scorer, Ensemble | OverTrees)
+    of_trees = isinstance(scorer, Ensemble | TransformedEnsemble)
     if trees:
         if not isinstance(scorer, Ensemble | ClassEnsemble):
             raise DataError(f"{model}: {scorer!r} has no trees")

@@ -59,7 +59,7 @@ def as_objective(objective: Objective | str, name: str = "objective") -> tuple[s
         return str(objective), objective
 
 
-def bind_to_look(objective: Objective, data: RankingData, all_data: RankingData | None = None) -> BoundObjective:
+def bind_for_diagnosis(objective: Objective, data: RankingData, all_data: RankingData | None = None) -> BoundObjective:
     """Return an objective bound to data, to compute λ without affecting training.
 
     Args:
@@ -221,8 +221,8 @@ class LambdaArrows(ShownAsTable):
         name = self.objectives[-1] if objective is None else objective
         if name not in self.objectives:
             raise DataError(f"objective must be one of {', '.join(map(repr, self.objectives))}, but got {objective!r}")
-        asked, bound = self._bound[self.objectives.index(name)]
-        parts, by_row = parts_of(bound, self._iteration, asked), np.empty(len(self.rows))
+        value, bound = self._bound[self.objectives.index(name)]
+        parts, by_row = parts_of(bound, self._iteration, value), np.empty(len(self.rows))
         by_row[self._order] = self.scores
         pairs = pairs_of_document(parts, by_row, 0, int(self._order[rank - 1]))
         by_row[parts[0].bound.data.canonical_order] = pairs
@@ -277,8 +277,8 @@ def lambda_arrows(
 
     """
     data = as_data(data)
-    scores, seen = scores_at(model, data, iteration), 0 if iteration is None else max(iteration, 0)
-    return arrows_of_scores(scores, data, query, objectives, labels, seen)
+    scores = scores_at(model, data, iteration)
+    return arrows_of_scores(scores, data, query, objectives, labels, max(iteration or 0, 0))
 
 
 def arrows_of_scores(
@@ -293,10 +293,10 @@ def arrows_of_scores(
     named = [as_objective(objective, "objectives") for objective in objectives]
     of_query = data.rows(number)
     part, scores = data.take(of_query), scores[of_query]
-    bound = tuple((objective, bind_to_look(objective, part, data)) for _, objective in named)
+    bound = tuple((objective, bind_for_diagnosis(objective, part, data)) for _, objective in named)
     ranking = Ranking(part, scores)
     order, ranked_labels = ranking.order, ranking.labels(labels).astype(np.float64)
-    lambdas = np.array([one.gradients(scores, iteration)[0][order] for _, one in bound])
+    lambdas = np.array([term.gradients(scores, iteration)[0][order] for _, term in bound])
     return LambdaArrows(
         data.query_ids[number], of_query[order], ranked_labels, scores[order],
         tuple(name for name, _ in named), lambdas, bound, order, iteration,
@@ -346,16 +346,16 @@ class _Shares:
     """An objective bound to data, to compute the shares of λ of documents with some labels."""
 
     def __init__(self, objective: Objective, data: RankingData, of_labels: tuple[float, ...], labels: str) -> None:
-        self.objective, self.bound = objective, bind_to_look(objective, data)
+        self.objective, self.bound = objective, bind_for_diagnosis(objective, data)
         parts_of(self.bound, 0, objective)  # raises if the objective is not a sum over pairs
         self.labels, classes = classes_of_labels(data, labels)
-        chosen = np.isin(self.labels, of_labels)[classes] & (classes >= 0)
-        if not chosen.any():
-            known = ", ".join(f"{label:g}" for label in self.labels)
+        is_examined = np.isin(self.labels, of_labels)[classes] & (classes >= 0)
+        if not is_examined.any():
+            choices = ", ".join(f"{label:g}" for label in self.labels)
             raise DataError(
-                f"of_labels: no document has a label {' or '.join(map(repr, of_labels))}; the labels are {known}"
+                f"of_labels: no document has a label {' or '.join(map(repr, of_labels))}; the labels are {choices}"
             )
-        self.slots = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        self.slots = np.where(is_examined, np.cumsum(is_examined) - 1, -1)
         self.classes = np.where(classes >= 0, classes, len(self.labels))  # unlabelled documents are the last class
 
     def of(self, scores: Floats, iteration: int) -> tuple[list[float], list[float]]:
@@ -364,8 +364,8 @@ class _Shares:
         sums = sums_by_class(parts, scores, self.slots, self.classes, len(self.labels) + 1)
         net, absolute = sums[:, :, 0], sums[:, :, 1]
         all_net, all_absolute = net.sum(axis=1), absolute.sum(axis=1)
-        is_known = np.abs(all_net) > VANISHED * all_absolute
-        shares = net[is_known] / all_net[is_known, None]  # [S] eq. 11
+        is_nonzero = np.abs(all_net) > VANISHED * all_absolute
+        shares = net[is_nonzero] / all_net[is_nonzero, None]  # [S] eq. 11
         absolute_shares = absolute[all_absolute > 0] / all_absolute[all_absolute > 0, None]
         columns = range(len(self.labels))
         return [mean(shares[:, c]) for c in columns], [mean(absolute_shares[:, c]) for c in columns]
@@ -407,11 +407,11 @@ def lambda_shares(
     shares = _Shares(as_objective(objective)[1], data, numbers_of("of_labels", of_labels), labels)
     if iterations is None:
         last = int(getattr(model_of(model), "n_trees", 1)) - 1
-        seen = [(last, shares.of(scores_at(model, data, None), last))]
+        iterations, rows = [last], [shares.of(scores_at(model, data, None), last)]
     else:
-        seen = [(k, shares.of(scores_at(model, data, k), k)) for k in iterations]
-    net, absolute = (np.array([rows[part] for _, rows in seen]) for part in (0, 1))
-    return LambdaShares(np.array([k for k, _ in seen]), tuple(of_labels), shares.labels, net, absolute)
+        rows = [shares.of(scores_at(model, data, k), k) for k in iterations]
+    net, absolute = (np.array([row[part] for row in rows]) for part in (0, 1))
+    return LambdaShares(np.array(iterations), tuple(of_labels), shares.labels, net, absolute)
 
 
 class WatchLambdaShares(TrainingObserver):
@@ -449,11 +449,11 @@ class WatchLambdaShares(TrainingObserver):
     def _begin(self, round_: TrainingRound) -> None:
         self._shares = _Shares(objective_of(self, round_), round_.data, self.of_labels, self.labels)
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
-        both = self._shares.of(round_.document_scores, round_.iteration)
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
+        shares_by_kind = self._shares.of(round_.document_scores, round_.iteration)
         return {
             f"lambda_shares: {kind} {label:g}": share
-            for kind, shares in zip(("net", "absolute"), both, strict=True)
+            for kind, shares in zip(("net", "absolute"), shares_by_kind, strict=True)
             for label, share in zip(self._shares.labels, shares, strict=True)
         }
 

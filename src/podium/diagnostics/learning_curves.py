@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.core.array_types import Floats, Ints
 from podium.core.plotting import draw
-from podium.diagnostics.lambdas import as_objective, bind_to_look, objective_of
+from podium.diagnostics.lambdas import as_objective, bind_for_diagnosis, objective_of
 from podium.diagnostics.watching import ByIteration, TrainingObserver, TrainingRound
 from podium.errors import DataError
 from podium.measures import BoundMeasures, Measure, as_measure, as_watched
@@ -76,12 +76,12 @@ class WatchMeasures(TrainingObserver):
     def _begin(self, round_: TrainingRound) -> None:
         measures = self.measures
         if measures is None:
-            known = dict.fromkeys(map(_measure_in, round_.means))
-            measures = tuple(m for m in known if m is not None) or (as_measure("ndcg@10"),)
+            validated = dict.fromkeys(map(_measure_in, round_.means))
+            measures = tuple(measure for measure in validated if measure is not None) or (as_measure("ndcg@10"),)
         fixed = {f"train/{measure}": measure.fixed(round_.data) for measure in measures}
         self._bound = BoundMeasures(round_.data, {name: m for name, m in fixed.items() if name not in round_.means})
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         return self._bound.means(round_.document_scores) | round_.means
 
     def _records(self, name: str) -> bool:
@@ -175,15 +175,15 @@ class WatchAgreement(TrainingObserver):
 
     def _begin(self, round_: TrainingRound) -> None:
         data, objective = round_.data, objective_of(self, round_)
-        self._bound, self._others = bind_to_look(objective, data), [bind_to_look(self.other, data)]
+        self._bound, self._others = bind_for_diagnosis(objective, data), [bind_for_diagnosis(self.other, data)]
         source = label_source(objective)
         if isinstance(self.other, PairTerm) and source is not None:
             if source == self.other.labels:
                 raise DataError(f"other: both objectives have the labels {source!r}; pass one of another label source")
-            equal = PairFilter(labels_of(data, source, objective), nonzero=True)
-            self._others.append(self.other.measuring(data).bind_among(data, equal))
+            equal_labels = PairFilter(labels_of(data, source, objective), nonzero=True)
+            self._others.append(self.other.measuring(data).bind_among(data, equal_labels))
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         signs = np.sign(self._bound.gradients(round_.document_scores, round_.iteration)[0])
         shares = []
         for other in self._others:
@@ -246,7 +246,7 @@ class WatchLineSearch(TrainingObserver):
         if len(getattr(round_, "trees", ())) != 1:
             raise DataError("WatchLineSearch needs a model with one tree per round: LambdaMART, RankNetTrees or MART")
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         weights: tuple[float, ...] = round_.weights  # type: ignore[attr-defined]
         return {"alpha": float(weights[0])}
 

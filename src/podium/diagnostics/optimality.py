@@ -97,8 +97,8 @@ class Optimality(ShownAsTable):
         evidence of an optimum.
         """
         not_falling, n = (self.changes >= 0).sum(axis=1), self.changes.shape[1]
-        most = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
-        return np.where(not_falling < n, most, 1.0)
+        bound = stats.beta.ppf(1 - delta, not_falling + 1, np.maximum(n - not_falling, 1))
+        return np.where(not_falling < n, bound, 1.0)
 
     def passes(self, p0: float = 0.01, delta: float = 0.01) -> Bools:
         """Return whether the mean falls in all but a share p0 of directions, with confidence 1 − δ, by step.
@@ -148,9 +148,9 @@ def local_optimality(
     """Move the weights of a model in random directions, and count how often a measure rises or falls ([B] §4.2).
 
     Directions are drawn from a spherical Gaussian. If the measure falls in all of 459 directions, it falls in at least
-    99% of all directions, with 99% confidence. A step too small for documents to swap ranks leaves the measure
-    unchanged, and a step so large that it breaks any model shows nothing either. So choose the step before you look at
-    results, and compare with a model that is not at an optimum, such as an untrained net.
+    99% of all directions, with 99% confidence. If a step is too small for documents to swap ranks, the measure does
+    not change. If it is so large that it breaks any model, it shows nothing either. So choose the step before you look
+    at results, and compare with a model that is not at an optimum, such as an untrained net.
 
     Args:
         model: a net or a linear model, as an estimator or a model; trees have no weights to move.
@@ -181,38 +181,38 @@ def local_optimality(
     require_whole("directions", directions, 1)
     require_whole("points", points, 3)
     require_whole("curves", curves, 0, optional=True)
-    ladder = numbers_of("steps", steps)
-    if not ladder or not all(0 < step < math.inf for step in ladder):
+    step_sizes = numbers_of("steps", steps)
+    if not step_sizes or not all(0 < step < math.inf for step in step_sizes):
         raise DataError(f"steps must be positive numbers, but got {steps!r}")
     weights, scores_of_weights = scorer.as_function(data)
-    length, n_random = float(np.linalg.norm(weights)) or 1.0, len(ladder) * directions
-    evenly = np.linspace(0, len(weights) - 1, len(weights) if curves is None else min(curves, len(weights)))
-    curved = np.unique(evenly.round().astype(np.int64))
-    moves = np.linspace(-max(ladder), max(ladder), points)
+    length, n_random = float(np.linalg.norm(weights)) or 1.0, len(step_sizes) * directions
+    n_curves = len(weights) if curves is None else min(curves, len(weights))
+    curve_weights = np.unique(np.linspace(0, len(weights) - 1, n_curves).round().astype(np.int64))
+    moves = np.linspace(-max(step_sizes), max(step_sizes), points)
     fixed = as_measure(measure).fixed(data)
 
     def moved(number: int) -> Floats:
         """Return the weights with this number: those of each step and direction, then those of each curve."""
         if number < n_random:
             step, direction = divmod(number, directions)
-            way = np.random.default_rng([random_state, direction]).normal(size=len(weights))
-            return np.asarray(weights + ladder[step] * (way * (length / np.linalg.norm(way))))
+            change = np.random.default_rng([random_state, direction]).normal(size=len(weights))
+            return np.asarray(weights + step_sizes[step] * (change * (length / np.linalg.norm(change))))
         weight, move = divmod(number - n_random, points)
         changed: Floats = weights.copy()
-        changed[curved[weight]] += moves[move] * length
+        changed[curve_weights[weight]] += moves[move] * length
         return changed
 
-    def value(at: Floats) -> float:
-        return fixed.mean(Ranking(data, scores_of_weights(at)))
+    def mean_at(point: Floats) -> float:
+        return fixed.mean(Ranking(data, scores_of_weights(point)))
 
-    values, n_moved = [], n_random + len(curved) * points
+    values, n_moved = [], n_random + len(curve_weights) * points
     with _one_thread_each(scorer), progress("moving weights", n_moved) as advance:
-        here = value(weights)
-        if not here > 0:
-            raise DataError(f"{fixed} is {here} for every order, because the data has no relevant documents")
-        for one in map_threads(lambda number: value(moved(number)), range(n_moved), n_threads):
-            values.append(one)
+        value = mean_at(weights)
+        if not value > 0:
+            raise DataError(f"{fixed} is {value} for every order, because the data has no relevant documents")
+        for moved_value in map_threads(lambda number: mean_at(moved(number)), range(n_moved), n_threads):
+            values.append(moved_value)
             advance(1)
-    changes = np.array(values[:n_random]).reshape(len(ladder), directions) - here
-    of_curves = np.array(values[n_random:]).reshape(len(curved), points)
-    return Optimality(str(as_measure(measure)), here, ladder, changes, curved, moves, of_curves)
+    changes = np.array(values[:n_random]).reshape(len(step_sizes), directions) - value
+    curve_values = np.array(values[n_random:]).reshape(len(curve_weights), points)
+    return Optimality(str(as_measure(measure)), value, step_sizes, changes, curve_weights, moves, curve_values)

@@ -61,8 +61,8 @@ class Calibration(ShownAsTable):
     @property
     def error(self) -> float:
         """The expected calibration error: the mean |predicted − observed| of the bins, weighted by pairs."""
-        known = self.counts > 0
-        gaps = np.abs(self.predicted - self.observed)[known] * self.counts[known]
+        has_pairs = self.counts > 0
+        gaps = np.abs(self.predicted - self.observed)[has_pairs] * self.counts[has_pairs]
         return math.fsum(gaps.tolist()) / self.n_pairs
 
     @property
@@ -125,44 +125,46 @@ def calibration(
     if preferences and data.preferences is None:
         raise DataError("the data has no preferences: pass RankingData(…, preferences=(i, j, probability))")
     scores = scores_at(model, data, iteration)
-    pairs = _preferred_pairs if preferences else _labelled_pairs
-    counts, sums, right = pairs(data, labels, sigma * scores, int(bins))
+    sums_of_pairs = _preferred_pairs if preferences else _labelled_pairs
+    counts, predicted, observed = sums_of_pairs(data, labels, sigma * scores, int(bins))
     if not counts.any():
         raise DataError("the data has no pairs to compare with: no query has documents with different labels")
     with np.errstate(invalid="ignore"):
-        return Calibration(
-            float(sigma), np.linspace(0.5, 1.0, bins + 1), counts, sums / UNIT / counts, right / UNIT / counts
-        )
+        means = predicted / UNIT / counts, observed / UNIT / counts
+    return Calibration(float(sigma), np.linspace(0.5, 1.0, bins + 1), counts, *means)
 
 
 def _labelled_pairs(data: RankingData, labels: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
-    """Return the number of pairs of each bin, the sum of P, and of 1 for right and ½ for tied pairs, times UNIT."""
+    """Return for each bin the number of pairs, the sum of P, and the sum of 1 for correct and ½ for tied pairs.
+
+    Both sums are multiplied by UNIT.
+    """
     parts: list[Ints] = []
-    known = labels_in_order(data, labels, np.arange(len(data))).astype(np.float64)
+    row_labels = labels_in_order(data, labels, np.arange(len(data))).astype(np.float64)
 
     def work(offsets: Ints, _: slice) -> None:
         result = np.zeros((3, n_bins), np.int64)
-        add_labelled_pairs(scores, known, data.order, offsets, UNIT, result)
+        add_labelled_pairs(scores, row_labels, data.order, offsets, UNIT, result)
         parts.append(result)
 
     for_queries(data.offsets, work, smallest=1, amount=float((data.query_sizes**2).sum()))
-    counts, sums, right = sum(parts[1:], parts[0])
-    return counts, sums, right
+    counts, predicted, observed = sum(parts[1:], parts[0])
+    return counts, predicted, observed
 
 
 def _preferred_pairs(data: RankingData, _: str, scores: Floats, n_bins: int) -> tuple[Ints, Ints, Ints]:
-    """Do the work of `_labelled_pairs` for the data's preferences."""
+    """Return the same as `_labelled_pairs` for the data's preferences."""
     assert data.preferences is not None
     i, j, share = data.preferences.i, data.preferences.j, data.preferences.probability.astype(np.float64)
     lead = scores[i] - scores[j]
     share = np.where(lead > 0, share, np.where(lead < 0, 1.0 - share, 0.5))
     probability = 1.0 / (1.0 + np.exp(-np.abs(lead)))
-    which = np.minimum(((2.0 * probability - 1.0) * n_bins).astype(np.int64), n_bins - 1)
+    number_of_bin = np.minimum(((2.0 * probability - 1.0) * n_bins).astype(np.int64), n_bins - 1)
     result = np.zeros((3, n_bins), np.int64)
     for row, values in zip(result, (np.ones(len(i)), UNIT * probability, UNIT * share), strict=True):
-        np.add.at(row, which, np.rint(values).astype(np.int64))
-    counts, sums, right = result
-    return counts, sums, right
+        np.add.at(row, number_of_bin, np.rint(values).astype(np.int64))
+    counts, predicted, observed = result
+    return counts, predicted, observed
 
 
 @kernel

@@ -39,14 +39,14 @@ class RankedDocuments:
 
     def update(self, scores: Floats) -> None:
         """Rank by these scores."""
-        data, known = self.data, []
+        data, are_valid = self.data, []
 
         def work(offsets: Ints, queries: slice) -> None:
             order, counts = data.canonical_order, self._all[queries]
-            known.append(rank_again(scores, order, offsets, counts, self.depth, self.places, self._scores))
+            are_valid.append(rank_again(scores, order, offsets, counts, self.depth, self.places, self._scores))
 
         for_queries(data.offsets, work)
-        if not all(known):
+        if not all(are_valid):
             raise DataError("cannot rank documents: a score is NaN")
 
 
@@ -58,9 +58,9 @@ def count_classes(places: Int32s, classes: Ints, offsets: Ints, depth: Int, coun
         start, end = offsets[q], min(offsets[q] + depth, offsets[q + 1])
         total += end - start
         for k in range(start, end):
-            kind = classes[start + places[k]]
-            if kind >= 0:
-                counts[kind] += 1
+            number = classes[start + places[k]]
+            if number >= 0:
+                counts[number] += 1
     return total
 
 
@@ -141,7 +141,7 @@ class WatchTopLabels(TrainingObserver):
         self._distinct, self._classes = classes_of_labels(round_.data, self.labels)
         self._ranked = RankedDocuments(round_.data, self.k)
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         self._ranked.update(round_.document_scores)
         counts = np.zeros(len(self._distinct), np.int64)
         total = count_classes(self._ranked.places, self._classes, round_.data.offsets, self.k, counts)
@@ -219,7 +219,7 @@ class WatchRankChanges(TrainingObserver):
         self._ranked = RankedDocuments(round_.data)
         self._before: Int32s | None = None
 
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         data = round_.data
         self._ranked.update(round_.document_scores)
         if self._before is None:

@@ -19,7 +19,7 @@ from podium.measures.ranking import labels_in_order
 from podium.objectives import Objective
 
 SHOWN_ROWS = 20  # rows of a table in the terminal; `table()` has all
-MOST_LABELS = 20  # maximum number of distinct labels to compute shares for
+MAX_LABELS = 20  # distinct labels to compute shares for
 
 
 class TrainingRound(Protocol):
@@ -86,8 +86,8 @@ class ByIteration(ShownAsTable, ABC):
         table = self.table()
         if len(table.rows) <= SHOWN_ROWS:
             return table
-        picked = np.linspace(0, len(table.rows) - 1, SHOWN_ROWS).round().astype(int)
-        return Table(table.columns, [table.rows[k] for k in picked])
+        shown = np.linspace(0, len(table.rows) - 1, SHOWN_ROWS).round().astype(int)
+        return Table(table.columns, [table.rows[k] for k in shown])
 
 
 class TrainingObserver(ABC):
@@ -135,7 +135,7 @@ class TrainingObserver(ABC):
         usual = self.usual if hasattr(round_, "trees") else self.usual_elsewhere
         if round_.iteration % (usual if self.every is None else self.every):
             return None
-        numbers = self._look(round_)
+        numbers = self._observe(round_)
         self._iterations.append(round_.iteration)
         for name, value in numbers.items():
             self._history.setdefault(name, []).append(value)
@@ -156,20 +156,21 @@ class TrainingObserver(ABC):
                 )
             columns = {name: np.array(values) for name, values in self._history.items()}
             return self._of_columns(np.array(self._iterations), columns)
-        known = {name: np.array(values, np.float64) for name, values in history.items() if self._records(name)}
-        if not known:
+        columns = {name: np.array(values, np.float64) for name, values in history.items() if self._records(name)}
+        if not columns:
             raise DataError(
                 f"the history has no records of {type(self).__name__}: pass it as fit(…, observers=[watch])"
             )
-        seen = ~np.isnan(np.column_stack(list(known.values()))).all(axis=1)
-        return self._of_columns(np.flatnonzero(seen), {name: column[seen] for name, column in known.items()})
+        is_recorded = ~np.isnan(np.column_stack(list(columns.values()))).all(axis=1)
+        recorded = {name: column[is_recorded] for name, column in columns.items()}
+        return self._of_columns(np.flatnonzero(is_recorded), recorded)
 
     @abstractmethod
     def _begin(self, round_: TrainingRound) -> None:
         """Prepare for a run; `round_` is its first round."""
 
     @abstractmethod
-    def _look(self, round_: TrainingRound) -> dict[str, float]:
+    def _observe(self, round_: TrainingRound) -> dict[str, float]:
         """Return the numbers of a round by their names in the history."""
 
     @abstractmethod
@@ -185,9 +186,9 @@ def classes_of_labels(data: RankingData, source: str) -> tuple[Floats, Ints]:
     """Return the distinct labels, ascending, and each document's index among them in canonical order, or −1."""
     labels = labels_in_order(data, source, data.canonical_order).astype(np.float64)
     distinct = np.unique(labels[~np.isnan(labels)])
-    if len(distinct) > MOST_LABELS:
+    if len(distinct) > MAX_LABELS:
         raise DataError(
-            f"the labels {source!r} have {len(distinct)} distinct values, but shares need at most {MOST_LABELS}: "
+            f"the labels {source!r} have {len(distinct)} distinct values, but shares need at most {MAX_LABELS}: "
             "use a source with fewer, for example rounded labels"
         )
     classes = np.searchsorted(distinct, labels).astype(np.int64)

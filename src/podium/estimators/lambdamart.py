@@ -18,8 +18,8 @@ from podium.estimators.parameters import LambdaMARTParameters, RankNetTreesParam
 from podium.estimators.tree_ranker import TreeRanker
 from podium.measures import as_selection, has_preferences_alone
 from podium.models import Combined, Model, TreesOnBaseScores
-from podium.models.over_trees import checksum
 from podium.models.rankers import as_submodel, scores_of
+from podium.models.transformed_ensembles import checksum
 from podium.objectives import CrossEntropy, Multiclass, Objective, Pairwise, Preferences
 from podium.objectives.debiased import BoundBiases
 

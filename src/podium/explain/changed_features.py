@@ -78,11 +78,11 @@ def permutation_importance(
     if is_sparse(data.features):
         raise DataError("permutation importance requires dense features")
     require_whole("repeats", repeats, 1)
-    chosen = as_measure(measure).fixed(data)
+    fixed = as_measure(measure).fixed(data)
 
     def values(features: Any) -> Floats:
         shuffled = data._with_features(features, data.feature_names, data.encoding, data.reading)
-        return chosen.values(Ranking(data, scores_of(model, shuffled)))
+        return fixed.values(Ranking(data, scores_of(model, shuffled)))
 
     unshuffled = values(data.features)
     order = np.argsort(ContentRandom(data).document_keys, kind="stable")  # so that row order does not matter
@@ -100,7 +100,7 @@ def permutation_importance(
             rows.append([name, mean(defined), *t_interval(defined)])
             advance(1)
     rows.sort(key=lambda row: -row[1])
-    return Importance(["feature", f"loss of {chosen}", "95% from", "to"], rows)
+    return Importance(["feature", f"loss of {fixed}", "95% from", "to"], rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +173,8 @@ def partial_dependence(
         raise DataError("the data has no documents")
     (number,) = numbers_of_features([feature], data.feature_names, "feature")
     column = np.array(data.feature(number), np.float64)  # unshifted
-    shown, codes = _grid(data, number, column, grid)
-    # Drawn by content, so that row order does not matter.
+    grid_values, codes = _grid(data, number, column, grid)
+    # Draw documents by content, so that row order does not matter.
     rows = np.sort(np.argsort(ContentRandom(data).of_documents(f"ice/{seed}"), kind="stable")[:ice])
     means, curves = np.empty(len(codes)), np.empty((len(rows), len(codes)))
     features = dense_block(data.features).copy()
@@ -184,10 +184,11 @@ def partial_dependence(
         scores = scores_of(model, changed)
         means[k], curves[:, k] = np.sort(scores).mean(), scores[rows]
     name = shown_name(number if data.feature_names is None else data.feature_names[number])
-    return PartialDependence(name, tuple(shown), means, curves, rows)
+    return PartialDependence(name, tuple(grid_values), means, curves, rows)
 
 
 def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[list[Any], Float32s]:
+    """Return the values of a grid for display, and the features of documents with these values."""
     names, shift = data.encoding.categories.get(feature), float(data.encoding.shifts.get(feature, 0.0))
     if names is not None:
         if isinstance(grid, int):
@@ -203,8 +204,8 @@ def _grid(data: RankingData, feature: int, column: Floats, grid: Any) -> tuple[l
         if not len(present):
             raise DataError("the feature is missing in all documents: pass a grid of values")
         levels = np.linspace(0, 1, grid) if grid > 1 else np.array([0.5])
-        shown = np.unique(np.quantile(present, levels, method="nearest"))
-        return shown.tolist(), (shown - shift).astype(np.float32)
+        quantiles = np.unique(np.quantile(present, levels, method="nearest"))
+        return quantiles.tolist(), (quantiles - shift).astype(np.float32)
     values = np.asarray(grid, np.float64)
     if values.ndim != 1 or not len(values):
         raise DataError("grid must be a number of quantiles, or a list of values")

@@ -128,22 +128,24 @@ def compare_explanations(
     explanations = [model.explain(documents, background) for model in (first, second)]
     order = explanations[1].rows_of(query)
     ranks = np.empty((len(order), 2), np.int64)
-    for column, one in enumerate(explanations):
-        place = np.empty(len(order), np.int64)
-        place[one.rows_of(query)] = np.arange(1, len(order) + 1)
-        ranks[:, column] = place[order]
-    features = tuple(dict.fromkeys(name for one in explanations for name in one.names))
-    shares = np.array([_on_one_scale(one, order, features) for one in explanations])
+    for column, explanation in enumerate(explanations):
+        rank_of_row = np.empty(len(order), np.int64)
+        rank_of_row[explanation.rows_of(query)] = np.arange(1, len(order) + 1)
+        ranks[:, column] = rank_of_row[order]
+    features = tuple(dict.fromkeys(name for explanation in explanations for name in explanation.names))
+    shares = np.array([_standardized(explanation, order, features) for explanation in explanations])
     scores = np.column_stack([shares[k].sum(axis=1) for k in range(2)])
-    called = tuple(explanations[1].name_of(row) if data.document_ids is not None else f"row {data.rows(number)[row]}"
-                   for row in order.tolist())  # fmt: skip
-    return ExplanationComparison(str(query), names, called, ranks, scores, features, shares)
+    document_names = tuple(
+        explanations[1].name_of(row) if data.document_ids is not None else f"row {data.rows(number)[row]}"
+        for row in order.tolist()
+    )
+    return ExplanationComparison(str(query), names, document_names, ranks, scores, features, shares)
 
 
-def _on_one_scale(one: Explanation, order: Ints, features: tuple[str, ...]) -> Floats:
+def _standardized(explanation: Explanation, order: Ints, features: tuple[str, ...]) -> Floats:
     """Return standardized contributions, with a row for each document in order and a column for each feature."""
-    values, spread = one.values[order], float(one.scores[order].std())
+    values, spread = explanation.values[order], float(explanation.scores[order].std())
     centred = values - values.mean(axis=0)
     scaled = np.zeros((len(centred), len(features)))
-    scaled[:, [features.index(name) for name in one.names]] = centred / spread if spread > 0 else 0.0
+    scaled[:, [features.index(name) for name in explanation.names]] = centred / spread if spread > 0 else 0.0
     return scaled

@@ -39,10 +39,11 @@ def explain(
 ) -> Explanation:
     """Return the exact contribution of each feature to each score, such that base + Σ contributions = score.
 
-    For trees, contributions are Shapley values. Without a background, a feature that is not known yet is averaged over
-    the training documents of each node (path-dependent); with a background, over its documents (interventional). For
-    a linear model they are weight × (value − mean), for a sum of models the sum of theirs. For a net they are
-    integrated gradients from the mean input to the document, and `residual` is the distance of the sum from the score.
+    For trees, contributions are Shapley values. Features whose values are not yet known are averaged over the training
+    documents of each node (path-dependent) or, with a background, over its documents (interventional). For a linear
+    model, contributions are weight × (value − mean). For a sum of models they are the sum of the models' contributions.
+    For a net they are integrated gradients from the mean input to the document, and `residual` says by how much their
+    sum misses the score.
 
     Args:
         model: a model, or an estimator that has one.
@@ -77,17 +78,16 @@ def explain(
     if isinstance(background, RankingData):
         model._require_same_reading(background)
     parts = contributions(model, data, background, n_threads)
-    options = {}
     if isinstance(model, TreesOnBaseScores):
-        options["base_scores"] = base_scores
-    elif base_scores is not None:
-        raise DataError(f"{model!r} does not continue from other scores: omit base_scores")
-    scores = model.predict(data, n_threads=n_threads, **options)
-    if isinstance(model, TreesOnBaseScores):
+        scores = model.predict(data, n_threads=n_threads, base_scores=base_scores)
         parts = _with_base_scores(parts, model, np.asarray(base_scores, np.float64))
+    elif base_scores is None:
+        scores = model.predict(data, n_threads=n_threads)
+    else:
+        raise DataError(f"{model!r} does not continue from other scores: omit base_scores")
     names = tuple(shown_name(key) for key in parts.keys)
-    kept = data if isinstance(data, RankingData) else None
-    return Explanation(parts.values, parts.base, scores, names, parts.method, parts.features, parts.encoding, kept)
+    queries = data if isinstance(data, RankingData) else None
+    return Explanation(parts.values, parts.base, scores, names, parts.method, parts.features, parts.encoding, queries)
 
 
 @singledispatch
@@ -96,15 +96,15 @@ def contributions(model: Model, data: Any, background: Any, n_threads: int | Non
 
     The arguments are those of `explain`; each part of a model takes its features from them.
     """
-    by_gradients = getattr(model, "integrated_gradients", None)
-    if by_gradients is None:
+    integrated_gradients = getattr(model, "integrated_gradients", None)
+    if integrated_gradients is None:
         raise DataError(
             f"{model!r} cannot be explained by contributions of features: use permutation_importance or "
             "partial_dependence, which support any model"
         )
     features = model.schema.rows(data)
     background = None if background is None else model.schema.rows(background)
-    values, base = by_gradients(features, background, n_threads=n_threads)
+    values, base = integrated_gradients(features, background, n_threads=n_threads)
     return Contributions(values, base, _keys(model), features, model.encoding, "integrated gradients")
 
 

@@ -131,16 +131,16 @@ class Explanation:
         require_whole("top", top, 1)
         rows = self.rows_of(query)
         contributions = self.values[rows]
-        chosen = np.argsort(-contributions.std(axis=0), kind="stable")[:top]
-        others = self.scores[rows] - self.base - contributions[:, chosen].sum(axis=1)
+        features = np.argsort(-contributions.std(axis=0), kind="stable")[:top]
+        others = self.scores[rows] - self.base - contributions[:, features].sum(axis=1)
         labels = self.data.labels.get("relevance") if self.data is not None else None
         columns = ["rank", "document", *(["label"] if labels is not None else []), "score"]
-        columns += [*(self.names[k] for k in chosen), "others"]
+        columns += [*(self.names[k] for k in features), "others"]
         table: list[list[Any]] = []
         for rank, row in enumerate(rows.tolist()):
             label = [float(labels[row])] if labels is not None else []
             start = [rank + 1, self.name_of(row), *label, float(self.scores[row])]
-            table.append([*start, *contributions[rank, chosen].tolist(), float(others[rank])])
+            table.append([*start, *contributions[rank, features].tolist(), float(others[rank])])
         return QueryExplanation(columns, table, str(query), self.base)
 
     def why(self, a: Any, b: Any, query: Any = None) -> PairExplanation:

@@ -31,10 +31,10 @@ from podium.core.threads import for_ranges
 from podium.data.features import Features
 from podium.data.sparse import dense_block
 from podium.errors import DataError
-from podium.models.scoring.traversal import Traversal, TreeArrays, goes_left
+from podium.models.scoring.traversal import TreeArrays, add_scores, goes_left
 
 BLOCK = 4096  # documents at a time
-LEAST_BLOCK = 64
+MIN_BLOCK = 64
 SCRATCH = 1 << 24  # maximum memory of the classes of a block in bytes
 
 
@@ -42,22 +42,22 @@ class InterventionalShap:
     """Shapley values of an ensemble against the documents of a background set; `base` is their mean score."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], background: Features) -> None:
-        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
+        self.trees = TreeArrays.of(arrays)
         if background.shape[0] == 0:
             raise DataError("the background has no documents")
         rows = _in_order_of_content(dense_block(background))
         self.background = np.ascontiguousarray(rows.T)
         scores = np.zeros(len(rows))
-        Traversal(arrays).add_scores(rows, scores, 0, len(self.trees.node_offsets) - 1, 1)
+        add_scores(self.trees, rows, scores, 0, self.trees.n_trees, n_threads=1)
         self.base = math.fsum(scores) / len(scores)
-        self.depth, self.most_features = (int(number) for number in longest_paths(self.trees))
-        self.weights = _weights_of_counts(self.most_features)
+        self.depth, self.max_features = (int(number) for number in longest_paths(self.trees))
+        self.weights = _weights_of_counts(self.max_features)
 
     def values(self, features: Features, n_threads: int | None = None) -> Floats:
         """Return φ of each feature (column) for each row of float32 features."""
         contributions = np.zeros(features.shape)
-        n_words = max(1, -(-self.most_features // 64))
-        block = max(LEAST_BLOCK, min(BLOCK, SCRATCH // ((self.depth + 1) * 8 * (n_words + 2))))
+        n_words = max(1, -(-self.max_features // 64))
+        block = max(MIN_BLOCK, min(BLOCK, SCRATCH // ((self.depth + 1) * 8 * (n_words + 2))))
 
         def work(first: int, last: int) -> None:
             explained = self._scratch(min(block, last - first), n_words)
@@ -69,7 +69,7 @@ class InterventionalShap:
                 add_interventional_values(columns, self.background, self.trees, self.weights, explained, others, values)
                 contributions[rows] = values.T
 
-        for_ranges(features.shape[0], work, n_threads, smallest=LEAST_BLOCK)
+        for_ranges(features.shape[0], work, n_threads, smallest=MIN_BLOCK)
         return contributions
 
     def _scratch(self, n_rows: int, n_words: int) -> Classes:
@@ -77,7 +77,7 @@ class InterventionalShap:
         return Classes(
             np.zeros((levels, n_rows), np.int32), np.zeros((levels, n_rows, n_words), np.uint64),
             np.zeros((levels, n_rows), np.int64), np.zeros(levels, np.int64), np.zeros(n_rows, np.int64),
-            np.zeros(n_rows, np.uint64), np.zeros((n_rows, self.most_features + 1), np.int32),
+            np.zeros(n_rows, np.uint64), np.zeros((n_rows, self.max_features + 1), np.int32),
             np.zeros(n_rows + 1, np.int64), np.zeros(2 * n_rows, np.int32),
         )  # fmt: skip
 
@@ -92,7 +92,7 @@ class Classes(NamedTuple):
     size: Ints  # scratch: the number of documents in each class
     failed: UInt64s  # scratch: the inverted first word of `passed` of each class
     failed_slots: Int32s  # scratch: the numbers of the features that fail, for each class
-    chosen: Ints  # scratch: numbers of classes
+    candidates: Ints  # scratch: the classes of the background to combine with one class
     successor: Int32s  # scratch: the new classes 2c and 2c + 1 of class c if a test is failed and passed
 
 
@@ -104,11 +104,11 @@ def _in_order_of_content(rows: Float32s) -> Float32s:
     return rows[np.argsort(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), kind="stable")]
 
 
-def _weights_of_counts(most: int) -> Floats:
-    """Return (a−1)! c! / (a+c)! for a, c = 0 … most; 0 for a = 0."""
-    weights = np.zeros((most + 1, most + 1))
-    for a in range(1, most + 1):
-        for c in range(most + 1):
+def _weights_of_counts(max_count: int) -> Floats:
+    """Return (a−1)! c! / (a+c)! for a, c = 0 … `max_count`; 0 for a = 0."""
+    weights = np.zeros((max_count + 1, max_count + 1))
+    for a in range(1, max_count + 1):
+        for c in range(max_count + 1):
             weights[a, c] = 1.0 / (a * math.comb(a + c, c))
     return weights
 
@@ -119,7 +119,7 @@ def _weights_of_counts(most: int) -> Floats:
 @kernel
 def longest_paths(trees: TreeArrays) -> tuple[Int, Int]:
     """Return the maximum number of edges, and of different features (at least 1), of a path from a root to a leaf."""
-    deepest, most_features = 0, 1
+    max_depth, max_features = 0, 1
     depth, n_different = np.zeros(len(trees.feature), np.int64), np.zeros(len(trees.feature), np.int64)
     parent = np.full(len(trees.feature), -1, np.int64)
     for tree in range(len(trees.node_offsets) - 1):
@@ -130,11 +130,11 @@ def longest_paths(trees: TreeArrays) -> tuple[Int, Int]:
                 upper = parent[upper]
             n_different[k] += 1 if upper < 0 else 0
             depth[k] += 1
-            deepest, most_features = max(deepest, depth[k]), max(most_features, n_different[k])
+            max_depth, max_features = max(max_depth, depth[k]), max(max_features, n_different[k])
             for child in (np.int64(trees.left[k]), np.int64(trees.right[k])):
                 if child >= 0:
                     parent[root + child], depth[root + child], n_different[root + child] = k, depth[k], n_different[k]
-    return deepest, most_features
+    return max_depth, max_features
 
 
 @kernel
@@ -145,14 +145,14 @@ def add_interventional_values(
     """Add φ of all trees to the values of all documents, which are columns."""
     n_levels = explained.of_row.shape[0]
     edges, levels = np.empty(2 * n_levels + 2, np.int64), np.empty(2 * n_levels + 2, np.int64)
-    asked, n_asked = np.empty(len(weights), np.int64), np.zeros(n_levels, np.int64)
+    path_features, n_path_features = np.empty(len(weights), np.int64), np.zeros(n_levels, np.int64)
     gains, sums = np.empty((len(weights), explained.of_row.shape[1])), np.empty(len(weights))
     for tree in range(len(trees.node_offsets) - 1):
         root, first_leaf = trees.node_offsets[tree], trees.leaf_offsets[tree]
         if trees.node_offsets[tree + 1] == root:
             continue
-        begin(borrowed(explained.of_row), explained, columns.shape[1])
-        begin(borrowed(others.of_row), others, background.shape[1])
+        start_classes(borrowed(explained.of_row), explained, columns.shape[1])
+        start_classes(borrowed(others.of_row), others, background.shape[1])
         edges[0], levels[0], edges[1], levels[1] = 2 * root + 1, 1, 2 * root, 1
         n_open = 2
         while n_open > 0:  # depth first over the edges
@@ -160,13 +160,13 @@ def add_interventional_values(
             edge, level = edges[n_open], levels[n_open]
             k, side = edge // 2, edge % 2
             slot = np.int64(0)
-            while slot < n_asked[level - 1] and asked[slot] != trees.feature[k]:
+            while slot < n_path_features[level - 1] and path_features[slot] != trees.feature[k]:
                 slot += 1
-            asked[slot] = trees.feature[k]
-            n_asked[level] = max(n_asked[level - 1], slot + 1)
-            is_new = slot == n_asked[level - 1]
-            divide(columns, k, side, slot, is_new, level, trees, explained)
-            divide(background, k, side, slot, is_new, level, trees, others)
+            path_features[slot] = trees.feature[k]
+            n_path_features[level] = max(n_path_features[level - 1], slot + 1)
+            is_new = slot == n_path_features[level - 1]
+            split_classes(columns, k, side, slot, is_new, level, trees, explained)
+            split_classes(background, k, side, slot, is_new, level, trees, others)
             child = np.int64(trees.right[k] if side == 1 else trees.left[k])
             if child >= 0:
                 edges[n_open], levels[n_open] = 2 * (root + child) + 1, level + 1
@@ -174,21 +174,24 @@ def add_interventional_values(
                 n_open += 2
             else:
                 value = trees.leaf_value[first_leaf + ~child] / background.shape[1]
-                list_failed(level, n_asked[level], others)
-                meet(value, level, n_asked[level], explained, others, weights, borrowed(sums), borrowed(gains))
-                give(level, n_asked[level], asked, explained, borrowed(gains), borrowed(values), columns.shape[1])
+                n_features = n_path_features[level]
+                list_failed(level, n_features, others)
+                combine_classes(value, level, n_features, explained, others, weights, borrowed(sums), borrowed(gains))
+                add_to_documents(
+                    level, n_features, path_features, explained, borrowed(gains), borrowed(values), columns.shape[1]
+                )
 
 
 @helper
-def begin(of_row: Int32s, classes: Classes, n_rows: Int) -> None:
-    """Put all documents into one class, which has not been tested yet."""
+def start_classes(of_row: Int32s, classes: Classes, n_rows: Int) -> None:
+    """Put all documents into one class, before any test."""
     of_row[0, :n_rows] = 0
     classes.n[0], classes.n_passed[0, 0] = 1, 0
     classes.passed[0, 0, :] = np.uint64(0)
 
 
 @helper
-def divide(
+def split_classes(
     columns: Float32s, k: Int, side: Int, slot: Int, is_new: Any, level: Int, trees: TreeArrays,
     classes: Classes,
 ) -> None:  # fmt: skip
@@ -245,37 +248,37 @@ def list_failed(level: Int, n_features: Int, classes: Classes) -> None:
     classes.size[: classes.n[level]] = 0
     for row in range(classes.of_row.shape[1]):
         classes.size[classes.of_row[level, row]] += 1
-    for one in range(classes.n[level]):
-        classes.failed[one] = ~classes.passed[level, one, 0] & mask_of_word(0, n_features)
+    for k in range(classes.n[level]):
+        classes.failed[k] = ~classes.passed[level, k, 0] & mask_of_word(0, n_features)
         n = np.int64(0)
         for slot in range(n_features):
-            bit = classes.passed[level, one, slot // 64] >> np.uint64(slot % 64)
-            classes.failed_slots[one, n] = slot
+            bit = classes.passed[level, k, slot // 64] >> np.uint64(slot % 64)
+            classes.failed_slots[k, n] = slot
             n += 1 if bit & np.uint64(1) == np.uint64(0) else 0
 
 
 @helper
-def meet(
+def combine_classes(
     value: Any, level: Int, n_features: Int, explained: Classes, others: Classes, weights: Floats, sums: Floats,
     gains: Floats,
 ) -> None:  # fmt: skip
     """Compute the values of a leaf's features (rows) for each class of documents (columns)."""
     not_inlined()
     failed, slots, size = borrowed(others.failed), borrowed(others.failed_slots), borrowed(others.size)
-    chosen = borrowed(others.chosen)
+    candidates = borrowed(others.candidates)
     n_others, n_passed_of_other = others.n[level], borrowed(others.n_passed)[level]
     passed, n_passed = borrowed(explained.passed)[level], borrowed(explained.n_passed)[level]
     for this in range(explained.n[level]):
         n_failed, lost = n_features - n_passed[this], 0.0
         for slot in range(n_features):
             sums[slot] = 0.0
-        wanted = ~passed[this, 0] & mask_of_word(0, n_features)
-        n_chosen = np.int64(0)  # classes that share no failed feature with this one; without a mispredicted branch
+        failed_here = ~passed[this, 0] & mask_of_word(0, n_features)
+        n_candidates = np.int64(0)  # classes that share no failed feature with this one, listed without a branch
         for other in range(n_others):
-            chosen[n_chosen] = other
-            n_chosen += 1 if wanted & failed[other] == np.uint64(0) else 0
-        for place in range(n_chosen):
-            other = chosen[place]
+            candidates[n_candidates] = other
+            n_candidates += 1 if failed_here & failed[other] == np.uint64(0) else 0
+        for place in range(n_candidates):
+            other = candidates[place]
             if n_features > 64 and fail_together(level, this, other, n_features, explained, others):
                 continue
             n_alone = n_features - n_passed_of_other[other]
@@ -306,13 +309,13 @@ def mask_of_word(word: Int, n_features: Int) -> Any:
 
 
 @helper
-def give(
-    level: Int, n_features: Int, asked: Ints, explained: Classes, gains: Floats, values: Floats, n_rows: Int
+def add_to_documents(
+    level: Int, n_features: Int, path_features: Ints, explained: Classes, gains: Floats, values: Floats, n_rows: Int
 ) -> None:
     """Add the values of each class to its documents."""
     not_inlined()
     of_row = borrowed(explained.of_row)[level]
     for slot in range(n_features):
-        gain, value = gains[slot], values[asked[slot]]
+        gain, value = gains[slot], values[path_features[slot]]
         for row in range(n_rows):
             value[row] += gain[of_row[row]]

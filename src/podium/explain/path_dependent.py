@@ -40,6 +40,7 @@ from podium.errors import DataError
 from podium.models.scoring.traversal import TreeArrays, goes_left
 
 BLOCK = 64  # documents at a time
+ROWS_AT_ONCE = 4096  # rows to make dense at a time
 
 
 class Edges(NamedTuple):
@@ -58,9 +59,9 @@ class PathDependentShap:
     """Shapley values of an ensemble by the shares of its training documents; `base` is a score without any feature."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
+        self.trees = TreeArrays.of(arrays)
         _require_counts(arrays)
-        n_nodes, n_trees = len(self.trees.feature), len(self.trees.node_offsets) - 1
+        n_nodes, n_trees = len(self.trees.feature), self.trees.n_trees
         share, above, entry = np.ones(2 * n_nodes), np.full(2 * n_nodes, -1, np.int64), np.full(n_nodes, -1, np.int64)
         n_features, expected = np.zeros(n_trees, np.int64), np.zeros(n_trees)
         describe_edges(self.trees, arrays["count"], arrays["leaf_count"], share, above, entry, n_features, expected)
@@ -68,7 +69,7 @@ class PathDependentShap:
         points, weights = _quadrature(int(n_points.max(initial=1)))
         self.edges = Edges(share, above, entry, n_points, points, weights)
         self.base = float(expected.sum())
-        self.most_nodes = int(np.diff(self.trees.node_offsets).max(initial=0))
+        self.max_nodes = int(np.diff(self.trees.node_offsets).max(initial=0))
 
     def values(self, features: Features, n_threads: int | None = None) -> Floats:
         """Return φ of each feature (column) for each row of float32 features."""
@@ -76,9 +77,9 @@ class PathDependentShap:
         n_points = self.edges.points.shape[0] - 1
 
         def work(first: int, last: int) -> None:
-            scratch = np.empty((2 * self.most_nodes + 1, n_points, BLOCK)), np.empty((2 * self.most_nodes, BLOCK))
-            for start in range(first, last, 4096):
-                rows = slice(start, min(start + 4096, last))
+            scratch = np.empty((2 * self.max_nodes + 1, n_points, BLOCK)), np.empty((2 * self.max_nodes, BLOCK))
+            for start in range(first, last, ROWS_AT_ONCE):
+                rows = slice(start, min(start + ROWS_AT_ONCE, last))
                 add_shapley_values(frozen_block(features, rows), self.trees, self.edges, *scratch, contributions[rows])
 
         for_ranges(features.shape[0], work, n_threads, smallest=BLOCK)
@@ -94,10 +95,10 @@ def _require_counts(arrays: Mapping[str, NDArray[Any]]) -> None:
         )
 
 
-def _quadrature(most: int) -> tuple[Floats, Floats]:
+def _quadrature(max_points: int) -> tuple[Floats, Floats]:
     """Return points and weights of Gauss-Legendre quadrature on [0, 1], in row n for n points."""
-    points, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
-    for n in range(1, most + 1):
+    points, weights = np.zeros((max_points + 1, max_points)), np.zeros((max_points + 1, max_points))
+    for n in range(1, max_points + 1):
         x, w = np.polynomial.legendre.leggauss(n)
         points[n, :n], weights[n, :n] = (x + 1) / 2, w / 2
     return points, weights
@@ -199,8 +200,8 @@ def go_down(
                     if_passed = 1.0 / (t + upper_rest)  # divides by the factor of the edge above with the same feature
                     if_not = 1.0 / upper_rest if upper_rest > 0.0 else 0.0
                     for row in range(BLOCK):
-                        taken_out = if_not + passes[upper, row] * (if_passed - if_not)
-                        factor = (passes[edge, row] * t + rest) * taken_out
+                        without_upper = if_not + passes[upper, row] * (if_passed - if_not)
+                        factor = (passes[edge, row] * t + rest) * without_upper
                         products[edge, q, row] = products[entry, q, row] * factor
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,11 +20,11 @@ from podium.data.encoding import Encoding, category_name
 from podium.errors import DataError, FileFormatError, ParameterError, warn
 from podium.formats.trees import feature_labels, has_made_up_names, numbered_categories
 from podium.models import Ensemble, LinearModel, Model
-from podium.models.archive import MOST_FEATURES
+from podium.models.archive import MAX_FEATURES
 from podium.models.base import INFERRED, model_of
 
 MAX_BYTES = 1 << 30  # of a model file
-MOST_SHOWN = 100  # categories of a feature, in a note
+MAX_SHOWN = 100  # categories of a feature, in a note
 Carries = Literal["yes", "by other means", "no"]
 
 # Every format and the module that defines it, in the order of lists and tables.
@@ -44,7 +45,7 @@ class Export:
         path: the file.
         missing: what the consumer does with missing values, and what that means for this model.
         notes: what else to know when serving the file.
-        differences: the values for which the consumer takes another path than Podium; the export has warned about them.
+        differences: the values that go elsewhere in the consumer than in Podium; the export has warned about them.
         categories: for each feature whose categories the consumer takes as numbers, their names: the k-th name is
             number k.
 
@@ -152,7 +153,7 @@ def get_format(name: str) -> Format:
     """Return the format with a name.
 
     Args:
-        name: one of `podium formats`.
+        name: a name that `podium formats` lists.
 
     Returns:
         The object that reads and writes it.
@@ -191,22 +192,21 @@ def import_model(source: Any, format: str | None = None, *, n_features: int | No
         3
 
     """
-    require_whole("n_features", n_features, 0, optional=True, most=MOST_FEATURES)
+    require_whole("n_features", n_features, 0, optional=True, most=MAX_FEATURES)
     if not isinstance(source, str | os.PathLike):
-        chosen = [get_format(format)] if format else list(formats().values())
-        for one in chosen:
-            if (model := one.read_object(source)) is not None:
+        for candidate in [get_format(format)] if format else formats().values():
+            if (model := candidate.read_object(source)) is not None:
                 return _with_width(model, n_features)
         raise DataError(f"cannot import {type(source).__name__}: expected a path, or a model of a known library")
     path = to_path(source)
     content = _content(path)
     if format is not None:
         return _read(get_format(format), content, path, n_features)
-    candidates = [one for one in formats().values() if one.can_read() and one.recognizes(content, path.suffix.lower())]
-    if not candidates:
-        known = ", ".join(name for name, one in formats().items() if one.can_read())
-        raise FileFormatError(path, f"has an unknown format; pass format=…, one of {known}")
-    return _read(candidates[0], content, path, n_features)
+    readable = {name: candidate for name, candidate in formats().items() if candidate.can_read()}
+    for candidate in readable.values():
+        if candidate.recognizes(content, path.suffix.lower()):
+            return _read(candidate, content, path, n_features)
+    raise FileFormatError(path, f"has an unknown format; pass format=…, one of {', '.join(readable)}")
 
 
 def _content(path: Path) -> bytes:
@@ -222,7 +222,7 @@ def _read(format: Format, content: bytes, path: Path, n_features: int | None) ->
     try:
         with np.errstate(over="ignore"):  # numbers beyond float32 become infinite; models refuse or compare them
             model = format.read(content)
-        if model.n_features > MOST_FEATURES:
+        if model.n_features > MAX_FEATURES:
             raise DataError(f"it names {model.n_features} features, which is more than Podium accepts")
         if isinstance(model, LinearModel) and not np.isfinite([model.intercept, *model.weights, *model.means]).all():
             raise DataError("a weight is not a finite number")
@@ -237,7 +237,7 @@ def _read(format: Format, content: bytes, path: Path, n_features: int | None) ->
 
 
 def _with_width(model: Model, n_features: int | None) -> Model:
-    """Return the model for data with more columns than it uses; keep a width that the file states."""
+    """Return the model for data with `n_features` columns; raise if the file states another number."""
     if n_features is None:
         return model
     n_more = n_features - model.n_features
@@ -273,48 +273,53 @@ def export_model(model: Model, path: str | os.PathLike[str], format: str | None 
 
     """
     path, model = to_path(path), model_of(model)
-    chosen = get_format(format or _by_suffix(path))
-    if not chosen.can_write():
-        raise DataError(f"{chosen.name} is for import only: models cannot be exported to it")
-    known = [p.name for p in inspect.signature(chosen.write).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    writer = get_format(format or _by_suffix(path))
+    if not writer.can_write():
+        raise DataError(f"{writer.name} is for import only: models cannot be exported to it")
+    allowed = [p.name for p in inspect.signature(writer.write).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in options:
-        if option not in known:
-            options_of = f"its options are {', '.join(known)}" if known else "it has no options"
+        if option not in allowed:
+            choices = f"its options are {', '.join(allowed)}" if allowed else "it has no options"
             raise ParameterError(
-                f"the format {chosen.name} has no option {option!r}{did_you_mean(option, known)}; {options_of}"
+                f"the format {writer.name} has no option {option!r}{did_you_mean(option, allowed)}; {choices}"
             )
-    written = chosen.write(model, path.suffix.lower(), **options)
+    written = writer.write(model, path.suffix.lower(), **options)
     with replacing(path) as temporary:
         temporary.write_bytes(written.content)
     labels = feature_labels(model)
-    by_name = {labels[k] for k in written.named}
-    numbered = {label: names for label, names in numbered_categories(model).items() if label not in by_name}
+    known_by_name = {labels[k] for k in written.named}
+    numbered = {label: names for label, names in numbered_categories(model).items() if label not in known_by_name}
     for difference in written.differences:
         warn(difference, stacklevel=3)
-    notes = [*written.notes, *map(_note_of_categories, numbered.items())]
-    if chosen.finds_by_name and not written.by_number and has_made_up_names(model):
+    notes = [*written.notes, *(_category_note(label, names) for label, names in numbered.items())]
+    if writer.finds_by_name and not written.by_number and has_made_up_names(model):
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
         notes.append(f"features are called {shown}: use these names in the engine, or train with feature names")
     if method := model.reading.get("normalize"):
         notes.append(
             f"features were normalized within each query ({method}) in training: normalize them before scoring"
         )
-    return Export(chosen.name, path, written.missing, tuple(notes), written.differences, numbered)
+    return Export(writer.name, path, written.missing, tuple(notes), written.differences, numbered)
 
 
-def _note_of_categories(feature: tuple[str, Sequence[str]]) -> str:
-    label, names = feature
-    shown = ", ".join(f"{name!r} is {k}" for k, name in enumerate(names[:MOST_SHOWN]))
-    more = f", … ({len(names):,} in all: see Export.categories)" if len(names) > MOST_SHOWN else ""
+def _category_note(label: str, names: Sequence[str]) -> str:
+    shown = ", ".join(f"{name!r} is {k}" for k, name in enumerate(names[:MAX_SHOWN]))
+    more = f", … ({len(names):,} in all: see Export.categories)" if len(names) > MAX_SHOWN else ""
     return f"categories of {label!r} are numbers: {shown}{more}; any other category is a missing value"
 
 
 def _by_suffix(path: Path) -> str:
-    matching = [name for name, one in formats().items() if one.can_write() and path.suffix.lower() in one.suffixes]
+    writable = {name: candidate for name, candidate in formats().items() if candidate.can_write()}
+    matching = [name for name, candidate in writable.items() if path.suffix.lower() in candidate.suffixes]
     if len(matching) != 1:
-        choices = ", ".join(matching or (name for name, one in formats().items() if one.can_write()))
+        choices = ", ".join(matching or writable)
         raise DataError(f"the suffix of {path.name} does not determine the format; pass format=…, one of {choices}")
     return matching[0]
+
+
+def json_content(document: Any) -> bytes:
+    """Return a document as the content of a JSON file, with names in UTF-8."""
+    return json.dumps(document, ensure_ascii=False).encode()
 
 
 def distinct_names(names: Sequence[str], n_features: int) -> tuple[str, ...] | None:
@@ -331,10 +336,10 @@ def require_one_output(n_outputs: Any) -> None:
 def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str) -> Encoding:
     """Return the encoding in which category k of a feature is the text of the k-th of its values."""
     categories: dict[int, tuple[str, ...]] = {}
-    for feature, listed in values.items():
+    for feature, categories_of_feature in values.items():
         if feature >= n_features:
-            raise DataError(f"there are names of categories for feature {feature}, but only {n_features} features")
-        names = tuple(str(category_name(value)) for value in listed)
+            raise DataError(f"feature {feature} has category names, but there are only {n_features} features")
+        names = tuple(str(category_name(value)) for value in categories_of_feature)
         if len(set(names)) < len(names):
             return without_names(tool, f"two categories of feature {feature} have the same text")
         categories[feature] = names
@@ -342,8 +347,8 @@ def encoding_of(values: Mapping[int, Sequence[Any]], n_features: int, tool: str)
 
 
 def without_names(tool: str, reason: str) -> Encoding:
-    """Return an encoding without names, and warn: the model then takes the tool's numbers of categories."""
-    warn(f"{tool} numbered the categories of a frame; pass the imported model those numbers, not names: {reason}")
+    """Return an encoding without names, and warn that the model takes the tool's category numbers."""
+    warn(f"category names were not imported, so pass {tool}'s category numbers to the model: {reason}")
     return Encoding()
 
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from podium.data.encoding import listed
 from podium.errors import DataError, MissingExtraError
-from podium.formats.base import CARRIES, Format, Written, distinct_names, require_one_output, whole_number
+from podium.formats.base import CARRIES, Format, Written, distinct_names, json_content, require_one_output, whole_number
 from podium.formats.trees import (
-    BEYOND,
+    JSON_INFINITY,
     MAX_NODES,
     Leaf,
     SplitNode,
-    as_ensemble,
+    as_float32_ensemble,
     categories_text,
     document_of_tree,
     feature_labels,
@@ -33,8 +33,8 @@ from podium.formats.trees import (
     require_index,
     root_of,
     scaled,
-    shifted,
     tree_of_document,
+    with_constant,
 )
 from podium.models import Ensemble, Model
 from podium.trees import Tree
@@ -70,13 +70,13 @@ class CatBoost(Format):
 
     def write(self, model: Model, suffix: str = "") -> Written:
         """Write the trees as non-symmetric trees with one side for NaN for each feature; see `_with_one_side`."""
-        ensemble = as_ensemble(model, self.name, single=True)
+        ensemble = as_float32_ensemble(model, self.name)
         trees = numeric_trees(ensemble)
         is_left = _sides_of_missing(trees, ensemble)
         document = _document(
             [_with_one_side(tree, is_left, f"tree {k}") for k, tree in enumerate(trees)], ensemble, is_left
         )
-        content = json.dumps(document, ensure_ascii=False).encode()
+        content = json_content(document)
         return Written(
             _converted(content, "json", "cbm") if suffix == ".cbm" else content,
             "NaN goes to the side that was learnt for it: below or above all borders, by feature",
@@ -95,7 +95,7 @@ def _saved(model: Any, kind: str) -> bytes:
         return path.read_bytes()
 
 
-def _converted(content: bytes, kind: str, wanted: str) -> bytes:
+def _converted(content: bytes, kind: str, target: str) -> bytes:
     """Convert the content of a file to another CatBoost format."""
     try:
         import catboost  # type: ignore[import-untyped]
@@ -105,9 +105,9 @@ def _converted(content: bytes, kind: str, wanted: str) -> bytes:
         path = Path(folder) / "model"
         path.write_bytes(content)
         try:
-            return _saved(catboost.CatBoost().load_model(str(path), format=kind), wanted)
+            return _saved(catboost.CatBoost().load_model(str(path), format=kind), target)
         except catboost.CatBoostError as error:
-            raise DataError(f"CatBoost cannot convert it to {wanted.upper()}: {error!s:.200}") from None
+            raise DataError(f"CatBoost cannot convert it to {target.upper()}: {error!s:.200}") from None
 
 
 # --- reading
@@ -119,12 +119,10 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
         raise DataError(
             "the model has categorical features: CatBoost hashes their values, so no split names a category"
         )
-    features = sorted(
-        info.get("float_features", ()), key=lambda one: whole_number(one["feature_index"], "feature_index")
-    )
+    features = info.get("float_features", ())
     borders = [
-        (_column(one), float(border), NAN_LEFT[one["nan_value_treatment"]])
-        for one in info.get("float_features", ()) for border in one.get("borders") or ()
+        (_column(feature), float(border), NAN_LEFT[feature["nan_value_treatment"]])
+        for feature in features for border in feature.get("borders") or ()
     ]  # fmt: skip
     n_features = 1 + max(map(_column, features), default=-1)
     scale, bias = document.get("scale_and_bias", (1, [0]))
@@ -135,11 +133,12 @@ def _from_document(document: Mapping[str, Any]) -> Ensemble:
     else:
         trees = [_nested(entry, borders, k) for k, entry in enumerate(document.get("trees", ()))]
     trees = [scaled(tree, float(scale)) for tree in trees]
-    names = [str(one.get("feature_id", "")) for one in features]
-    made_up = not all(names) or all(name == str(k) for k, name in enumerate(names))
-    known = None if made_up else distinct_names(names, n_features)
-    trees = shifted(trees, float(biases[0]))
-    return Ensemble.of_trees(trees, n_features, feature_names=known, info={"imported": "catboost"})
+    trees = with_constant(trees, float(biases[0]))
+    in_order = sorted(features, key=lambda feature: whole_number(feature["feature_index"], "feature_index"))
+    names = [str(feature.get("feature_id", "")) for feature in in_order]
+    are_generated = not all(names) or all(name == str(k) for k, name in enumerate(names))
+    feature_names = None if are_generated else distinct_names(names, n_features)
+    return Ensemble.of_trees(trees, n_features, feature_names=feature_names, info={"imported": "catboost"})
 
 
 def _column(feature: Mapping[str, Any]) -> int:
@@ -150,9 +149,9 @@ def _column(feature: Mapping[str, Any]) -> int:
 Borders = Sequence[tuple[int, float, bool]]
 
 
-def _split(borders: Borders, index: Any, left: Any, right: Any) -> SplitNode:
-    """Return the split with a number; `x > border` goes right."""
-    number = whole_number(index, "split_index")
+def _split(borders: Borders, entry: Mapping[str, Any], left: Any, right: Any) -> SplitNode:
+    """Return the split of an entry, which names its border by number; `x > border` goes right."""
+    number = whole_number(entry.get("split_index", 0), "split_index")
     require_index(number, len(borders), "the border of a split")
     feature, border, nan_left = borders[number]
     with np.errstate(over="ignore"):
@@ -165,14 +164,14 @@ def _symmetric(entry: Mapping[str, Any], borders: Borders, number: int) -> Tree:
     depth = len(splits)
     if depth > MAX_DEPTH or len(values) != 1 << depth:
         raise DataError(f"tree {number} has {depth} splits and {len(values)} leaf values")
-    # Counts are sums of weights, possibly fractional, and nothing depends on them: drop them.
+    # Weights may be fractional, Podium's counts are whole. No score depends on them.
     counts = [round(weight) for weight in entry.get("leaf_weights") or [0] * len(values)]
 
     def node(key: tuple[int, int]) -> SplitNode | Leaf:
         level, bits = key
         if level < 0:
             return Leaf(values[bits], counts[bits])
-        return _split(borders, splits[level].get("split_index", 0), (level - 1, bits), (level - 1, bits | 1 << level))
+        return _split(borders, splits[level], (level - 1, bits), (level - 1, bits | 1 << level))
 
     return make_tree((depth - 1, 0), node, f"tree {number}")
 
@@ -181,7 +180,7 @@ def _nested(root: Mapping[str, Any], borders: Borders, number: int) -> Tree:
     def node(entry: Mapping[str, Any]) -> SplitNode | Leaf:
         if "split" not in entry:
             return Leaf(float(entry["value"]), round(entry.get("weight", 0)))
-        return _split(borders, entry["split"].get("split_index", 0), entry["left"], entry["right"])
+        return _split(borders, entry["split"], entry["left"], entry["right"])
 
     return tree_of_document(root, node, f"tree {number}")
 
@@ -218,7 +217,7 @@ def _with_one_side(tree: Tree, is_left: Sequence[bool], name: str) -> Tree:
             return plain._replace(threshold=LARGEST, left=plain, right=entry.left)
         return plain._replace(threshold=-math.inf, left=entry.right, right=plain)
 
-    return make_tree(root_of(tree), expanded, name, most_nodes=MAX_NODES)
+    return make_tree(root_of(tree), expanded, name, max_nodes=MAX_NODES)
 
 
 def _differences(ensemble: Ensemble, is_left: Sequence[bool]) -> tuple[str, ...]:
@@ -245,20 +244,18 @@ def _document(trees: Sequence[Tree], ensemble: Ensemble, is_left: Sequence[bool]
     ]
     first = np.cumsum([0, *map(len, thresholds)])
 
-    def index(feature: int, threshold: float) -> int:
-        return int(first[feature] + np.searchsorted(thresholds[feature], np.float32(threshold)))
-
     def entry(_: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
             return {"value": content.value, "weight": content.count}
-        return {"split": {"split_index": index(content.feature, content.threshold)}}
+        place = np.searchsorted(thresholds[content.feature], np.float32(content.threshold))
+        return {"split": {"split_index": int(first[content.feature] + place)}}
 
     return {
         "model_info": categories_text(ensemble),
         "features_info": {"float_features": [
             {"feature_index": k, "flat_feature_index": k, "feature_id": name, "has_nans": True,
              "nan_value_treatment": "AsFalse" if is_left[k] else "AsTrue",
-             "borders": np.clip(thresholds[k].astype(np.float64), -BEYOND, BEYOND).tolist()}
+             "borders": np.clip(thresholds[k].astype(np.float64), -JSON_INFINITY, JSON_INFINITY).tolist()}
             for k, name in enumerate(feature_labels(ensemble))
         ]},
         "trees": [document_of_tree(tree, entry) for tree in trees],

@@ -21,9 +21,9 @@ from podium.formats.consumers import Scores, consumer_of
 from podium.formats.trees import as_ensemble, highest_double, is_of_trees, lowest_double, raw_threshold
 from podium.models import Ensemble, Model
 
-FLOAT32 = 1e-5  # relative difference of sums of float32
+TOLERANCE = 1e-5  # relative difference of sums of float32
 BLOCK = 1 << 22  # number of values to score at a time
-MOST_PROBES = 1 << 13  # maximum number of rows for each kind of probe
+N_PROBES = 1 << 13  # rows for each kind of probe
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ class Check:
 
 
 def check_export(model: Model, path: Path, format: str, data: RankingData) -> Check:  # noqa: A002
-    """Score data with a model, and with the file exported from it as the consumer scores it.
+    """Compare the scores of a model with those that a consumer computes from its exported file.
 
     The consumer's own library scores if it is installed: LightGBM, XGBoost, CatBoost, ONNX Runtime. Otherwise Podium
     follows the consumer's rules, comparing doubles or float32 numbers as the consumer does.
 
     Args:
         model: the model.
-        path: the file.
-        format: the format of the file.
+        path: the exported file.
+        format: its format.
         data: the documents to score.
 
     Returns:
@@ -97,25 +97,25 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
         0.0
 
     """
-    with _naming(path, format):
+    with _file_errors(path, format):
         consumer, scores_of = consumer_of(path, format, model)
 
     def score(rows: Floats) -> Floats:
-        with _naming(path, format):
+        with _file_errors(path, format):
             return scores_of(rows)
 
     matched = model.schema.matched(data)
     expected = model.predict(data)
-    slack = FLOAT32 * float(np.abs(expected).max(initial=0.0))
+    slack = TOLERANCE * float(np.abs(expected).max(initial=0.0))
     largest, changed = 0.0, set()
     for first, last in _blocks_of_queries(matched, 1 if model.sees_lists else BLOCK):
         rows = matched.order[matched.offsets[first] : matched.offsets[last]]
-        for end in (lowest_double, highest_double):
-            scores = score(_as_doubles(matched, rows, end, model))
+        for to_double in (lowest_double, highest_double):
+            scores = score(_as_doubles(matched, rows, to_double, model))
             largest = max(largest, _largest_difference(scores, expected[rows]))
             for query in range(first, last):
-                here = slice(*(matched.offsets[query : query + 2] - matched.offsets[first]))
-                if _is_changed(expected[rows[here]], scores[here], slack):
+                documents = slice(*(matched.offsets[query : query + 2] - matched.offsets[first]))
+                if _is_changed(expected[rows[documents]], scores[documents], slack):
                     changed.add(query)
     names = tuple(data.query_ids[query].item() for query in sorted(changed))
     probes = _probed(as_ensemble(model, format), matched, score) if is_of_trees(model) and len(data) else {}
@@ -123,7 +123,7 @@ def check_export(model: Model, path: Path, format: str, data: RankingData) -> Ch
 
 
 @contextmanager
-def _naming(path: Path, format: str) -> Iterator[None]:  # noqa: A002
+def _file_errors(path: Path, format: str) -> Iterator[None]:  # noqa: A002
     """Turn any exception of a consumer's library into an error that names the file."""
     try:
         yield
@@ -133,12 +133,12 @@ def _naming(path: Path, format: str) -> Iterator[None]:  # noqa: A002
         raise FileFormatError(path, f"cannot be scored as {format} ({type(error).__name__}: {error!s:.200})") from error
 
 
-def _blocks_of_queries(data: RankingData, most_values: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of whole queries with at most `most_values` values, or of one query."""
+def _blocks_of_queries(data: RankingData, max_values: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of whole queries with at most `max_values` values, or of one query."""
     first = 0
-    most = most_values // max(data.n_features, 1)
+    max_rows = max_values // max(data.n_features, 1)
     while first < data.n_queries:
-        last = int(np.searchsorted(data.offsets, data.offsets[first] + most, "right")) - 1
+        last = int(np.searchsorted(data.offsets, data.offsets[first] + max_rows, "right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last
@@ -149,16 +149,16 @@ def _largest_difference(scores: NDArray[Any], expected: NDArray[Any]) -> float:
     return float(np.where(np.isnan(differences), np.inf, differences).max(initial=0.0))
 
 
-def _as_doubles(data: RankingData, rows: NDArray[Any], end: Callable[[Any], Floats], model: Model) -> Floats:
-    """Return rows as a consumer may get them: each value is the smallest or largest double that rounds to it.
+def _as_doubles(data: RankingData, rows: NDArray[Any], to_double: Callable[[Any], Floats], model: Model) -> Floats:
+    """Return rows as a consumer may get them: `to_double` returns a double that rounds to each float32 value.
 
     Categories are whole numbers, and shifted features have their original values.
     """
     features = data.features[rows]
     values = features.toarray() if is_sparse(features) else features
-    doubles = end(values)
-    whole = sorted(_categorical(model))
-    doubles[:, whole] = values[:, whole]
+    doubles = to_double(values)
+    categorical = sorted(_categorical(model))
+    doubles[:, categorical] = values[:, categorical]
     for feature in model.encoding.shifts:
         doubles[:, feature] = data.original_column(feature)[rows]
     return doubles
@@ -179,16 +179,17 @@ def _probed(ensemble: Ensemble, data: RankingData, score: Scores) -> dict[str, f
     largest = {}
     for kind, values_of in PROBES.items():
         rng = np.random.default_rng(0)
-        rows = rng.integers(0, len(data), MOST_PROBES)
+        rows = rng.integers(0, len(data), N_PROBES)
         probes = _as_doubles(data, rows, lambda values: values.astype(np.float64), ensemble)
         for feature in sorted(set(range(data.n_features)) - _categorical(ensemble)):
             values = values_of(ensemble, feature)
             if len(values):
                 replaced = rng.random(len(probes)) < 0.5
                 probes[replaced, feature] = rng.choice(values, replaced.sum())
-        seen = [as_float32(probes[:, k], shifts.get(k, 0.0)) for k in range(data.n_features)]
-        expected = plain.predict(np.column_stack(seen)) if seen else plain.predict(np.empty((len(probes), 0)))
-        largest[kind] = _largest_difference(score(probes), expected)
+        rounded = np.empty(probes.shape, np.float32)
+        for k in range(data.n_features):
+            rounded[:, k] = as_float32(probes[:, k], shifts.get(k, 0.0))
+        largest[kind] = _largest_difference(score(probes), plain.predict(rounded))
     return largest
 
 
@@ -196,9 +197,10 @@ def _at_thresholds(ensemble: Ensemble, feature: int) -> Floats:
     """Return the doubles on both sides of each threshold of a feature, and the thresholds themselves."""
     arrays = ensemble.arrays
     thresholds = np.unique(arrays["threshold"][(arrays["feature"] == feature) & (arrays["category"] < 0)])
+    thresholds = thresholds[np.isfinite(thresholds)]
     shift = ensemble.encoding.shifts.get(feature, 0.0)
-    highest = np.array([raw_threshold(t, shift) for t in thresholds[np.isfinite(thresholds)]])
-    exact = thresholds[np.isfinite(thresholds)] + np.float64(shift)
+    highest = np.array([raw_threshold(t, shift) for t in thresholds])
+    exact = thresholds + np.float64(shift)
     return np.concatenate([exact, highest, np.nextafter(highest, np.inf)])
 
 

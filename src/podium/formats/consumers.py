@@ -1,4 +1,4 @@
-"""Scores of an exported file as its consumer computes them: by the consumer's library, or by following its rules.
+"""Scores of an exported file as its consumer computes them: with the consumer's library, or by its rules.
 
 `RULES` compare and add as the consumers' sources do, in double or in float32. They only cover what Podium writes.
 """
@@ -37,7 +37,7 @@ def consumer_of(path: Path, format_name: str, model: Model) -> tuple[str, Scores
         raise DataError("checking an ONNX file needs ONNX Runtime, which is not installed: pip install onnxruntime")
     if isinstance(model, LinearModel):
         return f"the weights of {format_name}", import_model(path, format_name).predict
-    return f"the rules of {format_name}", _following(RULES[format_name](path.read_bytes(), model))
+    return f"the rules of {format_name}", _scores_by_rules(RULES[format_name](path.read_bytes(), model))
 
 
 # --- libraries
@@ -101,7 +101,7 @@ class Rules(NamedTuple):
     zero: bool = False  # whether missing values are 0
 
 
-def _following(rules: Rules) -> Scores:
+def _scores_by_rules(rules: Rules) -> Scores:
     kind: Any = np.float32 if rules.single else np.float64
 
     def scores(rows: Floats) -> Floats:
@@ -119,13 +119,13 @@ def _leaf_values(root: Any, ask: Callable[[Any], Question | float], rows: Floats
     values = np.empty(len(rows), rows.dtype)
     waiting = [(root, np.arange(len(rows)))]
     while waiting:
-        node, at = waiting.pop()
+        node, indices = waiting.pop()
         answer = ask(node)
         if not isinstance(answer, Question):
-            values[at] = answer
+            values[indices] = answer
             continue
-        left = answer.goes_left(rows[at, answer.feature])
-        waiting += [(answer.left, at[left]), (answer.right, at[~left])]
+        is_left = answer.goes_left(rows[indices, answer.feature])
+        waiting += [(answer.left, indices[is_left]), (answer.right, indices[~is_left])]
     return values
 
 
@@ -196,7 +196,7 @@ def _dump_of_lightgbm(document: Mapping[str, Any], compares: Any, value_of: Call
             goes_left = compares(node["threshold"], node["default_left"])
         return Question(feature, goes_left, node["left_child"], node["right_child"])
 
-    return Rules([one["tree_structure"] for one in document["tree_info"]], ask, single=False)
+    return Rules([tree["tree_structure"] for tree in document["tree_info"]], ask, single=False)
 
 
 def _xgboost_model(content: bytes, _: Model) -> Rules:
@@ -251,8 +251,8 @@ def _catboost_model(content: bytes, _: Model) -> Rules:
     """Return the rules of CatBoost: `float32(x) > border` goes right; NaN is an infinity, by feature; double sums."""
     document = json.loads(content)
     borders = [
-        (one["flat_feature_index"], _single(np.array(border)), one["nan_value_treatment"] == "AsTrue")
-        for one in document["features_info"]["float_features"] for border in one["borders"]
+        (feature["flat_feature_index"], _single(np.array(border)), feature["nan_value_treatment"] == "AsTrue")
+        for feature in document["features_info"]["float_features"] for border in feature["borders"]
     ]  # fmt: skip
 
     def ask(node: Mapping[str, Any]) -> Question | float:

@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written, truth_value, whole_number
+from podium.formats.base import CARRIES, Format, Written, json_content, truth_value, whole_number
 from podium.formats.ranklib import RankLib, linear_constant
 from podium.formats.trees import (
-    BEYOND,
     CATEGORIES,
+    JSON_INFINITY,
     Leaf,
     SplitNode,
     as_ensemble,
+    as_float32_ensemble,
     below32,
     by_level,
     double_thresholds,
@@ -38,7 +39,7 @@ from podium.formats.trees import (
     finite_trees,
     floor32,
     make_tree,
-    missing_as_zero,
+    note_on_missing_as_zero,
     numbered_categories,
     require_index,
     scaled,
@@ -68,7 +69,7 @@ class Elasticsearch(Format):
         """Read the trees of a request body, a definition, or a response to `GET _ml/trained_models/<id>`."""
         definition = _definition(json.loads(content))
         if definition.get("preprocessors"):
-            kinds = ", ".join(sorted({kind for one in definition["preprocessors"] for kind in one}))
+            kinds = ", ".join(sorted({kind for step in definition["preprocessors"] for kind in step}))
             raise DataError(f"Elasticsearch changes the features before the trees see them (preprocessors: {kinds})")
         model = definition["trained_model"]
         if "tree" in model:
@@ -112,7 +113,7 @@ class Elasticsearch(Format):
             body["metadata"] = {CATEGORIES: categories}
         notes = () if extractors else ("replace the feature extractors with the queries that define your features",)
         return Written(
-            json.dumps(body, ensure_ascii=False).encode(),
+            json_content(body),
             "a feature that does not match goes to the side that was learnt for missing values", notes,
         )  # fmt: skip
 
@@ -137,18 +138,18 @@ def _definition(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def _decompressed(text: str) -> bytes:
     """Decode base64 and gzip up to a limit, because a small file could expand to a thousand times its size."""
     compressed = base64.b64decode(text)
-    most = max(MAX_SMALL, MAX_RATIO * len(compressed))
+    max_size = max(MAX_SMALL, MAX_RATIO * len(compressed))
     try:
-        content = zlib.decompressobj(wbits=GZIP).decompress(compressed, most + 1)
+        content = zlib.decompressobj(wbits=GZIP).decompress(compressed, max_size + 1)
     except zlib.error as error:
         raise DataError(f"compressed_definition is not valid gzip: {error}") from None
-    if len(content) > most:
-        raise DataError(f"compressed_definition expands to over {most:,} bytes")
+    if len(content) > max_size:
+        raise DataError(f"compressed_definition expands to over {max_size:,} bytes")
     return content
 
 
 def _ensemble(members: Sequence[Mapping[str, Any]], weights: Sequence[float], names: Sequence[str]) -> Ensemble:
-    """Return trees times their weights, with features numbered by name: each tree has its own list of features."""
+    """Return trees times their weights; features are matched by name, because each tree has its own list of them."""
     number = {str(name): k for k, name in enumerate(names)}
     trees = []
     for k, (member, weight) in enumerate(zip(members, weights, strict=True)):
@@ -213,7 +214,7 @@ ORDER = "the feature set must list the features in the model's order, because th
 
 
 class Plugin(Format):
-    """The parts that both plugins share."""
+    """The base class of the formats of both plugins."""
 
     finds_by_name = True
     carries = CARRIES | {"linear models": "yes"}
@@ -254,8 +255,8 @@ class Plugin(Format):
             model: trees, a combination of them, or a linear model.
             suffix: ignored.
             name: the name of the model.
-            definition: the type of the definition. By default `"xgboost+json"` for trees, and weights for a linear
-                model; `"xgboost+json+raw"` is XGBoost's model, `"ranklib"` RankLib's text.
+            definition: `"xgboost+json"` for XGBoost's dump, `"xgboost+json+raw"` for XGBoost's model, or `"ranklib"`
+                for RankLib's text. By default the dump, or the weights of a linear model.
             missing: `"zero"` scores missing values as 0, for models that were trained with 0 in their place.
                 Elasticsearch's plugin can do so only in RankLib's text.
 
@@ -268,7 +269,7 @@ class Plugin(Format):
             return _linear(model, name, self.name)
         if definition not in (None, "xgboost+json", "xgboost+json+raw"):
             raise DataError(f"definition must be 'xgboost+json', 'xgboost+json+raw' or 'ranklib', not {definition!r}")
-        ensemble, notes = as_ensemble(model, self.name, single=True), [ROUNDING]
+        ensemble, notes = as_float32_ensemble(model, self.name), [ROUNDING]
         document: dict[str, Any] = {"missing_as_zero": True} if zero else {}
         if definition == "xgboost+json+raw":
             document |= document_of(ensemble, OBJECTIVE, plain=True)
@@ -276,7 +277,7 @@ class Plugin(Format):
         else:
             document |= {"objective": OBJECTIVE, "splits": dump(ensemble)}
         content = _body(name, definition or "xgboost+json", json.dumps(document, ensure_ascii=False, default=_finite))
-        return Written(content, missing_as_zero(ensemble) if zero else note, tuple(notes))
+        return Written(content, note_on_missing_as_zero(ensemble) if zero else note, tuple(notes))
 
     def _note_on_missing(self, definition: Definition | None, missing: str) -> str:
         """Return where the plugin sends missing values; raise if it cannot score them as 0."""
@@ -310,15 +311,16 @@ class OpenSearch(Plugin):
 
 
 def _finite(array: NDArray[Any]) -> list[Any]:
-    """Return an array for JSON, with `BEYOND` for infinity: the plugins' reader rounds it back to infinity."""
-    values = np.clip(array.astype(np.float64), -BEYOND, BEYOND) if array.dtype == np.float32 else array
-    return list(values.tolist())
+    """Return an array for JSON, with `JSON_INFINITY` for infinity: the plugins' reader rounds it back to infinity."""
+    if array.dtype == np.float32:
+        array = np.clip(array.astype(np.float64), -JSON_INFINITY, JSON_INFINITY)
+    return list(array.tolist())
 
 
 def _body(name: str, kind: str, definition: str) -> bytes:
     """Return the request body, which holds the definition as a string."""
     body = {"model": {"name": name, "model": {"type": f"model/{kind}", "definition": definition}}}
-    return json.dumps(body, ensure_ascii=False).encode()
+    return json_content(body)
 
 
 def _linear(model: LinearModel, name: str, format_name: str) -> Written:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from podium.formats.base import (
     Written,
     distinct_names,
     encoding_of,
+    json_content,
     require_one_output,
     truth_value,
     whole_number,
@@ -48,12 +50,12 @@ from podium.formats.trees import (
 from podium.models import Ensemble, Model
 from podium.trees import Tree
 
-HELD = CARRIES | {"categories": "yes", "shifted features": "by other means"}
+CARRIED = CARRIES | {"categories": "yes", "shifted features": "by other means"}
 CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
 NONE, ZERO, NAN = range(3)  # missing types, in bits 2 and 3
 ZERO_THRESHOLD = float(np.float32(1e-35))  # LightGBM reads |x| up to it as 0 when it predicts
 LINEAR_LEAVES = "its leaves hold linear functions (linear_tree), but Podium's hold constants"
-NAMES = "pandas_categorical:"  # the beginning of the line with the names of categories
+NAMES = "pandas_categorical:"  # the start of the line with category names
 
 
 class LightGBM(Format):
@@ -62,13 +64,12 @@ class LightGBM(Format):
     name = "lightgbm"
     title = "LightGBM's text model"
     suffixes = (".lgb",)
-    carries = HELD
+    carries = CARRIED
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
         return content[:5] in (b"tree\n", b"tree\r")
 
     def read(self, content: bytes) -> Model:
-        """Read a model file."""
         return from_text(content.decode("utf-8", "surrogateescape"))
 
     def read_object(self, value: Any) -> Model | None:
@@ -84,7 +85,7 @@ class LightGBM(Format):
         thresholds = double_thresholds(trees, ensemble.encoding.shifts)
         blocks = [_block(k, tree, t) for k, (tree, t) in enumerate(zip(trees, thresholds, strict=True))]
         names = [re.sub(r"[\s=]", "_", name) for name in feature_labels(ensemble)]
-        infos = [":".join(map(str, numbers)) or "none" for numbers in _numbers_of_categories(ensemble)]
+        infos = [":".join(map(str, numbers)) or "none" for numbers in _category_numbers(ensemble)]
         header = {
             "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
             "max_feature_idx": max(ensemble.n_features, 1) - 1, "objective": objective,
@@ -92,7 +93,7 @@ class LightGBM(Format):
             "tree_sizes": " ".join(str(len(block.encode())) for block in blocks),
         }  # fmt: skip
         lines = ["tree", *(f"{key}={value}" for key, value in header.items()), "", ""]
-        end = ["end of trees", "", f"{NAMES}{_pandas_categorical(ensemble)}", ""]
+        end = ["end of trees", "", f"{NAMES}{json.dumps(_category_names(ensemble), ensure_ascii=False)}", ""]
         content = ("\n".join(lines) + "".join(blocks) + "\n".join(end)).encode()
         return Written(content, LEARNT_SIDE, _notes(ensemble, names), _differences(trees, thresholds, names))
 
@@ -102,13 +103,12 @@ class LightGBMJson(Format):
 
     name = "lightgbm-json"
     title = "LightGBM's JSON dump"
-    carries = HELD
+    carries = CARRIED
 
     def recognizes(self, content: bytes, suffix: str) -> bool:
         return content.lstrip()[:1] == b"{" and b'"tree_info"' in content and b'"tree_structure"' in content
 
     def read(self, content: bytes) -> Model:
-        """Read a dump."""
         return from_dump(json.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
@@ -126,12 +126,12 @@ class LightGBMJson(Format):
             "feature_names": names, "monotone_constraints": [],
             "feature_infos": {
                 name: {"min_value": 0, "max_value": max(numbers, default=0), "values": numbers}
-                for name, numbers in zip(names, _numbers_of_categories(ensemble), strict=True)
+                for name, numbers in zip(names, _category_numbers(ensemble), strict=True)
             },
             "tree_info": dump(trees, thresholds),
-            "feature_importances": {}, "pandas_categorical": json.loads(_pandas_categorical(ensemble)),
+            "feature_importances": {}, "pandas_categorical": _category_names(ensemble),
         }  # fmt: skip
-        return Written(json.dumps(document, ensure_ascii=False).encode(), LEARNT_SIDE, _notes(ensemble, names))
+        return Written(json_content(document), LEARNT_SIDE, _notes(ensemble, names))
 
 
 # --- writing
@@ -149,10 +149,10 @@ def _block(number: int, tree: Tree, thresholds: list[float]) -> str:
     if len(tree.feature):
         is_category = tree.category >= 0
         kinds = np.where(is_category, CATEGORICAL, NAN << 2 | DEFAULT_LEFT * tree.missing_left)
-        shown = [c if c >= 0 else t for c, t in zip(tree.category.tolist(), thresholds, strict=True)]
+        numbers = [c if c >= 0 else t for c, t in zip(tree.category.tolist(), thresholds, strict=True)]
         lines += [
             f"split_feature={_joined(tree.feature.tolist())}", f"split_gain={_joined(tree.gain.tolist())}",
-            f"threshold={_joined(shown)}", f"decision_type={_joined(kinds.tolist())}",
+            f"threshold={_joined(numbers)}", f"decision_type={_joined(kinds.tolist())}",
             f"left_child={_joined(tree.left.tolist())}", f"right_child={_joined(tree.right.tolist())}",
         ]  # fmt: skip
     lines += [f"leaf_value={_joined(tree.leaf_value.tolist())}", f"leaf_count={_joined(tree.leaf_count.tolist())}"]
@@ -163,7 +163,7 @@ def _block(number: int, tree: Tree, thresholds: list[float]) -> str:
         bounds = np.cumsum([0, *map(len, words)])
         lines += [
             f"cat_boundaries={_joined(bounds.tolist())}",
-            f"cat_threshold={_joined(word for one in words for word in one)}",
+            f"cat_threshold={_joined(chain.from_iterable(words))}",
         ]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", "", "", ""])
 
@@ -181,14 +181,13 @@ def dump(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]]) -> list[d
     return [
         {
             "tree_index": k, "num_leaves": tree.n_leaves, "num_cat": len(tree.categories), "shrinkage": 1,
-            "tree_structure": _nested(tree, of_tree),
+            "tree_structure": _nested(tree, tree_thresholds),
         }
-        for k, (tree, of_tree) in enumerate(zip(trees, thresholds, strict=True))
+        for k, (tree, tree_thresholds) in enumerate(zip(trees, thresholds, strict=True))
     ]  # fmt: skip
 
 
 def _nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
-
     def entry(key: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
             return {"leaf_index": ~key, "leaf_value": content.value, "leaf_count": content.count}
@@ -203,16 +202,15 @@ def _nested(tree: Tree, thresholds: Sequence[float]) -> dict[str, Any]:
     return document_of_tree(tree, entry, "left_child", "right_child")
 
 
-def _numbers_of_categories(ensemble: Ensemble) -> list[list[int]]:
-    """Return the numbers of the categories of each feature for the file; empty for features without categories."""
+def _category_numbers(ensemble: Ensemble) -> list[list[int]]:
+    """Return the category numbers of each feature; empty for a feature without categories."""
     categories = ensemble.encoding.categories
     return [list(range(len(categories.get(k, ())))) for k in range(ensemble.n_features)]
 
 
-def _pandas_categorical(ensemble: Ensemble) -> str:
-    """Return the names of categories as JSON; LightGBM numbers the categorical columns of a frame by them."""
-    names = [list(one) for _, one in sorted(ensemble.encoding.categories.items())]
-    return json.dumps(names or None, ensure_ascii=False)
+def _category_names(ensemble: Ensemble) -> list[list[str]] | None:
+    """Return the category names of each categorical column, which LightGBM needs to number those of a frame."""
+    return [list(names) for _, names in sorted(ensemble.encoding.categories.items())] or None
 
 
 def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], names: Sequence[str]) -> tuple[str, ...]:
@@ -225,7 +223,7 @@ def _differences(trees: Sequence[Tree], thresholds: Sequence[Sequence[float]], n
     if not features:
         return ()
     which = listed("feature", [names[k] for k in sorted(features)])
-    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go to another side than in Podium",)
+    return (f"LightGBM reads values within 1e-35 of 0 as 0: those of {which} may go to the other side than in Podium",)
 
 
 def _notes(ensemble: Ensemble, names: Sequence[str]) -> tuple[str, ...]:
@@ -262,7 +260,7 @@ def from_text(text: str) -> Ensemble:
 
 
 def _encoding_of_text(header: Mapping[str, str], rest: str, n_features: int) -> Encoding:
-    """Return the names of categories, from the line at the end of the file and the numbers in the header."""
+    """Return the encoding with the category names from the last line of a file and their numbers from its header."""
     _, has_names, line = rest.rpartition(f"\n{NAMES}")
     numbers = {
         k: whole_numbers(info.split(":"), "feature_infos")
@@ -272,7 +270,7 @@ def _encoding_of_text(header: Mapping[str, str], rest: str, n_features: int) -> 
 
 
 def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Sequence[int]], n_features: int) -> Encoding:
-    """Return the names of categories if it is certain to which features they belong.
+    """Return the encoding with the category names, or without if it is uncertain to which features they belong.
 
     LightGBM stores the categories of all categorical columns of a frame, in the order of the columns, but not which
     columns these are. They are the features with sets of values, unless a column was ordered, constant, or not treated
@@ -282,10 +280,10 @@ def _encoding(lists: Sequence[Sequence[Any]] | None, numbers: Mapping[int, Seque
     """
     if not lists:
         return Encoding()
-    fits = len(lists) == len(numbers) and all(
+    is_certain = len(lists) == len(numbers) and all(
         max(present, default=-1) < len(names) for names, present in zip(lists, numbers.values(), strict=True)
     )
-    if not fits:
+    if not is_certain:
         reason = f"the file has names for {len(lists)} columns, but {len(numbers)} features with categories"
         return without_names("LightGBM", reason)
     return encoding_of(dict(zip(numbers, lists, strict=True)), n_features, "LightGBM")
@@ -297,10 +295,10 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
 
 def _ensemble(trees: list[Tree], n_features: int, names: Sequence[str], objective: str, encoding: Encoding) -> Ensemble:
     """Return the trees as a model; drop names that LightGBM generated."""
-    made_up = all(name == f"Column_{k}" for k, name in enumerate(names))
-    known = None if made_up else distinct_names(names, n_features)
+    are_generated = all(name == f"Column_{k}" for k, name in enumerate(names))
+    feature_names = None if are_generated else distinct_names(names, n_features)
     info = {"imported": "lightgbm", "objective": objective}
-    return Ensemble.of_trees(trees, n_features, feature_names=known, encoding=encoding, info=info)
+    return Ensemble.of_trees(trees, n_features, feature_names=feature_names, encoding=encoding, info=info)
 
 
 def _numbers(entries: Mapping[str, str], key: str, n: int, default: float | None = None) -> list[float]:
@@ -315,7 +313,6 @@ def _numbers(entries: Mapping[str, str], key: str, n: int, default: float | None
 
 
 def _integers(entries: Mapping[str, str], key: str, n: int, default: int | None = None) -> list[int]:
-    """Return an array of whole numbers."""
     return whole_numbers(_numbers(entries, key, n, default), key)
 
 
@@ -356,8 +353,8 @@ def _tree_of_block(entries: Mapping[str, str], number: int) -> Tree:
             return split._replace(categories=categories)
         return _numeric(split, thresholds[key], kinds[key])
 
-    has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # such a node may become three
-    return make_tree(0, node, name, most_nodes=MAX_COPIES * (n + n_leaves) if has_zeros else None)
+    has_zeros = any(kind >> 2 & 3 == ZERO for kind in kinds)  # one such node may become several
+    return make_tree(0, node, name, max_nodes=MAX_COPIES * (n + n_leaves) if has_zeros else None)
 
 
 def _numeric(split: SplitNode, threshold: float, kind: int) -> SplitNode:
@@ -398,7 +395,7 @@ def from_dump(document: Mapping[str, Any]) -> Ensemble:
     names = [str(name) for name in document.get("feature_names", ())]
     infos = document.get("feature_infos")
     if infos is None:  # before version 4
-        numbers = _categories_asked_for(trees)
+        numbers = _categories_in_splits(trees)
     else:
         values = {
             k: whole_numbers(infos[name]["values"], f"feature_infos of {name!r:.40}")
@@ -409,8 +406,8 @@ def from_dump(document: Mapping[str, Any]) -> Ensemble:
     return _ensemble(trees, n_features, names, str(document.get("objective", "")), encoding)
 
 
-def _categories_asked_for(trees: Sequence[Tree]) -> dict[int, list[int]]:
-    """Return the numbers of the categories that splits name, by feature in ascending order."""
+def _categories_in_splits(trees: Sequence[Tree]) -> dict[int, list[int]]:
+    """Return the category numbers that splits list, by feature in ascending order."""
     numbers: dict[int, list[int]] = {}
     for tree in trees:
         for feature, category in zip(tree.feature.tolist(), tree.category.tolist(), strict=True):
@@ -442,4 +439,4 @@ def _tree_of_dump(structure: Mapping[str, Any], number: int) -> Tree:
         kind = missing << 2 | DEFAULT_LEFT * truth_value(entry["default_left"], f"tree {number}: default_left")
         return _numeric(split, float(entry["threshold"]), kind)
 
-    return make_tree(structure, node, f"tree {number}", most_nodes=MAX_COPIES * n_nodes)
+    return make_tree(structure, node, f"tree {number}", max_nodes=MAX_COPIES * n_nodes)

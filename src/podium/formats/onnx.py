@@ -64,21 +64,21 @@ class Onnx(Format):
         except Exception as error:
             raise DataError(f"this is not an ONNX model: {error}") from None
         dims = [d.dim_value for value in model.graph.input for d in value.type.tensor_type.shape.dim]
-        stated = int(dims[1]) if len(dims) > 1 else 0  # columns of the input; 0 if it may have any number
+        n_columns = int(dims[1]) if len(dims) > 1 else 0  # 0 if the input may have any number
         if (linear := _podium_linear(model.graph)) is not None:
             return linear
-        scored = [node for node in model.graph.node if node.op_type in (*READERS, LINEAR)]
-        if len(scored) != 1:
+        scorers = [node for node in model.graph.node if node.op_type in (*READERS, LINEAR)]
+        if len(scorers) != 1:
             raise DataError(
-                f"the graph has {len(scored)} tree ensembles or linear models, but expected one: nets can be exported "
+                f"the graph has {len(scorers)} tree ensembles or linear models, but expected one: nets can be exported "
                 "to ONNX, not imported"
             )
         _require_nothing_else(model.graph.node)
-        if scored[0].op_type == LINEAR:
-            return _linear(attributes_of(scored[0]))
-        trees = trees_of(scored[0])
-        needed = 1 + max((int(tree.feature.max(initial=-1)) for tree in trees), default=-1)
-        return Ensemble.of_trees(trees, max(needed, stated), info={"imported": "onnx", INFERRED: not stated})
+        if scorers[0].op_type == LINEAR:
+            return _linear(attributes_of(scorers[0]))
+        trees = trees_of(scorers[0])
+        n_used = 1 + max((int(tree.feature.max(initial=-1)) for tree in trees), default=-1)
+        return Ensemble.of_trees(trees, max(n_used, n_columns), info={"imported": "onnx", INFERRED: not n_columns})
 
     def write(self, model: Model, suffix: str = "", *, version: int = 5) -> Written:
         """Write a graph.
@@ -120,12 +120,12 @@ def _trees(ensemble: Ensemble) -> list[Tree]:
 
 
 def _is_net(model: Model) -> TypeGuard[Net]:
-    """Return whether a model is a net, without importing torch."""
+    """Return whether a model is a net; asking for its class would import torch."""
     return model.file_kind == NET
 
 
 def _add_sum(graph: Graph, model: Combined) -> tuple[str, list[str]]:
-    """Add a weighted sum of models of several kinds, in the order in which Podium adds."""
+    """Add a weighted sum of models, in the order in which Podium adds them."""
     require_same_features(model, Onnx.name)
     total, missing = "", []
     for part, weight in zip(model.parts, model.weights, strict=True):
@@ -139,9 +139,9 @@ def _add_sum(graph: Graph, model: Combined) -> tuple[str, list[str]]:
 def _add_linear(graph: Graph, model: LinearModel) -> str:
     """Add a linear model: replace missing and infinite values by means, then multiply and sum."""
     x = graph.features(model.encoding)
-    is_odd = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
+    is_missing = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
     centred = graph.add("Sub", x, graph.constant(model.means))
-    filled = graph.add("Where", is_odd, graph.constant(0.0), centred)
+    filled = graph.add("Where", is_missing, graph.constant(0.0), centred)
     products = graph.add("MatMul", filled, graph.constant(model.weights[:, None]))
     return graph.add("Add", products, graph.constant(np.array([model.intercept])))
 
@@ -156,16 +156,16 @@ def _single(ensemble: Ensemble) -> Written:
 
 
 def _notes(model: Model) -> tuple[str, ...]:
-    parts = list(_leaves(model))
-    if not any(map(_is_net, parts)):
+    if not any(map(_is_net, _parts(model))):
         return ()
     from podium.formats.onnx_nets import LISTS, ROUNDING
 
     return (LISTS,) * model.sees_lists + (ROUNDING,)
 
 
-def _leaves(model: Model) -> Sequence[Model]:
-    return [one for part in model.parts for one in _leaves(part)] if isinstance(model, Combined) else [model]
+def _parts(model: Model) -> list[Model]:
+    """Return the models of a combination, and those of combinations within it."""
+    return [inner for part in model.parts for inner in _parts(part)] if isinstance(model, Combined) else [model]
 
 
 # --- reading
@@ -179,14 +179,14 @@ def _linear(attributes: Mapping[str, Any]) -> LinearModel:
     return LinearModel(weights, np.zeros(len(weights)), float(intercepts.sum()), info={"imported": Onnx.name})
 
 
-def _podium_linear(written: Any) -> LinearModel | None:
+def _podium_linear(graph: Any) -> LinearModel | None:
     """Return the linear model of a graph that Podium wrote: its constants, in the order of `_add_linear`.
 
-    The model is written again and must give the same graph, because a similar graph may mean something else.
+    Writing this model must give the same graph again, because a similar graph may mean something else.
     """
-    if len(written.initializer) not in (4, 5):
+    if len(graph.initializer) not in (4, 5):
         return None
-    arrays = [np.asarray(array_of(constant), np.float64).ravel() for constant in written.initializer]
+    arrays = [np.asarray(array_of(constant), np.float64).ravel() for constant in graph.initializer]
     means, _, weights, intercept = arrays[-4:]
     if len(means) != len(weights) or len(intercept) != 1 or not len(arrays[0]) == len(means):
         return None
@@ -194,10 +194,10 @@ def _podium_linear(written: Any) -> LinearModel | None:
     linear = LinearModel(
         weights, means, float(intercept[0]), info={"imported": Onnx.name}, encoding=Encoding(shifts=shifts)
     )
-    graph = Graph(len(weights))
-    _add_linear(graph, linear)
-    graph.nodes[-1].output[0] = "score"
-    is_same = graph.nodes == list(written.node) and graph.constants == list(written.initializer)
+    expected = Graph(len(weights))
+    _add_linear(expected, linear)
+    expected.nodes[-1].output[0] = "score"
+    is_same = expected.nodes == list(graph.node) and expected.constants == list(graph.initializer)
     return linear if is_same else None
 
 
@@ -208,5 +208,7 @@ def _require_nothing_else(nodes: Sequence[Any]) -> None:
         raise DataError(f"the graph also has {', '.join(sorted(others))}, whose effect on the score is unknown")
     proto = load_onnx().TensorProto
     for node in nodes:
-        if node.op_type == "Cast" and any(one.i not in (proto.FLOAT, proto.DOUBLE) for one in node.attribute):
+        if node.op_type == "Cast" and any(
+            attribute.i not in (proto.FLOAT, proto.DOUBLE) for attribute in node.attribute
+        ):
             raise DataError("the graph casts to a type that holds fewer numbers than float32")

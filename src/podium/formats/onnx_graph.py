@@ -1,4 +1,4 @@
-"""Building ONNX graphs, and writing and reading tree ensembles (versions 3 and 5 of `ai.onnx.ml`).
+"""ONNX graphs, and tree ensembles in them (versions 3 and 5 of `ai.onnx.ml`), written and read.
 
 Sources: onnx/onnx, docs/Operators-ml.md; microsoft/onnxruntime, core/providers/cpu/ml/tree_ensemble_common.h. Each node
 has a mode of comparison; NaN takes the false branch unless `missing_value_tracks_true` is set.
@@ -24,7 +24,7 @@ from podium.formats.trees import (
     floor32,
     make_tree,
     require_index,
-    shifted,
+    with_constant,
 )
 from podium.trees import Tree
 
@@ -192,11 +192,11 @@ def attributes_of(node: Any) -> dict[str, Any]:
     """Return the attributes of an operation by name, tensors as arrays."""
     onnx = load_onnx()
     values: dict[str, Any] = {}
-    for one in node.attribute:
-        value = onnx.helper.get_attribute_value(one)
+    for attribute in node.attribute:
+        name, value = attribute.name, onnx.helper.get_attribute_value(attribute)
         if isinstance(value, onnx.TensorProto):
-            value = array_of(value, one.name)
-        values[one.name] = whole_numbers(value, one.name) if one.name.endswith(("ids", "_roots")) else value
+            value = array_of(value, name)
+        values[name] = whole_numbers(value, name) if name.endswith(("ids", "_roots")) else value
     return values
 
 
@@ -210,56 +210,56 @@ def array_of(tensor: Any, name: str = "a constant") -> NDArray[Any]:
 
 
 def _compared(mode: str, threshold: float, single: bool) -> tuple[float, bool]:
-    """Return the t for which `x <= t` is equivalent to a comparison, or to its negation, and which of the two."""
-    bound = float(np.float32(threshold)) if single else threshold
+    """Return the t for which `x <= t` is the comparison or its negation, and whether it is the comparison."""
+    exact = float(np.float32(threshold)) if single else threshold
     if mode in ("BRANCH_LEQ", "BRANCH_GT"):
-        return float(floor32(bound)), mode == "BRANCH_LEQ"
+        return float(floor32(exact)), mode == "BRANCH_LEQ"
     if mode in ("BRANCH_LT", "BRANCH_GTE"):
-        return float(below32(bound)), mode == "BRANCH_LT"
+        return float(below32(exact)), mode == "BRANCH_LT"
     raise DataError(f"splits of the mode {mode} do not compare with a threshold")
 
 
-def _version_3(a: Mapping[str, Any]) -> list[Tree]:
-    require_one_output(a.get("n_targets", 1))
-    if any(a.get("target_ids", ())) or a.get("post_transform", b"NONE") != b"NONE":
+def _version_3(attrs: Mapping[str, Any]) -> list[Tree]:
+    require_one_output(attrs.get("n_targets", 1))
+    if any(attrs.get("target_ids", ())) or attrs.get("post_transform", b"NONE") != b"NONE":
         raise DataError("the model has several outputs, or transforms its scores")
     rows: dict[int, dict[int, int]] = {}  # by tree and node
-    for k, (tree_id, node_id) in enumerate(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True)):
+    for k, (tree_id, node_id) in enumerate(zip(attrs["nodes_treeids"], attrs["nodes_nodeids"], strict=True)):
         if rows.setdefault(tree_id, {}).setdefault(node_id, k) != k:
             raise DataError(f"tree {tree_id} has two nodes with the number {node_id}")
-    weights = a.get("target_weights_as_tensor", a.get("target_weights", ()))
+    weights = attrs.get("target_weights_as_tensor", attrs.get("target_weights", ()))
     values: dict[tuple[int, int], float] = {}
-    for tree_id, node_id, weight in zip(a["target_treeids"], a["target_nodeids"], weights, strict=True):
+    for tree_id, node_id, weight in zip(attrs["target_treeids"], attrs["target_nodeids"], weights, strict=True):
         key = tree_id, node_id
         values[key] = values.get(key, 0.0) + float(weight)
-    trees = [_tree_of_rows(a, number, nodes, values) for number, nodes in rows.items()]
-    aggregate = a.get("aggregate_function", b"SUM")
+    trees = [_tree_of_rows(attrs, number, nodes, values) for number, nodes in rows.items()]
+    aggregate = attrs.get("aggregate_function", b"SUM")
     if aggregate not in (b"SUM", b"AVERAGE"):
         raise DataError(f"the trees are combined by {aggregate!r}, but expected a sum or a mean")
-    base = a.get("base_values_as_tensor", a.get("base_values", ()))
+    base = attrs.get("base_values_as_tensor", attrs.get("base_values", ()))
     return _aggregated(trees, aggregate == b"AVERAGE", float(base[0]) if len(base) else 0.0)
 
 
 def _tree_of_rows(
-    a: Mapping[str, Any], number: int, rows: Mapping[int, int], values: Mapping[tuple[int, int], float]
+    attrs: Mapping[str, Any], number: int, rows: Mapping[int, int], values: Mapping[tuple[int, int], float]
 ) -> Tree:
-    """Return the tree whose nodes are some rows of the attributes; its root is the node without a parent."""
-    single = "nodes_values_as_tensor" not in a
-    thresholds = a.get("nodes_values_as_tensor", a.get("nodes_values", ()))
-    tracks = a.get("nodes_missing_value_tracks_true")
-    true_ids, false_ids = a["nodes_truenodeids"], a["nodes_falsenodeids"]
+    """Return the tree of the nodes in `rows`, which maps node numbers to rows; its root has no parent."""
+    single = "nodes_values_as_tensor" not in attrs
+    thresholds = attrs.get("nodes_values_as_tensor", attrs.get("nodes_values", ()))
+    tracks = attrs.get("nodes_missing_value_tracks_true")
+    true_ids, false_ids = attrs["nodes_truenodeids"], attrs["nodes_falsenodeids"]
 
     def node(key: int) -> SplitNode | Leaf:
         k = rows[key]
-        if a["nodes_modes"][k] == b"LEAF":
+        if attrs["nodes_modes"][k] == b"LEAF":
             return Leaf(values.get((number, key), 0.0))
-        threshold, holds = _compared(a["nodes_modes"][k].decode(), float(thresholds[k]), single)
+        threshold, holds = _compared(attrs["nodes_modes"][k].decode(), float(thresholds[k]), single)
         true, false = true_ids[k], false_ids[k]
         left, right = (true, false) if holds else (false, true)
         missing_true = bool(tracks and tracks[k])
-        return SplitNode(a["nodes_featureids"][k], threshold, missing_true == holds, left, right)
+        return SplitNode(attrs["nodes_featureids"][k], threshold, missing_true == holds, left, right)
 
-    inner = [k for k in rows.values() if a["nodes_modes"][k] != b"LEAF"]
+    inner = [k for k in rows.values() if attrs["nodes_modes"][k] != b"LEAF"]
     children = {ids[k] for k in inner for ids in (true_ids, false_ids)}
     roots = [key for key in rows if key not in children]
     if len(roots) != 1:
@@ -267,20 +267,20 @@ def _tree_of_rows(
     return make_tree(roots[0], node, f"tree {number}")
 
 
-def _version_5(a: Mapping[str, Any]) -> list[Tree]:
-    require_one_output(a.get("n_targets", 1))
-    if any(a.get("leaf_targetids", ())) or whole_number(a.get("post_transform", 0), "post_transform") != 0:
+def _version_5(attrs: Mapping[str, Any]) -> list[Tree]:
+    require_one_output(attrs.get("n_targets", 1))
+    if any(attrs.get("leaf_targetids", ())) or whole_number(attrs.get("post_transform", 0), "post_transform") != 0:
         raise DataError("the model has several outputs, or transforms its scores")
-    splits = a["nodes_splits"]
-    tracks = a.get("nodes_missing_value_tracks_true") or [0] * len(splits)
+    splits = attrs["nodes_splits"]
+    tracks = attrs.get("nodes_missing_value_tracks_true") or [0] * len(splits)
     visited: set[int] = set()  # shared nodes would let a small file hold any number of trees
 
     def child(side: str, k: int) -> int | Leaf:
-        number = a[f"nodes_{side}nodeids"][k]
-        if not a[f"nodes_{side}leafs"][k]:
+        number = attrs[f"nodes_{side}nodeids"][k]
+        if not attrs[f"nodes_{side}leafs"][k]:
             return int(number)
-        require_index(number, len(a["leaf_weights"]), "a leaf")
-        return Leaf(float(a["leaf_weights"][number]))
+        require_index(number, len(attrs["leaf_weights"]), "a leaf")
+        return Leaf(float(attrs["leaf_weights"][number]))
 
     def node(k: int) -> SplitNode | Leaf:
         require_index(k, len(splits), "a node")
@@ -288,23 +288,25 @@ def _version_5(a: Mapping[str, Any]) -> list[Tree]:
             raise DataError(f"node {k} is reached twice, so these are not trees")
         visited.add(k)
         threshold, holds = _compared(
-            MODES[whole_number(a["nodes_modes"][k], "nodes_modes")], float(splits[k]), splits.dtype == np.float32
+            MODES[whole_number(attrs["nodes_modes"][k], "nodes_modes")],
+            float(splits[k]),
+            splits.dtype == np.float32,
         )
         true, false = child("true", k), child("false", k)
-        if isinstance(true, Leaf) and isinstance(false, Leaf) and len({a[ids][k] for ids in CHILDREN}) == 1:
+        if isinstance(true, Leaf) and isinstance(false, Leaf) and len({attrs[ids][k] for ids in CHILDREN}) == 1:
             return true  # a tree of one leaf
         left, right = (true, false) if holds else (false, true)
-        return SplitNode(a["nodes_featureids"][k], threshold, bool(tracks[k]) == holds, left, right)
+        return SplitNode(attrs["nodes_featureids"][k], threshold, bool(tracks[k]) == holds, left, right)
 
-    aggregate = whole_number(a.get("aggregate_function", SUM), "aggregate_function")
+    aggregate = whole_number(attrs.get("aggregate_function", SUM), "aggregate_function")
     if aggregate not in (SUM, AVERAGE):
         raise DataError("the trees are combined by their minimum or maximum, but expected a sum or a mean")
-    trees = [make_tree(root, node, f"tree {k}") for k, root in enumerate(a["tree_roots"])]
+    trees = [make_tree(root, node, f"tree {k}") for k, root in enumerate(attrs["tree_roots"])]
     return _aggregated(trees, aggregate == AVERAGE, 0.0)
 
 
 def _aggregated(trees: list[Tree], average: bool, base: float) -> list[Tree]:
-    return shifted(averaged(trees) if average else trees, base)
+    return with_constant(averaged(trees) if average else trees, base)
 
 
 READERS = {"TreeEnsembleRegressor": _version_3, "TreeEnsemble": _version_5}

@@ -28,8 +28,8 @@ def add_net(graph: Graph, net: Net) -> str:
     module = net.module
     if type(module) not in LAYERS:
         raise DataError(
-            f"{type(module).__name__} is your own module, which only torch.onnx can export: export it so, and scale "
-            "its inputs as model.inputs does"
+            f"{type(module).__name__} is your own module, which Podium cannot export: use torch.onnx, and scale the "
+            "inputs as model.inputs does"
         )
     weights = {name: tensor.double().numpy() for name, tensor in module.state_dict().items()}
     inputs = _add_inputs(graph, net.inputs, graph.features(net.encoding))
@@ -48,8 +48,8 @@ def missing_in_net(net: Net) -> str:
 def _add_inputs(graph: Graph, inputs: Inputs, x: str) -> str:
     """Scale features as a net's inputs; see `Inputs`."""
     zero = graph.constant(0.0)
-    is_odd = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
-    x = graph.add("Where", is_odd, zero, x)
+    is_missing = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
+    x = graph.add("Where", is_missing, zero, x)
     if inputs.kind != "none":
         if inputs.kind == "log":
             x = _add_logarithm(graph, x)
@@ -58,7 +58,7 @@ def _add_inputs(graph: Graph, inputs: Inputs, x: str) -> str:
         centred = graph.add("Sub", x, graph.constant(inputs.means))
         scaled = graph.add("Mul", centred, graph.constant(inputs.scales))
         clipped = graph.add("Clip", scaled, graph.constant(-LARGEST), graph.constant(LARGEST))
-        x = graph.add("Where", is_odd, zero, clipped)
+        x = graph.add("Where", is_missing, zero, clipped)
     return graph.rounded(x)
 
 
@@ -86,10 +86,10 @@ def _add_quantiles(graph: Graph, x: str, grid: Floats) -> str:
     rows = graph.constant(np.arange(n_features, dtype=np.int64) * padded.shape[1])
     table, count = graph.constant(padded.ravel()), graph.constant(np.zeros(n_features, np.int64))
     for step in steps:
-        further = graph.add("Add", count, graph.constant(np.array(step, np.int64)))
-        place = graph.add("Add", further, graph.constant(np.arange(n_features, dtype=np.int64) * padded.shape[1] - 1))
+        larger = graph.add("Add", count, graph.constant(np.array(step, np.int64)))
+        place = graph.add("Add", larger, graph.constant(np.arange(n_features, dtype=np.int64) * padded.shape[1] - 1))
         reached = graph.add("LessOrEqual", graph.add("Gather", table, place), x)
-        count = graph.add("Where", reached, further, count)
+        count = graph.add("Where", reached, larger, count)
     place = graph.add("Add", rows, count)
     below, slope, share, share_at = (
         graph.add("Gather", graph.constant(_widened(part, padded.shape[1])), place) for part in _segments(grid)
@@ -164,12 +164,12 @@ def _add_attention(graph: Graph, x: str, weights: dict[str, Floats], name: str, 
     matrix, bias = weights[f"{name}.in_proj_weight"], weights[f"{name}.in_proj_bias"]
     width = matrix.shape[1]
     shape = graph.constant(np.array([0, heads, width // heads], np.int64))
-    together = graph.add("Gemm", x, graph.constant(matrix), graph.constant(bias), transB=1)
-    parts = graph.add_several(3, "Split", together, axis=1, num_outputs=3)
+    projected = graph.add("Gemm", x, graph.constant(matrix), graph.constant(bias), transB=1)
+    parts = graph.add_several(3, "Split", projected, axis=1, num_outputs=3)
     query, key, value = (graph.add("Reshape", part, shape) for part in parts)
     query, value = (graph.add("Transpose", part, perm=[1, 0, 2]) for part in (query, value))
-    fit = graph.add("MatMul", query, graph.add("Transpose", key, perm=[1, 2, 0]))
-    scaled = graph.add("Div", fit, graph.constant(math.sqrt(width // heads)))
+    match = graph.add("MatMul", query, graph.add("Transpose", key, perm=[1, 2, 0]))
+    scaled = graph.add("Div", match, graph.constant(math.sqrt(width // heads)))
     means = graph.add("MatMul", graph.add("Softmax", scaled, axis=-1), value)
     documents = graph.add("Transpose", means, perm=[1, 0, 2])
     joined = graph.add("Reshape", documents, graph.constant(np.array([0, width], np.int64)))

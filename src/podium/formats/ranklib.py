@@ -20,10 +20,10 @@ from podium.formats.base import CARRIES, Format, Written, whole_number
 from podium.formats.trees import (
     Leaf,
     SplitNode,
-    as_ensemble,
+    as_float32_ensemble,
     categories_text,
-    missing_as_zero,
     node_of,
+    note_on_missing_as_zero,
     numeric_trees,
     require_missing_as_zero,
     require_unshifted,
@@ -32,14 +32,14 @@ from podium.formats.trees import (
     tree_of_document,
 )
 from podium.models import Ensemble, LinearModel, Model
-from podium.models.archive import MOST_FEATURES
+from podium.models.archive import MAX_FEATURES
 from podium.models.base import INFERRED
 from podium.trees import Tree
 
 TREES = ("lambdamart", "mart", "random forests")
 LINEAR = ("linear regression", "coordinate ascent")
-MOST_WEIGHTS = 1 << 20  # of a linear model: it has one for each feature up to the last that the file names
-LINEAR_MISSING = "a missing value counts as 0, and in Podium as the mean of its feature"
+MAX_WEIGHTS = 1 << 20  # of a linear model: it has one for each feature up to the last that the file names
+LINEAR_MISSING = "a missing value counts as 0, but in Podium as the mean of its feature"
 FEATURES = "feature n of the file (from 1) is feature n − 1 of the model; keep this order when you serve the model"
 
 
@@ -57,7 +57,6 @@ class RankLib(Format):
         )  # fmt: skip
 
     def read(self, content: bytes) -> Model:
-        """Read a model file."""
         text = content.decode("utf-8")
         lines = [line.strip() for line in text.splitlines()]
         if not lines or not lines[0].startswith("## "):
@@ -78,17 +77,17 @@ class RankLib(Format):
         """
         if isinstance(model, LinearModel):
             return Written(_linear_text(model).encode(), LINEAR_MISSING, (FEATURES,))
-        ensemble = as_ensemble(model, self.name, single=True)
+        ensemble = as_float32_ensemble(model, self.name)
         if missing != "zero":
             require_missing_as_zero(ensemble, self.name)
-        return Written(tree_text(ensemble).encode(), missing_as_zero(ensemble), (FEATURES,))
+        return Written(tree_text(ensemble).encode(), note_on_missing_as_zero(ensemble), (FEATURES,))
 
 
 # --- reading
 
 
-def _elements(text: str) -> Iterator[ElementTree.Element]:
-    """Yield the ensembles of a file; refuse entities and document types before anything is parsed."""
+def _elements(text: str) -> list[ElementTree.Element]:
+    """Return the ensembles of a file; refuse entities and document types before anything is parsed."""
     if "<!" in text.replace("<!--", ""):
         raise DataError("declarations such as <!DOCTYPE or <!ENTITY are not allowed in a model")
     text = re.sub(r"<\?xml[^<>]*\?>", "", text)
@@ -97,19 +96,19 @@ def _elements(text: str) -> Iterator[ElementTree.Element]:
     except ElementTree.ParseError as error:
         raise DataError(f"the trees are not valid XML: {error}") from None
     ensembles = list(root)
-    if not ensembles or any(one.tag != "ensemble" for one in ensembles):
+    if not ensembles or any(element.tag != "ensemble" for element in ensembles):
         raise DataError("there is no <ensemble>")
-    yield from ensembles
+    return ensembles
 
 
 def _ensemble(text: str, *, is_forest: bool) -> Ensemble:
     """Return all trees as an ensemble; a forest is the mean of its ensembles."""
-    ensembles = list(_elements(text))
+    ensembles = _elements(text)
     share = 1.0 / len(ensembles) if is_forest else 1.0
     features: set[int] = set()
     trees = [
         scaled(_tree(tree, k, features), share * float(np.float32(float(tree.get("weight", "1")))))
-        for one in ensembles for k, tree in enumerate(one)
+        for ensemble in ensembles for k, tree in enumerate(ensemble)
     ]  # fmt: skip
     return Ensemble.of_trees(trees, max(features, default=-1) + 1, info={"imported": "ranklib", INFERRED: True})
 
@@ -124,8 +123,8 @@ def _tree(element: ElementTree.Element, number: int, features: set[int]) -> Tree
         if len(entry) != 4:
             raise DataError(f"tree {number}: a split has {len(entry)} parts, not feature, threshold and two splits")
         feature = whole_number(entry[0].text or "", f"tree {number}: a feature") - 1
-        if not 0 <= feature < MOST_FEATURES:
-            raise DataError(f"tree {number}: features must be numbered from 1 to {MOST_FEATURES}, not {feature + 1}")
+        if not 0 <= feature < MAX_FEATURES:
+            raise DataError(f"tree {number}: features must be numbered from 1 to {MAX_FEATURES}, not {feature + 1}")
         features.add(feature)
         threshold = np.float32(float(entry[1].text or ""))
         return SplitNode(feature, float(threshold), bool(threshold >= 0), entry[2], entry[3])
@@ -138,8 +137,8 @@ def _linear(body: list[str]) -> LinearModel:
     words = (word.partition(":") for word in " ".join(body).split())
     entries = {whole_number(number, "a feature"): float(weight) for number, _, weight in words}
     n = max(entries, default=0)
-    if min(entries, default=0) < 0 or n > MOST_WEIGHTS:
-        raise DataError(f"features must be numbered from 1 to {MOST_WEIGHTS}")
+    if min(entries, default=0) < 0 or n > MAX_WEIGHTS:
+        raise DataError(f"features must be numbered from 1 to {MAX_WEIGHTS}")
     weights = np.zeros(n + 1)
     weights[list(entries)] = list(entries.values())
     return LinearModel(weights[1:], np.zeros(n), float(weights[0]), info={"imported": "ranklib", INFERRED: True})
@@ -151,9 +150,9 @@ def _linear(body: list[str]) -> LinearModel:
 def tree_text(ensemble: Ensemble) -> str:
     """Return the trees as RankLib's LambdaMART, with each tag on its own line: RankLib fails on spaces between tags."""
     trees = numeric_trees(ensemble)
-    leaves = max((tree.n_leaves for tree in trees), default=1)
+    n_leaves = max((tree.n_leaves for tree in trees), default=1)
     lines = [
-        "## LambdaMART", f"## No. of trees = {len(trees)}", f"## No. of leaves = {leaves}",
+        "## LambdaMART", f"## No. of trees = {len(trees)}", f"## No. of leaves = {n_leaves}",
         "## No. of threshold candidates = 256", "## Learning rate = 1.0", "## Stop early = 0",
         *(f"## {key} = {text}" for key, text in categories_text(ensemble).items()), "", "<ensemble>",
     ]  # fmt: skip
@@ -189,7 +188,7 @@ def java_number(value: float) -> str:
 
 
 def linear_constant(model: LinearModel, format_name: str) -> float:
-    """Return the constant of a linear model whose weights apply to raw values, without means; refuse shifts."""
+    """Return the constant of a linear model if its weights apply to raw values; raise if a feature is shifted."""
     require_unshifted(model, np.flatnonzero(model.weights), format_name)
     return float(model.intercept - np.dot(model.weights, model.means))
 

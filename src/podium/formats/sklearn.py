@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.errors import DataError
 from podium.formats.base import Format, require_one_output
-from podium.formats.trees import Leaf, SplitNode, averaged, floor32, make_tree, scaled, shifted
+from podium.formats.trees import Leaf, SplitNode, averaged, floor32, make_tree, scaled, with_constant
 from podium.models import Ensemble, LinearModel, Model
 from podium.trees import Tree
 
@@ -42,11 +42,12 @@ class Sklearn(Format):
         if not hasattr(value, "n_features_in_"):
             raise DataError(f"{kind} is not fitted")
         names = getattr(value, "feature_names_in_", None)
-        known = None if names is None else tuple(map(str, names))
+        feature_names = None if names is None else tuple(map(str, names))
         if not of_trees:
-            return _linear(value, known)
+            return _linear(value, feature_names)
         trees = _histogram_trees(value) if kind in HISTOGRAMS else _trees(value, kind)
-        return Ensemble.of_trees(trees, int(value.n_features_in_), feature_names=known, info={"imported": "sklearn"})
+        info = {"imported": "sklearn"}
+        return Ensemble.of_trees(trees, int(value.n_features_in_), feature_names=feature_names, info=info)
 
 
 def _linear(value: Any, names: tuple[str, ...] | None) -> LinearModel:
@@ -61,30 +62,29 @@ def _linear(value: Any, names: tuple[str, ...] | None) -> LinearModel:
 
 
 def _trees(value: Any, kind: str) -> list[Tree]:
-    """Return the trees of boosting with learning rate and initial prediction, or those of a forest for its mean."""
+    """Return trees whose sum is the prediction of boosting, a forest or a single tree."""
     estimators = [value] if kind in SINGLE else [tree for row in value.estimators_ for tree in np.atleast_1d(row)]
     if kind in (*FORESTS, *SINGLE):
         require_one_output(value.n_outputs_)
-        return averaged([_tree(one.tree_, k) for k, one in enumerate(estimators)])
-    initial = 0.0
+        return averaged([_tree(estimator.tree_, k) for k, estimator in enumerate(estimators)])
     if value.init_ == "zero":
-        pass
+        initial = 0.0
     elif hasattr(value.init_, "constant_"):
         initial = float(np.ravel(value.init_.constant_)[0])
     else:
         raise DataError(f"boosting starts from {value.init_!r}, whose predictions are not constant")
-    return shifted([scaled(_tree(one.tree_, k), value.learning_rate) for k, one in enumerate(estimators)], initial)
+    trees = [scaled(_tree(estimator.tree_, k), value.learning_rate) for k, estimator in enumerate(estimators)]
+    return with_constant(trees, initial)
 
 
 def _tree(tree: Any, number: int) -> Tree:
-    """Return a tree; missing values go where training sent them."""
-    missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count, np.uint8))
+    missing_left = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count, np.uint8))
 
     def node(key: int) -> SplitNode | Leaf:
         if tree.children_left[key] == -1:
             return Leaf(float(tree.value[key].ravel()[0]), int(tree.n_node_samples[key]))
         return SplitNode(
-            int(tree.feature[key]), float(floor32(float(tree.threshold[key]))), bool(missing[key]),
+            int(tree.feature[key]), float(floor32(float(tree.threshold[key]))), bool(missing_left[key]),
             int(tree.children_left[key]), int(tree.children_right[key]), None, 0.0, int(tree.n_node_samples[key]),
         )  # fmt: skip
 
@@ -92,7 +92,7 @@ def _tree(tree: Any, number: int) -> Tree:
 
 
 def _histogram_trees(value: Any) -> list[Tree]:
-    """Return the trees of histogram-based boosting, with its baseline."""
+    """Return the trees of histogram-based boosting; their sum includes its baseline."""
     if getattr(value, "is_categorical_", None) is not None:
         raise DataError("histogram-based boosting renumbers categories, so its trees do not show the original ones")
     trees = []
@@ -100,16 +100,17 @@ def _histogram_trees(value: Any) -> list[Tree]:
     for k, nodes in enumerate(all_nodes):
 
         def node(key: int, nodes: Any = nodes) -> SplitNode | Leaf:
-            one = nodes[key]
-            if one["is_leaf"]:
-                return Leaf(float(one["value"]), int(one["count"]))
+            entry = nodes[key]
+            if entry["is_leaf"]:
+                return Leaf(float(entry["value"]), int(entry["count"]))
             return SplitNode(
-                int(one["feature_idx"]), float(floor32(float(one["num_threshold"]))), bool(one["missing_go_to_left"]),
-                int(one["left"]), int(one["right"]), None, float(one["gain"]), int(one["count"]),
+                int(entry["feature_idx"]), float(floor32(float(entry["num_threshold"]))),
+                bool(entry["missing_go_to_left"]), int(entry["left"]), int(entry["right"]), None, float(entry["gain"]),
+                int(entry["count"]),
             )  # fmt: skip
 
         trees.append(make_tree(0, node, f"tree {k}"))
-    return shifted(trees, baseline)
+    return with_constant(trees, baseline)
 
 
 def _histogram_parts(value: Any) -> tuple[list[Any], float]:

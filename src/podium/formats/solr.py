@@ -17,16 +17,16 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.errors import DataError
-from podium.formats.base import CARRIES, Format, Written
+from podium.formats.base import CARRIES, Format, Written, json_content
 from podium.formats.ranklib import java_number, linear_constant
 from podium.formats.trees import (
     Leaf,
     SplitNode,
-    as_ensemble,
+    as_float32_ensemble,
     document_of_tree,
     feature_labels,
     largest_float,
-    missing_as_zero,
+    note_on_missing_as_zero,
     numeric_trees,
     scaled,
     tree_of_document,
@@ -36,7 +36,7 @@ from podium.trees import Tree
 
 TREES, LINEAR = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel", "org.apache.solr.ltr.model.LinearModel"
 SLACK = np.float32(1e-6)  # Solr adds it to every threshold
-LINEAR_MISSING = "a feature that does not match counts as 0, and a missing value in Podium as its mean"
+LINEAR_MISSING = "a feature that does not match counts as 0, but in Podium as the mean of its feature"
 KEPT_MISSING = 'NaN goes to the side that was learnt for it; define the features with "defaultValue": "NaN"'
 
 
@@ -52,7 +52,6 @@ class Solr(Format):
         return content.lstrip()[:1] == b"{" and b"org.apache.solr.ltr.model" in content[:65536]
 
     def read(self, content: bytes) -> Model:
-        """Read a model of the store."""
         document = json.loads(content)
         names = [str(feature["name"]) for feature in document["features"]]
         if len(set(names)) < len(names):
@@ -89,7 +88,7 @@ class Solr(Format):
         header: dict[str, Any] = {"class": TREES, "name": name, "store": store}
         if isinstance(model, LinearModel):
             return _linear(model, header | {"class": LINEAR})
-        ensemble = as_ensemble(model, self.name, single=True)
+        ensemble = as_float32_ensemble(model, self.name)
         labels = feature_labels(ensemble)
         trees = [_nested(tree, labels, missing == "keep") for tree in numeric_trees(ensemble)]
         params = {
@@ -97,16 +96,14 @@ class Solr(Format):
             "trees": [{"weight": "1", "root": tree} for tree in trees],
         }
         document = header | {"features": [{"name": label} for label in labels], "params": params}
-        content = json.dumps(document, ensure_ascii=False).encode()
-        note = KEPT_MISSING if missing == "keep" else missing_as_zero(ensemble)
+        content = json_content(document)
+        note = KEPT_MISSING if missing == "keep" else note_on_missing_as_zero(ensemble)
         return Written(content, note, *_inexact(ensemble))
 
 
 # --- reading
 
-Norm = tuple[np.float32, np.float32]  # of a feature: the trees see (x − the first) / the second, in float32
-
-
+Norm = tuple[np.float32, np.float32]  # shift and scale of a feature: the trees see (x − shift) / scale, in float32
 _JAVA_NUMBER = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 
 
@@ -123,7 +120,7 @@ def _single(value: Any) -> np.float32:
 
 
 def _norm(feature: Mapping[str, Any]) -> Norm:
-    """Return what Solr subtracts from a feature's values, and what it divides them by, before it scores."""
+    """Return the shift and the scale by which Solr normalizes a feature before it scores."""
     norm = feature.get("norm") or {}
     kind, params = str(norm.get("class")).rpartition(".")[2], norm.get("params") or {}
     if not norm or kind == "IdentityNormalizer":
@@ -143,7 +140,7 @@ def _norm(feature: Mapping[str, Any]) -> Norm:
 
 
 def _linear_of(weights: Mapping[str, Any], names: Sequence[str], norms: Sequence[Norm]) -> LinearModel:
-    """Return a model with weights of raw values; what the norms subtract goes into the constant."""
+    """Return a model with weights of raw values; the shifts of the norms go into the constant."""
     shifts, scales = np.array(norms, np.float64).T
     scaled_weights = np.array([_number(weights[name]) for name in names]) / scales
     constant = -float(np.dot(scaled_weights, shifts))
@@ -155,13 +152,11 @@ def _before_norm(threshold: np.float32, norm: Norm) -> np.float32:
     shift, scale = norm
     if (shift == 0 and scale == 1) or not np.isfinite(threshold):
         return threshold
-    lowered: np.float32 = largest_float(lambda x: bool((x - shift) / scale <= threshold), np.float32)
-    return lowered
+    raw: np.float32 = largest_float(lambda x: bool((x - shift) / scale <= threshold), np.float32)
+    return raw
 
 
-def _tree(
-    root: Mapping[str, Any], number: Mapping[str, int], norms: Sequence[Norm], zero: bool, k: int
-) -> Tree:  # fmt: skip
+def _tree(root: Mapping[str, Any], number: Mapping[str, int], norms: Sequence[Norm], zero: bool, k: int) -> Tree:
     def node(entry: Mapping[str, Any]) -> SplitNode | Leaf:
         if "feature" not in entry:
             if "value" not in entry or "left" in entry or "right" in entry:
@@ -185,16 +180,16 @@ def without_slack(threshold: np.float32) -> tuple[np.float32, bool]:
     """Return the largest s with float32(s + 1e-6) <= threshold, and whether the sum equals the threshold."""
     if not np.isfinite(threshold):
         return threshold, True
-    s = largest_float(lambda x: bool(x + SLACK <= threshold), np.float32)
-    return s, bool(np.float32(s + SLACK) == threshold)
+    lowered = largest_float(lambda x: bool(x + SLACK <= threshold), np.float32)
+    return lowered, bool(np.float32(lowered + SLACK) == threshold)
 
 
-def _nested(tree: Tree, labels: list[str], keep: bool) -> dict[str, Any]:
+def _nested(tree: Tree, labels: list[str], keep_missing: bool) -> dict[str, Any]:
     def entry(_: int, content: SplitNode | Leaf) -> dict[str, Any]:
         if isinstance(content, Leaf):
             return {"value": repr(float(np.float32(content.value)))}
         threshold = without_slack(np.float32(content.threshold))[0]
-        missing = {"missing": "left" if content.missing_left else "right"} if keep else {}
+        missing = {"missing": "left" if content.missing_left else "right"} if keep_missing else {}
         return {"feature": labels[content.feature], "threshold": java_number(float(threshold))} | missing
 
     return document_of_tree(tree, entry)
@@ -216,7 +211,7 @@ def _inexact(ensemble: Ensemble) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (), ()
     is_wide, _, label, low, high = max(gaps)
     text = (
-        f"Solr adds 1e-6 to every threshold, and {len(gaps)} of {len(used)} thresholds are not such a sum: "
+        f"Solr adds 1e-6 to every threshold, and {len(gaps)} of {len(used)} thresholds are not such sums: "
         f"values just below them go right, not left, such as those of {label!r} above {low:.9g} and up to {high:.9g}"
     )
     if not is_wide:
@@ -231,4 +226,4 @@ def _linear(model: LinearModel, header: dict[str, Any]) -> Written:
     document = header | {"features": [{"name": label} for label in labels], "params": {"weights": weights}}
     constant = linear_constant(model, Solr.name)
     note = f"scores are {constant:.6g} lower than Podium's: Solr's linear models have no constant term"
-    return Written(json.dumps(document, ensure_ascii=False).encode(), LINEAR_MISSING, (note,))
+    return Written(json_content(document), LINEAR_MISSING, (note,))

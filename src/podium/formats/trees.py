@@ -1,4 +1,4 @@
-"""Tools for all tree formats: nested splits, exact thresholds, and trees rewritten for formats that lack a feature.
+"""Tools for all tree formats: nested splits, exact thresholds, and trees without what a format cannot express.
 
 A node of a Podium tree tests `x <= threshold`, both float32, and defines where a missing value goes. A categorical
 node sends a set of values left and everything else right. Each format expresses this in another way.
@@ -22,11 +22,11 @@ from podium.models import Combined, Ensemble, Model
 from podium.trees import Tree
 
 MAX_NODES = 1 << 22  # of one tree, read or written; a file with more is damaged or an attack
-MOST_COPIED = 1 << 16  # maximum number of nodes of a tree in which subtrees are repeated
-BEYOND = 1e39  # a number in JSON, which has no infinity, that float32 consumers round to infinity
-CATEGORIES = "podium_categories"  # the key under which files with metadata hold the names of categories
+MAX_NODES_WITH_COPIES = 1 << 16  # of a tree in which subtrees are repeated
+JSON_INFINITY = 1e39  # a number in JSON, which has no infinity, that float32 consumers round to infinity
+CATEGORIES = "podium_categories"  # the key of category names in the metadata of a file
 MAX_CATEGORY = 1 << 24  # whole numbers below it are exact in float32
-MAX_COPIES = 64  # average number of copies of a node of the file, if Podium's tree has to repeat subtrees
+MAX_COPIES = 64  # of each node of a file, on average, if Podium's tree has to repeat subtrees
 
 
 class SplitNode(NamedTuple):
@@ -43,14 +43,14 @@ class SplitNode(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A leaf."""
+    """A node without a test, which holds a value."""
 
     value: float
     count: int = 0  # type: ignore[assignment]
 
 
 def floor32(value: float) -> np.float32:
-    """Return the largest float32 that is not above a number: each float32 x is at most both, or above both."""
+    """Return the largest float32 that is not above a number t: for float32 x, `x <= t` is the same as `x <= floor`."""
     with np.errstate(over="ignore"):
         rounded = np.float32(value)
     if float(rounded) > value:  # as doubles: NumPy would round the number to float32 first
@@ -72,27 +72,29 @@ def above32(threshold: np.float32) -> np.float32:
 
 
 def largest_float(holds: Callable[[Any], bool], kind: type[np.floating[Any]]) -> Any:
-    """Return the largest finite number of a type that meets a condition, or −∞; if a number meets it, so do all below.
+    """Return the largest finite number of a type that meets a condition, or −∞ if none does.
+
+    If a number meets the condition, so must all smaller ones.
 
     The bits of floats, read as integers, number them in order: 0 is 0, 1 the smallest positive number, −1 its negative.
     """
     bits: Any = np.int32 if kind is np.float32 else np.int64
 
-    def at(number: int) -> Any:
+    def from_bits(number: int) -> Any:
         size = bits(abs(number)).view(kind)
         return size if number >= 0 else -size
 
     high = int(np.finfo(kind).max.view(bits))
     low = -high
-    if not holds(at(low)):
+    if not holds(from_bits(low)):
         return kind(-np.inf)
     while low < high:
         middle = (low + high + 1) // 2
-        if holds(at(middle)):
+        if holds(from_bits(middle)):
             low = middle
         else:
             high = middle - 1
-    return at(low)
+    return from_bits(low)
 
 
 def highest_double(values: Float32s) -> Floats:
@@ -101,7 +103,7 @@ def highest_double(values: Float32s) -> Floats:
     It is the midpoint between t and the next float32, or one double less if that midpoint rounds up to an even number.
     """
     values = np.asarray(values, np.float32)
-    overflow = 2.0**128  # rounding treats infinity as the float32 that would come next
+    overflow = 2.0**128  # rounding treats infinity as the float32 after the largest one
     with np.errstate(over="ignore"):
         above = np.nextafter(values, np.float32(np.inf))
     low, high = (np.clip(x.astype(np.float64), -overflow, overflow) for x in (values, above))
@@ -119,15 +121,15 @@ def lowest_double(values: Float32s) -> Floats:
     return np.where(values == -np.inf, -np.inf, np.nextafter(below, np.inf))
 
 
-def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, most_nodes: int | None = None) -> Tree:
+def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, max_nodes: int | None = None) -> Tree:
     """Build a tree from a function that returns the content of each node; parents come before their children.
 
     Args:
         root: the key of the first node.
         node: returns the split or leaf of a key; a split or leaf may be a key itself.
         name: the name of the tree, for errors.
-        most_nodes: the maximum number of nodes of a tree in which a key may be reached several times; its subtree is
-            then copied, and a cycle exceeds the maximum. By default a key may be reached once, as in a file.
+        max_nodes: the maximum number of nodes of a tree in which a key may be reached several times. Its subtree is
+            then copied, and a cycle exceeds the maximum. By default, a key that is reached twice is an error.
 
     """
     splits: list[SplitNode] = []
@@ -135,17 +137,17 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
     children: list[list[int]] = []
     seen: set[Hashable] = set()
     waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]
-    limit = MAX_NODES if most_nodes is None else most_nodes
+    limit = MAX_NODES if max_nodes is None else max_nodes
     while waiting:
         key, parent, side = waiting.pop()
-        is_entry = isinstance(key, SplitNode | Leaf)
-        if most_nodes is None and not is_entry:
+        is_content = isinstance(key, SplitNode | Leaf)
+        if max_nodes is None and not is_content:
             if key in seen:
                 raise DataError(f"{name}: node {key} is reached twice, so this is not a tree")
             seen.add(key)
         if len(splits) + len(leaves) >= limit:
             raise DataError(f"{name} has over {limit:,} nodes")
-        entry = key if is_entry else node(key)
+        entry = key if is_content else node(key)
         if isinstance(entry, Leaf):
             number = ~len(leaves)
             leaves.append(entry)
@@ -161,7 +163,7 @@ def make_tree(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str, *, 
 
 def tree_of_document(root: Any, node: Callable[[Any], SplitNode | Leaf], name: str) -> Tree:
     """Build a tree from nested entries; in splits, `node` returns the entries of the children as keys."""
-    return make_tree(root, node, name, most_nodes=MAX_NODES)
+    return make_tree(root, node, name, max_nodes=MAX_NODES)
 
 
 def require_index(index: int, length: int, what: str) -> None:
@@ -173,7 +175,7 @@ def require_index(index: int, length: int, what: str) -> None:
 def _flat(splits: list[SplitNode], leaves: list[Leaf], children: list[list[int]]) -> Tree:
     sets = [np.unique(np.asarray(s.categories, np.float32)) for s in splits if s.categories is not None]
     numbers = np.cumsum([s.categories is not None for s in splits]) - 1
-    both = np.array(children, np.int32).reshape(-1, 2)
+    sides = np.array(children, np.int32).reshape(-1, 2)
     return Tree(
         feature=np.array([s.feature for s in splits], np.int32),
         threshold=np.array([s.threshold for s in splits], np.float32),
@@ -181,8 +183,8 @@ def _flat(splits: list[SplitNode], leaves: list[Leaf], children: list[list[int]]
         category=np.array(
             [k if s.categories is not None else -1 for k, s in zip(numbers, splits, strict=True)], np.int32
         ),
-        left=np.ascontiguousarray(both[:, 0]),
-        right=np.ascontiguousarray(both[:, 1]),
+        left=np.ascontiguousarray(sides[:, 0]),
+        right=np.ascontiguousarray(sides[:, 1]),
         gain=np.array([s.gain for s in splits], np.float64),
         count=np.array([s.count for s in splits], np.int64),
         leaf_value=np.array([leaf.value for leaf in leaves], np.float64),
@@ -252,17 +254,8 @@ def root_of(tree: Tree) -> int:
 # --- models as formats see them
 
 
-def as_ensemble(model: Model, format_name: str, *, single: bool = False) -> Ensemble:
-    """Return one ensemble with the model's scores: the trees of combined models, times their weights, in a row.
-
-    With `single`, raise if a feature is shifted or a leaf is beyond float32, which float32 consumers cannot represent.
-    """
-    if single:
-        ensemble = as_ensemble(model, format_name)
-        if (np.abs(ensemble.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
-            raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
-        require_unshifted(ensemble, ensemble.arrays["feature"], format_name)
-        return ensemble
+def as_ensemble(model: Model, format_name: str) -> Ensemble:
+    """Return one ensemble with the model's scores: the trees of combined models, times their weights, in a row."""
     if isinstance(model, Ensemble):
         return model
     if isinstance(model, Combined):
@@ -272,15 +265,24 @@ def as_ensemble(model: Model, format_name: str, *, single: bool = False) -> Ense
             scaled(part.tree(k), weight)
             for part, weight in zip(parts, model.weights, strict=True) for k in range(part.n_trees)
         ]  # fmt: skip
-        info, known = dict(model.info), [part.features_with_missing for part in parts]
-        if None not in known:
-            info["features_with_missing"] = sorted({feature for one in known for feature in one or ()})
+        info, with_missing = dict(model.info), [part.features_with_missing for part in parts]
+        if None not in with_missing:
+            info["features_with_missing"] = sorted({feature for features in with_missing for feature in features or ()})
         return Ensemble.of_trees(
             trees, model.n_features, feature_names=model.feature_names, encoding=model.encoding, info=info
         )
     raise DataError(
         f"{format_name} holds trees, but {model!r} does not consist of trees; docs/formats.md lists other formats"
     )
+
+
+def as_float32_ensemble(model: Model, format_name: str) -> Ensemble:
+    """Return one ensemble for a consumer with float32 numbers; raise if a leaf or a shifted feature needs doubles."""
+    ensemble = as_ensemble(model, format_name)
+    if (np.abs(ensemble.arrays["leaf_value"]) > np.finfo(np.float32).max).any():
+        raise DataError(f"{format_name} adds float32 values, and a leaf's value is beyond their range")
+    require_unshifted(ensemble, ensemble.arrays["feature"], format_name)
+    return ensemble
 
 
 def is_of_trees(model: Model) -> bool:
@@ -309,8 +311,8 @@ def averaged(trees: Sequence[Tree]) -> list[Tree]:
     return [scaled(tree, 1.0 / len(trees)) for tree in trees]
 
 
-def shifted(trees: Sequence[Tree], constant: float) -> list[Tree]:
-    """Return the trees plus a constant, added to the leaves of the first, so that sums begin with it; or one leaf."""
+def with_constant(trees: Sequence[Tree], constant: float) -> list[Tree]:
+    """Return the trees with a constant in the leaves of the first, so that sums begin with it; or one leaf."""
     if constant == 0.0:
         return list(trees)
     if not trees:
@@ -330,13 +332,13 @@ def has_made_up_names(model: Model) -> bool:
 
 
 def numbered_categories(model: Model) -> dict[str, list[str]]:
-    """Return the names of each feature's categories, if they have names; for consumers, the k-th is the number k."""
+    """Return the category names of each feature that has them; for consumers, the k-th name is the number k."""
     labels = feature_labels(model)
     return {labels[k]: list(names) for k, names in sorted(model.encoding.categories.items())}
 
 
 def categories_text(model: Model) -> dict[str, str]:
-    """Return the names of categories as an entry for a file's metadata, in ASCII; empty if there are none."""
+    """Return the category names as an entry for a file's metadata, in ASCII; empty if there are none."""
     categories = numbered_categories(model)
     return {CATEGORIES: json.dumps(categories)} if categories else {}
 
@@ -344,13 +346,11 @@ def categories_text(model: Model) -> dict[str, str]:
 # --- trees for formats that lack categories or infinite thresholds
 
 
-def without_categories(
-    tree: Tree, name: str, most_nodes: int = MOST_COPIED, *, named: Collection[int] = frozenset()
-) -> Tree:
+def without_categories(tree: Tree, name: str, *, named: Collection[int] = frozenset()) -> Tree:
     """Return an equal tree with numeric splits only: a set of values becomes a chain of intervals of one float32 each.
 
-    The subtrees of a categorical node are repeated for each value of its set, so the number of nodes is limited. Sets
-    of the features in `named` stay.
+    The subtrees of a categorical node are repeated for each value of its set, so the number of nodes is limited. The
+    features in `named` keep their sets.
     """
     if ((tree.category < 0) | np.isin(tree.feature, list(named))).all():
         return tree
@@ -363,14 +363,14 @@ def without_categories(
         if isinstance(entry, Leaf) or entry.categories is None or entry.feature in named:
             return entry
         rest: Any = entry.right
-        for value in reversed(entry.categories):  # the tests `x < v` and then `x <= v`
+        for value in reversed(entry.categories):  # test `x < value`, then `x <= value`
             below = float(np.nextafter(np.float32(value), np.float32(-np.inf)))
             at = SplitNode(entry.feature, value, False, entry.left, rest)
             # A missing value goes right, as at any set.
             rest = SplitNode(entry.feature, below, True, entry.right, at, None, entry.gain, entry.count)
         return rest  # type: ignore[no-any-return]
 
-    return make_tree(root_of(tree), expanded, name, most_nodes=most_nodes)
+    return make_tree(root_of(tree), expanded, name, max_nodes=MAX_NODES_WITH_COPIES)
 
 
 def without_infinity(tree: Tree, name: str) -> Tree:
@@ -392,7 +392,7 @@ def without_infinity(tree: Tree, name: str) -> Tree:
             entry = node(entry.left)  # everything goes left
         return entry
 
-    return make_tree(root_of(tree), expanded, name, most_nodes=MOST_COPIED)
+    return make_tree(root_of(tree), expanded, name, max_nodes=MAX_NODES_WITH_COPIES)
 
 
 def numeric_trees(ensemble: Ensemble, *, named: Collection[int] = frozenset()) -> list[Tree]:
@@ -422,16 +422,15 @@ def require_missing_as_zero(model: Ensemble, format_name: str) -> None:
         )
 
 
-def missing_as_zero(model: Ensemble) -> str:
+def note_on_missing_as_zero(model: Ensemble) -> str:
     """Return the note on missing values for a consumer that reads them as 0."""
     features, differs = _splits_unlike_zero(model)
-    moved, known = set(features[differs].tolist()), model.features_with_missing
-    labels = [label for k, label in enumerate(feature_labels(model)) if k in moved]
-    if not labels:
+    affected = np.unique(features[differs]).tolist()
+    if not affected:
         return "a missing value counts as 0, as in Podium"
-    never = known is not None and moved.isdisjoint(known)
-    which = listed("feature", labels)
-    if never:
+    labels = feature_labels(model)
+    which = listed("feature", [labels[k] for k in affected])
+    if model.features_with_missing is not None and model.features_with_missing.isdisjoint(affected):
         return f"a missing value counts as 0; {which} had no missing values in training, and Podium may differ there"
     return f"a missing value counts as 0; in {which} it may go elsewhere in Podium"
 
@@ -441,14 +440,14 @@ def _splits_unlike_zero(model: Ensemble) -> tuple[Int32s, Bools]:
     arrays = model.arrays
     is_set = arrays["category"] >= 0
     zeros = np.concatenate([[0], np.cumsum(arrays["category_values"] == 0)])[arrays["category_offsets"]]
-    has_zero = np.append(np.diff(zeros) > 0, False)  # by set; one more for splits by threshold, whose set is −1
+    has_zero = np.append(np.diff(zeros) > 0, False)  # of each set; the last is for splits by threshold, whose set is −1
     zero_left = np.where(is_set, has_zero[arrays["category"]], arrays["threshold"] >= 0)
     missing_left = arrays["missing_left"] & ~is_set  # at a set a missing value goes right
     return arrays["feature"], zero_left != missing_left
 
 
 def require_unshifted(model: Model, used: NDArray[Any], format_name: str) -> None:
-    """Raise if the model uses a feature that needs a shift to be float32; consumers do not support shifts."""
+    """Raise if the model shifts one of the features `used`, because float32 consumers cannot express a shift."""
     for feature in model.encoding.shifts:
         if (used == feature).any():
             label = feature_labels(model)[feature]

@@ -12,7 +12,7 @@ from podium.errors import DataError
 NUMBERS = {b"i": "b", b"U": "B", b"I": "h", b"l": "i", b"L": "q", b"d": "f", b"D": "d"}  # by marker, for `struct`
 MARKERS = {np.dtype(form).str[1:]: marker for marker, form in NUMBERS.items()}
 CONSTANTS = {b"Z": None, b"T": True, b"F": False}
-MAX_DEPTH = 64
+MAX_DEPTH = 64  # of nested containers
 
 
 def loads(content: bytes) -> Any:
@@ -111,15 +111,19 @@ class _UBJSONReader:
 
 
 def dumps(value: Any) -> bytes:
-    """Return the document of dictionaries, lists, text, numbers and NumPy arrays, which become typed arrays."""
+    """Return dictionaries, lists, text, numbers and NumPy arrays as a document; NumPy arrays become typed arrays."""
     pieces: list[bytes] = []
     _write(value, pieces)
     return b"".join(pieces)
 
 
+def _whole(number: int) -> bytes:
+    return b"L" + struct.pack(">q", number)
+
+
 def _text(text: str) -> bytes:
     content = text.encode()
-    return b"L" + struct.pack(">q", len(content)) + content
+    return _whole(len(content)) + content
 
 
 def _write(value: Any, pieces: list[bytes]) -> None:
@@ -134,16 +138,14 @@ def _write(value: Any, pieces: list[bytes]) -> None:
     elif isinstance(value, bool):
         pieces.append(b"T" if value else b"F")
     elif isinstance(value, int):
-        pieces.append(b"L" + struct.pack(">q", value))
+        pieces.append(_whole(value))
     elif isinstance(value, float):
         pieces.append(b"d" + struct.pack(">f", value))
     elif isinstance(value, np.ndarray):
         marker = MARKERS[value.dtype.str[1:]]
-        pieces.append(
-            b"[$" + marker + b"#L" + struct.pack(">q", len(value)) + value.astype(f">{NUMBERS[marker]}").tobytes()
-        )
+        pieces.append(b"[$" + marker + b"#" + _whole(len(value)) + value.astype(f">{NUMBERS[marker]}").tobytes())
     elif isinstance(value, list):
-        pieces.append(b"[#L" + struct.pack(">q", len(value)))
+        pieces.append(b"[#" + _whole(len(value)))
         for entry in value:
             _write(entry, pieces)
     else:

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from podium.formats.base import Format, Written
+from podium.formats.base import Format, Written, json_content
 from podium.formats.lightgbm import LightGBMJson, dump, from_dump
 from podium.formats.trees import as_ensemble, double_thresholds, feature_labels, finite_trees
 from podium.models import Ensemble, Model
@@ -44,9 +44,8 @@ class Vespa(Format):
         ensemble = as_ensemble(model, self.name)
         labels, named = feature_labels(ensemble), _named(ensemble)
         trees = finite_trees(ensemble, named=named)
-        above = [
-            [math.nextafter(t, math.inf) for t in one] for one in double_thresholds(trees, ensemble.encoding.shifts)
-        ]
+        thresholds = double_thresholds(trees, ensemble.encoding.shifts)
+        above = [[math.nextafter(t, math.inf) for t in of_tree] for of_tree in thresholds]
         document = {
             "name": "tree", "version": "v4", "objective": "lambdarank", "average_output": False,
             "max_feature_idx": ensemble.n_features - 1, "feature_names": labels,
@@ -57,9 +56,9 @@ class Vespa(Format):
         notes = [
             f'use it as lightgbm("FILE") in a rank profile; features are rank features: {", ".join(labels[:3])}, …'
         ]
-        notes += [f"{labels[k]!r} is compared with the names of its categories: a string attribute" for k in named]
+        notes += [f"{labels[k]!r} is compared with category names, so it must be a string attribute" for k in named]
         return Written(
-            json.dumps(document, ensure_ascii=False).encode(), "NaN goes to the side that was learnt for it",
+            json_content(document), "NaN goes to the side that was learnt for it",
             tuple(notes), named=named,
         )  # fmt: skip
 
@@ -67,8 +66,8 @@ class Vespa(Format):
 def _named(ensemble: Ensemble) -> dict[int, tuple[str, ...]]:
     """Return the features that Vespa can compare by category names, with these names.
 
-    Vespa pastes names into an expression, in quotes, and compares sets with strings only. So a feature is written as
-    numbers if it is also compared with numbers, or if its categories have no names or names that would end the quotes.
+    Vespa pastes the names into an expression, in quotes, and compares sets with strings only. So categories are written
+    as numbers if splits also compare the feature with a threshold, or if a name would break the quotes.
     """
     arrays = ensemble.arrays
     is_set, sizes = arrays["category"] >= 0, np.append(np.diff(arrays["category_offsets"]), 0)

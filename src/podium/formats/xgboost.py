@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -26,6 +26,7 @@ from podium.formats.base import (
     Written,
     distinct_names,
     encoding_of,
+    json_content,
     require_one_output,
     truth_value,
     whole_number,
@@ -33,13 +34,13 @@ from podium.formats.base import (
     without_names,
 )
 from podium.formats.trees import (
-    BEYOND,
+    JSON_INFINITY,
     MAX_COPIES,
     MAX_NODES,
     Leaf,
     SplitNode,
     above32,
-    as_ensemble,
+    as_float32_ensemble,
     below32,
     by_level,
     categories_text,
@@ -50,14 +51,14 @@ from podium.formats.trees import (
     require_index,
     require_whole_categories,
     scaled,
-    shifted,
     tree_of_document,
+    with_constant,
 )
 from podium.models import Ensemble, Model
 from podium.models.base import INFERRED
 from podium.trees import Tree
 
-IDENTITIES = (  # the base score is a score
+IDENTITIES = (  # objectives whose base score is on the scale of the leaves
     "reg:squarederror", "reg:linear", "reg:absoluteerror", "reg:pseudohubererror", "binary:logitraw",
 )  # fmt: skip
 LOGISTIC = ("binary:logistic", "reg:logistic")  # the base score is a probability
@@ -67,12 +68,12 @@ SMALLEST_PROBABILITY = np.float32(1e-6)  # XGBoost moves base scores away from 0
 def from_document(document: Mapping[str, Any], *, plugin: bool = False, is_estimator: bool = False) -> Ensemble:
     """Return the model of a parsed file.
 
-    `plugin`: as the search plugins read it, with leaves from `base_weights` and no base score. `is_estimator`: the file
-    is of an estimator such as `XGBRanker` in memory.
+    With `plugin`, the model is what the search plugins read: leaves from `base_weights` and no base score.
+    `is_estimator` says whether the document comes from an estimator such as `XGBRanker` in memory.
     """
     learner = document["learner"]
     attributes = learner.get("attributes") or {}
-    require_nan(json.loads(attributes.get("scikit_learn") or "{}").get("missing"))
+    _require_nan(json.loads(attributes.get("scikit_learn") or "{}").get("missing"))
     booster = learner["gradient_booster"]
     if booster.get("name") == "gblinear":
         raise DataError("the model is linear (gblinear); export its weights as RankLib or Solr text instead")
@@ -90,7 +91,7 @@ def from_document(document: Mapping[str, Any], *, plugin: bool = False, is_estim
     trees = [scaled(tree, float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     if not plugin:
         trees = trees[: _n_used(attributes, model, len(trees), is_estimator or "scikit_learn" in attributes)]
-        trees = shifted(trees, _margin(_number_of(param["base_score"]), objective))
+        trees = with_constant(trees, _margin(_parse_base_score(param["base_score"]), objective))
     names = [str(name) for name in learner.get("feature_names") or ()]
     return Ensemble.of_trees(
         trees, n_features, feature_names=distinct_names(names, n_features),
@@ -99,7 +100,7 @@ def from_document(document: Mapping[str, Any], *, plugin: bool = False, is_estim
 
 
 def _n_used(attributes: Mapping[str, Any], model: Mapping[str, Any], n_trees: int, is_estimator: bool) -> int:
-    """Return the number of trees that predictions use: after early stopping, an estimator ends with the best round."""
+    """Return the number of trees that predictions use: an estimator that stopped early ends with the best round."""
     if "best_iteration" not in attributes:
         return n_trees
     best = whole_number(attributes["best_iteration"], "best_iteration")
@@ -114,7 +115,7 @@ def _n_used(attributes: Mapping[str, Any], model: Mapping[str, Any], n_trees: in
     return n_best
 
 
-def require_nan(missing: Any) -> None:
+def _require_nan(missing: Any) -> None:
     """Raise if a model reads a number as missing; None, the default of estimators, means NaN."""
     if missing is not None and not math.isnan(float(missing)):
         raise DataError(
@@ -140,14 +141,14 @@ def _encoding(cats: Mapping[str, Any], n_features: int) -> Encoding:
         values[feature] = [bytes(text[a:b]).decode() for a, b in pairwise(offsets)]
     if values:
         warn(
-            "XGBoost reads a category that was not in the training data as a known one; the imported model treats it "
-            "as missing"
+            "XGBoost confuses categories that were not in the training data with others; the imported model treats "
+            "them as missing"
         )
     return encoding_of(values, n_features, "XGBoost")
 
 
-def _number_of(text: Any) -> float:
-    """Parse a base score: a number, or a vector of one."""
+def _parse_base_score(text: Any) -> float:
+    """Parse a base score: a number, or a vector with one entry."""
     words = str(text).strip("[] ").split(",")
     require_one_output(len(words))
     return float(np.float32(float(words[0])))
@@ -172,16 +173,18 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int, leaves: str) -> Tree:
     if not 1 <= n <= MAX_NODES:
         raise DataError(f"{name} has {n} nodes")
 
-    def column(key: str, read: Callable[[Any, str], Any]) -> list[Any]:
-        values = [read(value, f"{name}: {key}") for value in entry[key]]
+    def column(key: str) -> Sequence[Any]:
+        values: Sequence[Any] = entry[key]
         if len(values) != n:
             raise DataError(f"{name}: {key} has {len(values)} entries for {n} nodes")
         return values
 
-    left, right, features = (column(key, whole_number) for key in ("left_children", "right_children", "split_indices"))
-    conditions, default_left = column("split_conditions", _float), column("default_left", truth_value)
-    values = column(leaves, _float)
-    gains = column("loss_changes", _float) if "loss_changes" in entry else [0.0] * n
+    left, right, features = (
+        whole_numbers(column(key), f"{name}: {key}") for key in ("left_children", "right_children", "split_indices")
+    )
+    conditions, values = (list(map(float, column(key))) for key in ("split_conditions", leaves))
+    default_left = [truth_value(value, f"{name}: default_left") for value in column("default_left")]
+    gains = list(map(float, column("loss_changes"))) if "loss_changes" in entry else [0.0] * n
     sets = _category_sets(entry)
 
     def node(key: int) -> SplitNode | Leaf:
@@ -192,16 +195,12 @@ def _tree_of_entry(entry: Mapping[str, Any], number: int, leaves: str) -> Tree:
         if key not in sets:
             threshold = _threshold(conditions[key])
             return SplitNode(feature, threshold, default_left[key], left[key], right[key], None, gain)
-        split = SplitNode(feature, 0.0, False, right[key], left[key], sets[key], gain)  # the listed ones go left
+        split = SplitNode(feature, 0.0, False, right[key], left[key], sets[key], gain)  # listed categories go left
         if default_left[key]:
             return split
-        return SplitNode(feature, math.inf, False, split, right[key], None, gain)  # missing values go with them
+        return SplitNode(feature, math.inf, False, split, right[key], None, gain)  # and missing values too
 
-    return make_tree(0, node, name, most_nodes=MAX_COPIES * n if sets else None)
-
-
-def _float(value: Any, name: str) -> float:
-    return float(value)
+    return make_tree(0, node, name, max_nodes=MAX_COPIES * n if sets else None)
 
 
 def _threshold(condition: float) -> float:
@@ -223,13 +222,14 @@ def from_dump(document: Sequence[Mapping[str, Any]]) -> Ensemble:
     """Return the model of a dump, with features numbered as f0, f1, …, or else in the order in which they occur."""
     names: dict[str, int] = {}
     trees = [_tree_of_dump(entry, k, names) for k, entry in enumerate(document)]
-    numbered = all(name[:1] == "f" and name[1:].isdecimal() and len(name) < 8 for name in names)
-    if not numbered:
+    are_numbers = all(name[:1] == "f" and name[1:].isdecimal() and len(name) < 8 for name in names)
+    if not are_numbers:
         return Ensemble.of_trees(trees, len(names), feature_names=tuple(names), info={"imported": "xgboost-dump"})
     columns = np.array([int(name[1:]) for name in names], np.int32)
     n_features = int(columns.max(initial=-1)) + 1
-    placed = [replace(tree, feature=columns[tree.feature]) for tree in trees] if names else trees
-    return Ensemble.of_trees(placed, n_features, info={"imported": "xgboost-dump", INFERRED: True})
+    if names:
+        trees = [replace(tree, feature=columns[tree.feature]) for tree in trees]
+    return Ensemble.of_trees(trees, n_features, info={"imported": "xgboost-dump", INFERRED: True})
 
 
 def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -> Tree:
@@ -249,7 +249,7 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
         gain = float(entry.get("gain", 0.0))
         if isinstance(condition, list):
             return SplitNode(feature, 0.0, False, yes, no, [float(value) for value in condition], gain)
-        if condition is None:  # an indicator: yes if there is a value other than 0
+        if condition is None:
             raise DataError(f"tree {number} has an indicator feature, which has no split_condition")
         return SplitNode(feature, _threshold(float(condition)), missing == entry["yes"], yes, no, None, gain)
 
@@ -257,13 +257,13 @@ def _tree_of_dump(root: Mapping[str, Any], number: int, names: dict[str, int]) -
 
 
 ROOT_PARENT = 2147483647
-# The arrays of a tree: an entry for each node, and for each set of categories.
-OF_NODES = {
+# The arrays of a tree with an entry for each node, and those of its sets of categories.
+NODE_ARRAYS = {
     "left_children": np.int32, "right_children": np.int32, "parents": np.int32, "split_indices": np.int32,
     "split_conditions": np.float32, "default_left": np.uint8, "base_weights": np.float32, "loss_changes": np.float32,
     "sum_hessian": np.float32, "split_type": np.uint8,
 }  # fmt: skip
-OF_SETS = {
+SET_ARRAYS = {
     "categories": np.int32, "categories_nodes": np.int32, "categories_segments": np.int64, "categories_sizes": np.int64,
 }  # fmt: skip
 ROUNDING = "scores are sums of float32: they agree to about 1e-6 of their size"
@@ -283,22 +283,20 @@ class XGBoost(Format):
 
     def read(self, content: bytes) -> Model:
         """Read JSON or UBJSON, under any name."""
-        document = (
-            json.loads(content) if content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}") else ubjson.loads(content)
-        )
-        return from_document(document)
+        is_json = content.lstrip()[:2] in (b'{"', b"{ ", b"{\n", b"{}")  # UBJSON begins with a brace as well
+        return from_document(json.loads(content) if is_json else ubjson.loads(content))
 
     def read_object(self, value: Any) -> Model | None:
         if type(value).__module__.split(".")[0] != "xgboost":
             return None
-        require_nan(getattr(value, "missing", None))
+        _require_nan(getattr(value, "missing", None))
         is_estimator = hasattr(value, "get_booster")
         booster = value.get_booster() if is_estimator else value
         return from_document(ubjson.loads(bytes(booster.save_raw("ubj"))), is_estimator=is_estimator)
 
     def write(self, model: Model, suffix: str = "", *, objective: str = "rank:ndcg") -> Written:
         """Write the trees; `objective` is named in the file, and ranking objectives do not transform scores."""
-        ensemble = as_ensemble(model, self.name, single=True)
+        ensemble = as_float32_ensemble(model, self.name)
         document = document_of(ensemble, objective)
         if suffix == ".ubj":
             return Written(ubjson.dumps(document), LEARNT_SIDE, (ROUNDING,))
@@ -322,8 +320,8 @@ class XGBoostDump(Format):
 
     def write(self, model: Model, suffix: str = "") -> Written:
         """Write the trees without statistics, because readers refuse unknown keys."""
-        ensemble = as_ensemble(model, self.name, single=True)
-        return Written(json.dumps(dump(ensemble), ensure_ascii=False).encode(), LEARNT_SIDE, (ROUNDING,))
+        ensemble = as_float32_ensemble(model, self.name)
+        return Written(json_content(dump(ensemble)), LEARNT_SIDE, (ROUNDING,))
 
 
 def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> dict[str, Any]:
@@ -333,12 +331,12 @@ def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> d
     """
     trees = finite_trees(ensemble, named=() if plain else range(ensemble.n_features))
     n = str(ensemble.n_features)
-    types = ["c" if k in _categorical(trees) else "float" for k in range(ensemble.n_features)]
+    categorical = {int(feature) for tree in trees for feature in tree.feature[tree.category >= 0]}
     return {
         "learner": {
             "attributes": categories_text(ensemble),
             "feature_names": [] if has_made_up_names(ensemble) and not plain else feature_labels(ensemble),
-            "feature_types": types,
+            "feature_types": ["c" if k in categorical else "float" for k in range(ensemble.n_features)],
             "learner_model_param": {
                 "base_score": "[0E0]", "num_class": "0", "num_feature": n, "num_target": "1", "boost_from_average": "0",
             },
@@ -354,14 +352,10 @@ def document_of(ensemble: Ensemble, objective: str, *, plain: bool = False) -> d
     }  # fmt: skip
 
 
-def _categorical(trees: Sequence[Tree]) -> set[int]:
-    return {int(f) for tree in trees for f in tree.feature[tree.category >= 0]}
-
-
 def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
-    """Return a tree, level by level: the number of a right child follows that of the left one."""
+    """Return a tree level by level, so that siblings are adjacent."""
     require_whole_categories(tree, f"tree {number}")
-    rows: list[tuple[Any, ...]] = []  # in the order of OF_NODES
+    rows: list[tuple[Any, ...]] = []  # in the order of NODE_ARRAYS
     sets: dict[int, Sequence[float]] = {}
     parents = [ROOT_PARENT]
     for k, (_, content, left) in enumerate(by_level(tree, listed_right=True)):
@@ -369,19 +363,19 @@ def _entry(tree: Tree, number: int, n_features: str) -> dict[str, Any]:
             rows.append((-1, -1, parents[k], 0, content.value, 0, content.value, 0.0, content.count, 0))
             continue
         condition, is_left, is_set = above32(np.float32(content.threshold)), content.missing_left, False
-        if content.categories is not None:  # missing values go with those that are not listed
+        if content.categories is not None:  # missing values go left, with the categories that are not listed
             condition, is_left, is_set = np.float32(1e-45), True, True
             sets[k] = content.categories
         rows.append((
             left, left + 1, parents[k], content.feature, condition, is_left, 0.0, content.gain, content.count, is_set
         ))  # fmt: skip
         parents += [k, k]
-    sizes = [len(listed) for listed in sets.values()]
+    sizes = [len(categories) for categories in sets.values()]
     columns: list[Any] = [
-        *zip(*rows, strict=True), [value for listed in sets.values() for value in listed], list(sets),
+        *zip(*rows, strict=True), [value for categories in sets.values() for value in categories], list(sets),
         np.cumsum([0, *sizes])[:-1], sizes,
     ]  # fmt: skip
-    types = OF_NODES | OF_SETS
+    types = NODE_ARRAYS | SET_ARRAYS
     arrays = {key: np.array(column, types[key]) for key, column in zip(types, columns, strict=True)}
     param = {"num_nodes": str(len(rows)), "num_feature": n_features, "size_leaf_vector": "1", "num_deleted": "0"}
     return {"id": number, "tree_param": param, **arrays}
@@ -401,7 +395,7 @@ def _nested(tree: Tree, names: Sequence[str]) -> dict[str, Any]:
         if isinstance(content, Leaf):
             entry["leaf"] = float(np.float32(content.value))
             continue
-        bound = min(float(above32(np.float32(content.threshold))), BEYOND)
+        bound = min(float(above32(np.float32(content.threshold))), JSON_INFINITY)
         entry |= {
             "depth": depth, "split": names[content.feature], "split_condition": bound, "yes": yes, "no": yes + 1,
             "missing": yes if content.missing_left else yes + 1, "children": entries[yes : yes + 2],

@@ -12,7 +12,7 @@ from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.file import load_model, save
 from podium.models.linear import LinearModel, OrdinalModel
-from podium.models.over_trees import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
+from podium.models.transformed_ensembles import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
 
 if TYPE_CHECKING:
     from podium.models.combination import Combination, combine, combine_all

@@ -25,16 +25,16 @@ from podium.data.encoding import Encoding
 from podium.errors import DataError, FileFormatError, PodiumError
 
 HEADER = "header.json"
-LARGEST_HEADER = 16 << 20  # bytes; as Python objects they may take 25 times as much
-ROOM_FOR_NAMES = LARGEST_HEADER // 2  # bytes: a model on top of another stores its names twice
-MOST_FEATURES = 1 << 24
+MAX_HEADER = 16 << 20  # bytes; as Python objects they may take 25 times as much
+ROOM_FOR_NAMES = MAX_HEADER // 2  # bytes: a model on top of another stores its names twice
+MAX_FEATURES = 1 << 24
 # A small file may be compressed at any ratio, because zeros are. Above these sizes, each byte of the file may unpack to
-# at most BEST_RATIO bytes; models reach 2 to 10.
+# at most MAX_RATIO bytes; models reach 2 to 10.
 SMALL_HEADER, SMALL_TOTAL = 1 << 20, 64 << 20  # bytes of the header, and of all members
-BEST_RATIO = 100
-MOST_MEMBERS = 1 << 16
-AT_ONCE = 1 << 20  # bytes to read at a time
-MOST_DESCRIBED = 10 + (1 << 16)  # bytes before the values of an array
+MAX_RATIO = 100
+MAX_MEMBERS = 1 << 16
+PIECE = 1 << 20  # bytes to read at a time
+MAX_ARRAY_HEADER = 10 + (1 << 16)  # bytes before the values of an array
 _STAMP = (2000, 1, 1, 0, 0, 0)  # a fixed time, so that the same content gives the same bytes
 
 Arrays = Callable[[str, Any], Any]  # returns an array, or bytes, by name and type
@@ -54,9 +54,9 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
     contents = {_member_of(name, type(array)): _packed(array) for name, array in arrays.items()}
     header = header | {"sha256": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}}
     text = header_text(header)
-    if len(text) > LARGEST_HEADER or len(contents) >= MOST_MEMBERS:
+    if len(text) > MAX_HEADER or len(contents) >= MAX_MEMBERS:
         raise DataError(
-            f"a model file has at most a header of {LARGEST_HEADER >> 20} MB and {MOST_MEMBERS} arrays, but this model "
+            f"a model file has at most a header of {MAX_HEADER >> 20} MB and {MAX_MEMBERS} arrays, but this model "
             f"has {len(text) / (1 << 20):.1f} MB and {len(contents)}: use fewer parts, shorter names or less in `info`"
         )
     members = {HEADER: text, **contents}
@@ -66,7 +66,7 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
             with zipfile.ZipFile(temporary, "w", compression) as archive:
                 for name, content in members.items():
                     archive.writestr(zipfile.ZipInfo(name, _STAMP), content, compression)
-            if _is_bounded(len(text), total, temporary.stat().st_size):  # otherwise it could not be read
+            if _is_bounded(len(text), total, temporary.stat().st_size):  # otherwise it could not be read again
                 break
 
 
@@ -77,8 +77,8 @@ def header_text(content: dict[str, Any]) -> bytes:
 
 def _is_bounded(header: int, total: int, size: int) -> bool:
     """Return whether a file of this size may have a header and members of these sizes, all in bytes."""
-    allowed = BEST_RATIO * size
-    return header <= min(LARGEST_HEADER, max(SMALL_HEADER, allowed)) and total <= max(SMALL_TOTAL, allowed)
+    allowed = MAX_RATIO * size
+    return header <= min(MAX_HEADER, max(SMALL_HEADER, allowed)) and total <= max(SMALL_TOTAL, allowed)
 
 
 def _member_of(name: str, kind: Any) -> str:
@@ -127,8 +127,8 @@ class _ArchiveReader:
         self.members = {member.filename: member for member in members}
         if HEADER not in self.members:
             raise self.error("is not a model file: it has no header")
-        if len(self.members) != len(members) or len(members) > MOST_MEMBERS:
-            raise self.error(f"has duplicate members, or more than {MOST_MEMBERS}")
+        if len(self.members) != len(members) or len(members) > MAX_MEMBERS:
+            raise self.error(f"has duplicate members, or more than {MAX_MEMBERS}")
         if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
             raise self.error("uses a compression that Podium does not write")
         header, total = self.members[HEADER].file_size, sum(member.file_size for member in members)
@@ -166,15 +166,15 @@ class _ArchiveReader:
             raise self.error(f"{member} is missing")
         content = np.empty(self.members[member].file_size, np.uint8)
         with self.archive.open(member) as stream:
-            for first in range(0, len(content), AT_ONCE):
-                part = content[first : first + AT_ONCE]
+            for first in range(0, len(content), PIECE):
+                part = content[first : first + PIECE]
                 if stream.readinto(part.data) != len(part):  # type: ignore[attr-defined]
                     raise self.error(f"{member} is shorter than it claims")
         return content
 
     def _column(self, member: str, content: Bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return a one-dimensional array in NumPy's format, on the same memory if it is aligned."""
-        start = io.BytesIO(content[:MOST_DESCRIBED].tobytes())
+        start = io.BytesIO(content[:MAX_ARRAY_HEADER].tobytes())
         try:
             if np.lib.format.read_magic(start) != (1, 0):
                 raise ValueError("it is not in version 1.0 of NumPy's format")
@@ -193,11 +193,11 @@ class _ArchiveReader:
 
 
 class Parts(NamedTuple):
-    """What `Model.to_parts` returns."""
+    """The content of a model for a file, as `Model.to_parts` returns it."""
 
     entries: dict[str, Any]  # entries of the header, in JSON types
     arrays: dict[str, Any]  # one-dimensional arrays, or bytes, by name
-    children: tuple[Any, ...] = ()  # the models that this one consists of, which the file describes in the same way
+    children: tuple[Any, ...] = ()  # the models that this one consists of; the file describes each in the same way
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class StoredModel:
     def n_features(self) -> int:
         """The number of features."""
         n_features = self.header.get("n_features")
-        if type(n_features) is not int or not 0 <= n_features <= MOST_FEATURES:
+        if type(n_features) is not int or not 0 <= n_features <= MAX_FEATURES:
             raise self.error("the number of features is invalid")
         return n_features
 

@@ -21,7 +21,7 @@ from podium.data.encoding import Encoding
 from podium.data.features import Features
 from podium.data.schema import Schema
 from podium.errors import DataError, ParameterError
-from podium.models.archive import MOST_FEATURES, ROOM_FOR_NAMES, Parts, StoredModel, header_text
+from podium.models.archive import MAX_FEATURES, ROOM_FOR_NAMES, Parts, StoredModel, header_text
 
 if TYPE_CHECKING:
     from podium.trees import BinnedFeatures, Bins
@@ -76,12 +76,12 @@ class Model(ABC):
         return Schema(self.n_features, self.feature_names, self.encoding, bool(self.info.get(INFERRED)))
 
     def label_of_feature(self, feature: int) -> str:
-        """Return the name of a feature for display; a feature without a name is a number or a column from 0."""
+        """Return the name of a feature for display, such as `bm25`, or `column 7` if features have no names."""
         return shown_name(feature if self.feature_names is None else self.feature_names[feature])
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The options that the training data was read with, as far as they are known."""
+        """The known options that the training data was read with."""
         reading = self.info.get("reading")
         return reading if isinstance(reading, dict) else {}
 
@@ -114,11 +114,12 @@ class Model(ABC):
 
     def _require_options(self, options: Mapping[str, Any]) -> None:
         """Raise if `predict` has no such option, and say what to use instead."""
-        known = [p.name for p in inspect.signature(self._predict_rows).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        parameters = inspect.signature(self._predict_rows).parameters.values()
+        allowed = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
         for name in options:
-            if name not in known:
-                meant = OPTIONS_OF_OTHERS.get(name)
-                hint = f": {meant}" if meant else did_you_mean(name, known)
+            if name not in allowed:
+                advice = OPTIONS_OF_OTHERS.get(name)
+                hint = f": {advice}" if advice else did_you_mean(name, allowed)
                 raise ParameterError(f"{type(self).__name__}.predict has no argument {name!r}{hint}")
 
     def splits_at(self, bins: Bins) -> bool:
@@ -186,7 +187,7 @@ class Model(ABC):
             **options: options of the format.
 
         Returns:
-            A `podium.formats.Export`, with the convention for missing values.
+            A `podium.formats.Export`, which says how the other system treats missing values.
 
         """
         return import_module("podium.formats").export_model(self, path, format, **options)
@@ -196,7 +197,7 @@ class Model(ABC):
 
         Args:
             data: the documents, as for `predict`.
-            background: documents to compare with; by default the training documents, as far as the model stores them.
+            background: documents to compare with; by default, what the model stores about the training documents.
             n_threads: the number of threads; all cores by default. The result is the same.
             **options: `base_scores`, if the model continues from other scores.
 
@@ -232,7 +233,7 @@ class Model(ABC):
         """Return everything that determines scores except the schema, for the digest."""
 
     def with_info(self, **info: Any) -> Self:
-        """Return the same model with further entries of `info`; raise if a model file cannot store them."""
+        """Return the same model with entries added to `info`; raise if a model file cannot store them."""
         require_info(info)
         return replace(self, info=self.info | info)  # type: ignore[type-var]
 
@@ -246,7 +247,7 @@ class Scorer:
     """A model prepared for scoring: `scorer(X)` returns the same scores as `model.predict(X)`.
 
     Create it with `model.scorer()`. For trees, it makes the preparations that `predict` only makes after many
-    documents, so that the first query is as fast as all others. Threads may share a scorer.
+    documents, so the first query is as fast as all others. Threads may share a scorer.
 
     Attributes:
         model: the model.
@@ -267,7 +268,7 @@ class Scorer:
         self.n_threads = n_threads
         model.prepare()
         encoding = model.encoding
-        self._takes_arrays = model.has_one_schema and not encoding.shifts and not encoding.categories
+        self._accepts_arrays = model.has_one_schema and not encoding.shifts and not encoding.categories
 
     def __call__(self, X: Any) -> Floats:
         """Return the score of each row of an array, a sparse matrix, a frame or `RankingData`; see `Model.predict`."""
@@ -276,7 +277,7 @@ class Scorer:
             and X.dtype == np.float32
             and X.ndim == 2
             and X.shape[1] == self.model.n_features
-            and self._takes_arrays
+            and self._accepts_arrays
         ):
             return self.model._predict_rows(X, n_threads=self.n_threads)  # nothing to convert or to match
         return self.model.predict(X, n_threads=self.n_threads)
@@ -326,21 +327,23 @@ def reading_of(train: RankingData) -> dict[str, Any]:
 
 def require_same_reading(trained: Mapping[str, Any], data: RankingData) -> None:
     """Raise if the data was normalized or read differently than the training data."""
-    scale, other = trained.get("normalize"), data.reading.get("normalize")
-    if scale != other:
-        remedy = f"use data.normalized({scale!r})" if other is None else "pass features that are not normalized"
-        trained_on, these = _as_normalized(scale), _as_normalized(other)
-        raise DataError(f"the model was trained on features {trained_on}, but these are {these}: {remedy}")
-    absent, other = trained.get("absent"), data.reading.get("absent")
-    if trained.get("sparse") and data.absent_value is not None and absent != other:
+    expected, method = trained.get("normalize"), data.reading.get("normalize")
+    if method != expected:
+        remedy = f"use data.normalized({expected!r})" if method is None else "pass features that are not normalized"
         raise DataError(
-            f"the model was trained on sparse text read with absent={absent!r}, but this data was read with "
-            f"absent={other!r}: read(…, absent={absent!r})"
+            f"the model was trained on features {_normalization(expected)}, but these are {_normalization(method)}: "
+            f"{remedy}"
+        )
+    expected, absent = trained.get("absent"), data.reading.get("absent")
+    if trained.get("sparse") and data.absent_value is not None and absent != expected:
+        raise DataError(
+            f"the model was trained on sparse text read with absent={expected!r}, but this data was read with "
+            f"absent={absent!r}: use read(…, absent={expected!r})"
         )
 
 
-def _as_normalized(way: str | None) -> str:
-    return "not normalized" if way is None else f"normalized by {way!r} within queries"
+def _normalization(method: str | None) -> str:
+    return "not normalized" if method is None else f"normalized by {method!r} within queries"
 
 
 def require_weight(n_documents: int) -> None:
@@ -363,7 +366,7 @@ def require_info(info: Mapping[str, Any]) -> None:
 def require_room(schema: Schema) -> None:
     """Raise before training if the names of features and categories would not fit into a model file."""
     size = len(header_text({"names": schema.names, **schema.encoding.to_json()}))
-    if schema.n_features <= MOST_FEATURES and size <= ROOM_FOR_NAMES:
+    if schema.n_features <= MAX_FEATURES and size <= ROOM_FOR_NAMES:
         return
     advice, categories = "use fewer features", schema.encoding.categories
     if categories:
@@ -373,7 +376,7 @@ def require_room(schema: Schema) -> None:
             "or use numbers"
         )
     raise DataError(
-        f"a model file holds at most {MOST_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of feature and category "
+        f"a model file holds at most {MAX_FEATURES} features and {ROOM_FOR_NAMES >> 20} MB of feature and category "
         f"names, but this data has {schema.n_features} features and {size / (1 << 20):.1f} MB of names: {advice}"
     )
 

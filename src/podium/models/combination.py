@@ -128,11 +128,11 @@ def combine(
 
     """
     if data is None:
-        rankers, data, measure = _by_position(rankers, measure)
+        rankers, data, measure = _split_positional(rankers, measure)
     if len(rankers) < 2:
         raise DataError(f"pass at least two rankers to combine, but got {len(rankers)}")
     if len(rankers) > 2:
-        return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)
+        return _by_ascent(rankers, data, measure, bounds, ties, cycles, method, n_threads)
     for name, value in (("cycles", cycles), ("method", method)):
         if value is not None:
             raise DataError(f"{name} only applies to three or more rankers, because the result for two is exact")
@@ -142,7 +142,7 @@ def combine(
     return _combination(rankers, scores, sweep, best.weights, best.value, best.alpha, best.interval, best.path)
 
 
-def _by_position(arguments: tuple[Any, ...], measure: Measure | str) -> tuple[tuple[Any, ...], Any, Measure | str]:
+def _split_positional(arguments: tuple[Any, ...], measure: Measure | str) -> tuple[tuple[Any, ...], Any, Measure | str]:
     """Return rankers, data and measure of `combine(a, b, data)` and `combine(a, b, data, measure)`."""
     if arguments and isinstance(arguments[-1], str | Measure):
         *arguments, measure = arguments  # type: ignore[assignment]
@@ -161,7 +161,7 @@ def _prepare(
     return [scores_of(ranker, data, n_threads) for ranker in rankers], Sweep(data, measure, ties, n_threads)
 
 
-def _in_turn(
+def _by_ascent(
     rankers: Sequence[Any], data: Any, measure: Measure | str, bounds: tuple[float, float] | None, ties: str | int,
     cycles: int | None, method: str | None, n_threads: int | None,
 ) -> Combination:  # fmt: skip
@@ -176,8 +176,8 @@ def _in_turn(
     cycles, bounds = 5 if cycles is None else cycles, bounds or (0.0, 2.0)
     ends = [ascend(sweep, standardized, start, cycles, bounds, turning=method == "powell")[0] for start in starts]
     combinations = [tuple(weight / size for weight, size in zip(end, sizes, strict=True)) for end in ends]
-    reached = [sweep.value(weighted(scores, weights)) for weights in combinations]
-    value, weights = max(zip(reached, combinations, strict=True), key=lambda end: end[0])
+    values = [sweep.value(weighted(scores, weights)) for weights in combinations]
+    value, weights = max(zip(values, combinations, strict=True), key=lambda end: end[0])
     return _combination(rankers, scores, sweep, weights, value)
 
 
@@ -216,4 +216,4 @@ def combine_all(
     warnings.warn(advice, FutureWarning, stacklevel=2)
     if len(rankers) < 2:
         raise DataError("pass at least two rankers to combine_all")
-    return _in_turn(rankers, data, measure, bounds, ties, cycles, method, n_threads)
+    return _by_ascent(rankers, data, measure, bounds, ties, cycles, method, n_threads)

@@ -33,8 +33,8 @@ class Combined(Model):
 
     Example:
         >>> import numpy as np, podium
-        >>> one, two = (podium.models.LinearModel(np.array(w), np.zeros(2)) for w in ([1.0, 0.0], [0.0, 1.0]))
-        >>> podium.models.Combined((one, two), (0.5, 2.0)).predict([[4.0, 1.0]]).tolist()
+        >>> a, b = (podium.models.LinearModel(np.array(w), np.zeros(2)) for w in ([1.0, 0.0], [0.0, 1.0]))
+        >>> podium.models.Combined((a, b), (0.5, 2.0)).predict([[4.0, 1.0]]).tolist()
         [4.0]
 
     """
@@ -85,16 +85,16 @@ class Combined(Model):
         return tuple(dict.fromkeys(name for part in self.parts for name in part.feature_names or ()))
 
     @cached_property
-    def _alike(self) -> bool:
+    def _are_alike(self) -> bool:
         schemas = [part.schema for part in self.parts]
-        return all(one.encoding == schemas[0].encoding for one in schemas) and (
-            self._unnamed or all(one.names == schemas[0].names for one in schemas)
+        return all(schema.encoding == schemas[0].encoding for schema in schemas) and (
+            self._unnamed or all(schema.names == schemas[0].names for schema in schemas)
         )
 
     @property
     def has_one_schema(self) -> bool:  # type: ignore[override]
         """Whether all models have the same schema."""
-        return self._alike and all(part.has_one_schema for part in self.parts)
+        return self._are_alike and all(part.has_one_schema for part in self.parts)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Combined(Model):
         return any(part.sees_lists for part in self.parts)
 
     def splits_at(self, bins: Bins) -> bool:
-        return self._alike and all(part.splits_at(bins) for part in self.parts)
+        return self._are_alike and all(part.splits_at(bins) for part in self.parts)
 
     def prepare(self) -> None:
         for part in self.parts:
@@ -114,7 +114,7 @@ class Combined(Model):
 
     def predict(self, X: Any, *, extra: str = "ignore", n_threads: int | None = None, **options: Any) -> Floats:
         """Return the score of each row, see `Model.predict`; each model selects its own columns."""
-        if self._alike:
+        if self._are_alike:
             return super().predict(X, extra=extra, n_threads=n_threads, **options)
         if not isinstance(X, RankingData) and not frames.is_frame(X):
             raise DataError(

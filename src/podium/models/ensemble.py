@@ -19,8 +19,8 @@ from podium.data.features import Features
 from podium.errors import DataError
 from podium.models.archive import Parts, StoredModel
 from podium.models.base import Model
-from podium.models.scoring import TreeArrays, TreeScorer
-from podium.models.structure import ARRAYS, OF_LEAVES, OF_NODES, check_trees, select_trees
+from podium.models.scoring import TreeArrays, TreeScorer, find_leaves
+from podium.models.structure import ARRAYS, LEAF_ARRAYS, NODE_ARRAYS, check_trees, select_trees
 
 if TYPE_CHECKING:
     from podium.trees import Bins, Tree
@@ -70,12 +70,12 @@ class Ensemble(Model):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without cached values, which can be computed again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Validate copies and pickles like any other ensemble.
 
-        Arrays from the network may be at any address, so those that are not aligned are copied.
+        Unpickled arrays may be at any address, so those that are not aligned are copied.
         """
         arrays = {name: np.require(values, requirements="A") for name, values in state["arrays"].items()}
         self.__dict__.update(state | {"arrays": arrays})
@@ -85,13 +85,13 @@ class Ensemble(Model):
     def of_trees(cls, trees: Sequence[Tree], n_features: int, **others: Any) -> Ensemble:
         """Return the ensemble of these trees."""
         columns: dict[str, NDArray[Any]] = {}
-        for name in (*OF_NODES, *OF_LEAVES):
+        for name in (*NODE_ARRAYS, *LEAF_ARRAYS):
             columns[name] = np.concatenate([np.empty(0, ARRAYS[name]), *(getattr(tree, name) for tree in trees)])
         sets = [values for tree in trees for values in tree.categories]
         if sets:
-            before = np.cumsum([0, *(len(tree.categories) for tree in trees[:-1])])
-            first, category = np.repeat(before, [len(tree.category) for tree in trees]), columns["category"]
-            columns["category"] = np.where(category >= 0, category + first, -1)
+            first_sets = np.cumsum([0, *(len(tree.categories) for tree in trees[:-1])])
+            first_set = np.repeat(first_sets, [len(tree.category) for tree in trees])
+            columns["category"] = np.where(columns["category"] >= 0, columns["category"] + first_set, -1)
         columns["category_values"] = np.concatenate([np.empty(0, np.float32), *sets])
         columns["category_offsets"] = np.cumsum([0, *map(len, sets)])
         columns["node_offsets"] = np.cumsum([0, *(len(tree.feature) for tree in trees)])
@@ -141,17 +141,17 @@ class Ensemble(Model):
         feature, threshold, category = (self.arrays[name] for name in ("feature", "threshold", "category"))
         if bins.n_features != self.n_features:
             return False
-        for number in np.unique(feature).tolist():
-            nodes = feature == number
+        for k in np.unique(feature).tolist():
+            nodes = feature == k
             is_number = category[nodes] < 0
-            if (number in bins.categories) == bool(is_number.any()):
+            if (k in bins.categories) == bool(is_number.any()):
                 return False
-            cuts = np.append(bins.cuts[number], np.float32(np.inf))  # infinity separates missing values from all others
+            cuts = np.append(bins.cuts[k], np.float32(np.inf))  # infinity separates missing values from all others
             if not np.isin(threshold[nodes][is_number], cuts).all():
                 return False
-            rare, offsets = bins.rare.get(number, np.empty(0, np.float32)), self.arrays["category_offsets"]
-            for one in category[nodes][~is_number].tolist():
-                left = self.arrays["category_values"][offsets[one] : offsets[one + 1]]
+            rare, offsets = bins.rare.get(k, np.empty(0, np.float32)), self.arrays["category_offsets"]
+            for number_of_set in category[nodes][~is_number].tolist():
+                left = self.arrays["category_values"][offsets[number_of_set] : offsets[number_of_set + 1]]
                 if np.isin(rare, left).sum() not in (0, len(rare)):
                     return False
         return True
@@ -183,7 +183,7 @@ class Ensemble(Model):
         """Return the leaf of each tree (column) that each row falls into."""
         features = self.schema.rows(X)
         self._checked_rows(features)
-        return self._scorer.leaves(features, n_threads)
+        return find_leaves(TreeArrays.of(self.arrays), features, n_threads)
 
     def truncate(self, n_trees: int) -> Ensemble:
         """Return the ensemble of the first trees, which is faster and less accurate."""
@@ -191,15 +191,15 @@ class Ensemble(Model):
         return replace(self, arrays=select_trees(self.arrays, numbers))
 
     def cut(self, *ends: int) -> tuple[Ensemble, ...]:
-        """Cut the trees into consecutive ensembles: `cut(50)` returns the first 50 trees and the others.
+        """Cut the trees into consecutive ensembles: `cut(50)` returns the first 50 trees and the rest.
 
-        Calling `add_scores` of each in turn gives the same bits as for the whole ensemble.
+        Calling `add_scores` of each in turn gives the same bits as the whole ensemble.
         """
         bounds = [0, *ends, self.n_trees]
         for low, high in pairwise(bounds):
             require_whole("an end", high, low, most=self.n_trees)
-        numbers = (np.arange(low, high) for low, high in pairwise(bounds))
-        return tuple(replace(self, arrays=select_trees(self.arrays, some), info={}) for some in numbers)
+        ranges = (np.arange(low, high) for low, high in pairwise(bounds))
+        return tuple(replace(self, arrays=select_trees(self.arrays, numbers), info={}) for numbers in ranges)
 
     def tree(self, number: int) -> Tree:
         """Return one of the trees."""
@@ -208,7 +208,7 @@ class Ensemble(Model):
         a = self.arrays
         nodes = slice(a["node_offsets"][number], a["node_offsets"][number + 1])
         leaves = slice(a["leaf_offsets"][number], a["leaf_offsets"][number + 1])
-        entries = [k for k in a["category"][nodes] if k >= 0]
+        entries = [k for k in a["category"][nodes] if k >= 0]  # the numbers of the tree's sets of categories
         renumbered = np.where(a["category"][nodes] >= 0, a["category"][nodes] - min(entries, default=0), -1)
         sets = tuple(
             a["category_values"][a["category_offsets"][k] : a["category_offsets"][k + 1]] for k in sorted(entries)
@@ -220,11 +220,11 @@ class Ensemble(Model):
         )  # fmt: skip
 
     def outputs(self, n: int) -> tuple[Ensemble, ...]:
-        """Return n ensembles to which the trees are dealt in turn: one for each output of a model with several."""
+        """Return the ensembles of the n outputs, whose trees alternate in this one."""
         if n == 1:
             return (self,)
-        turns = [np.arange(output, self.n_trees, n) for output in range(n)]
-        return tuple(replace(self, arrays=select_trees(self.arrays, turn), info={}) for turn in turns)
+        numbers = [np.arange(output, self.n_trees, n) for output in range(n)]
+        return tuple(replace(self, arrays=select_trees(self.arrays, trees), info={}) for trees in numbers)
 
     def weighted_sum(self, weights: Floats) -> Ensemble:
         """Return an ensemble that is the weighted sum of the outputs, whose trees alternate.
@@ -249,7 +249,7 @@ class Ensemble(Model):
         return np.bincount(self.arrays["feature"], weights, self.n_features).astype(np.float64)
 
     def _parameters(self) -> dict[str, NDArray[Any]]:
-        return {name: self.arrays[name] for name in TreeArrays._fields}
+        return TreeArrays.of(self.arrays)._asdict()
 
     def dump(self, kind: Literal["text", "json"] = "text") -> str:
         """Return all trees as text or JSON."""
@@ -275,7 +275,7 @@ class Ensemble(Model):
         have thresholds of shifted values. Splits have no `value`.
 
         Args:
-            library: what the frame belongs to.
+            library: the library of the frame.
 
         Example:
             >>> import podium

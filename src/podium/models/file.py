@@ -17,25 +17,24 @@ from typing import Any
 
 from podium.core.validation import require_utf8
 from podium.errors import DataError, FileFormatError, ParameterError
-from podium.models.archive import MOST_FEATURES, Parts, StoredModel, open_archive, write_archive
+from podium.models.archive import MAX_FEATURES, Parts, StoredModel, open_archive, write_archive
 from podium.models.base import Model, require_info
 from podium.models.combined import Combined
 from podium.models.ensemble import Ensemble
 from podium.models.linear import LinearModel, OrdinalModel
-from podium.models.over_trees import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
+from podium.models.transformed_ensembles import BoundaryEnsemble, ClassEnsemble, TreesOnBaseScores
 
 VERSION = 1
 NET = "podium net"
 NETS = "podium.neural.model"  # defines nets; it is in a higher layer and needs torch, so it is imported on use
 KINDS: dict[Any, type[Model]] = {
-    one.file_kind: one
-    for one in (Ensemble, ClassEnsemble, BoundaryEnsemble, TreesOnBaseScores, Combined, LinearModel, OrdinalModel)
-    if one.file_kind is not None
+    kind.file_kind: kind
+    for kind in (Ensemble, ClassEnsemble, BoundaryEnsemble, TreesOnBaseScores, Combined, LinearModel, OrdinalModel)
 }
 RETIRED = {
     "podium early exit": "an early-exit model, which Podium no longer supports: save its trees with an older version"
 }
-MOST_PARTS, DEEPEST = 1024, 64  # maximum numbers of combined models and of levels of nesting
+MAX_PARTS, MAX_DEPTH = 1024, 64  # of a combination: models, and levels of nesting
 
 
 def save(model: Model, path: str | os.PathLike[str], estimator: dict[str, Any] | None = None) -> None:
@@ -68,8 +67,8 @@ def _header_and_arrays(model: Model, depth: int) -> tuple[dict[str, Any], dict[s
     header: dict[str, Any] = {"version": VERSION, "info": model.info}
     if not parts.children:
         return header | _schema_entries(model) | {"format": model.file_kind, **parts.entries}, parts.arrays
-    if len(parts.children) > MOST_PARTS or depth > DEEPEST:
-        raise DataError(f"a model file has at most {MOST_PARTS} combined parts and {DEEPEST} levels of nesting")
+    if len(parts.children) > MAX_PARTS or depth > MAX_DEPTH:
+        raise DataError(f"a model file has at most {MAX_PARTS} combined parts and {MAX_DEPTH} levels of nesting")
     children = [_header_and_arrays(child, depth + 1) for child in parts.children]
     arrays = {f"{k}/{name}": array for k, (_, child) in enumerate(children) for name, array in child.items()}
     header |= {"format": model.file_kind, "parts": [entries for entries, _ in children], **parts.entries}
@@ -77,8 +76,8 @@ def _header_and_arrays(model: Model, depth: int) -> tuple[dict[str, Any], dict[s
 
 
 def _schema_entries(model: Model) -> dict[str, Any]:
-    if model.n_features > MOST_FEATURES:
-        raise DataError(f"a model file has at most {MOST_FEATURES} features, but the model has {model.n_features}")
+    if model.n_features > MAX_FEATURES:
+        raise DataError(f"a model file has at most {MAX_FEATURES} features, but the model has {model.n_features}")
     require_utf8("feature_names", model.feature_names or ())
     entries: dict[str, Any] = {"n_features": model.n_features, "feature_names": model.feature_names}
     return entries | ({"encoding": model.encoding.to_json()} if model.encoding else {})
@@ -123,7 +122,7 @@ def _read(stored: StoredModel, depth: int) -> Model:
     kind = _kind(stored.header, stored.path)
     if kind is Combined:
         entries: Any = stored.header.get("parts")
-        are_parts = isinstance(entries, list) and 1 <= len(entries) <= MOST_PARTS and depth <= DEEPEST
+        are_parts = isinstance(entries, list) and 1 <= len(entries) <= MAX_PARTS and depth <= MAX_DEPTH
         if not are_parts or not all(isinstance(entry, dict) for entry in entries):
             raise stored.error("its parts are invalid")
         children = tuple(_read(stored.part(k, entry), depth + 1) for k, entry in enumerate(entries))

@@ -55,7 +55,7 @@ class LinearModel(Model):
         return f"LinearModel({np.count_nonzero(self.weights)} of {self.n_features} features)"
 
     def _predict_rows(self, features: Features, offsets: Ints | None = None, *, n_threads: int | None = None) -> Floats:
-        """Return the score of each row, summed feature by feature so that neighbouring rows cannot change a bit."""
+        """Return the score of each row, summed feature by feature so that it does not depend on the other rows."""
         scores = np.full(self._checked_rows(features), self.intercept)
         used = np.flatnonzero(self.weights)
         for start in range(0, len(scores), ROWS_AT_ONCE):

@@ -19,7 +19,7 @@ from podium.data.sparse import is_sparse
 from podium.errors import DataError
 from podium.models.base import Model, model_of
 from podium.models.linear import LinearModel
-from podium.models.over_trees import TreesOnBaseScores
+from podium.models.transformed_ensembles import TreesOnBaseScores
 
 
 def scores_of(ranker: Any, data: RankingData, n_threads: int | None = None) -> Floats:
@@ -47,16 +47,20 @@ def _foreign_features(ranker: Any, data: RankingData) -> Any:
     """Return the features for a model of another library: a frame if it was fitted with names, else a matrix."""
     if data.encoding:
         raise DataError("another library's model cannot use categories that Podium encoded: pass its scores instead")
-    fitted_with = getattr(ranker, "feature_names_in_", None)
-    if fitted_with is None or data.feature_names is None:
+    fitted_names = getattr(ranker, "feature_names_in_", None)
+    if fitted_names is None or data.feature_names is None:
         return data.features
-    names = tuple(str(name) for name in fitted_with)
+    names = tuple(str(name) for name in fitted_names)
     rows = Schema(len(names), names).rows(data)
     return rows if is_sparse(rows) else import_module("pandas").DataFrame(rows, columns=names)
 
 
 def as_submodel(ranker: Any, like: Any) -> Any:
-    """Return a submodel as a model if it is a model or its file, a Podium estimator, or features with weights."""
+    """Return the model of a submodel that is a model, its file, a Podium estimator, or a mapping of feature weights.
+
+    Sequences of scores become arrays; anything else, such as a function, is returned unchanged. `like` has the names
+    and the number of the features.
+    """
     if isinstance(ranker, str | os.PathLike):
         from podium.models.file import load_model
 
@@ -70,12 +74,12 @@ def as_submodel(ranker: Any, like: Any) -> Any:
     if not isinstance(ranker, Mapping):
         return np.asarray(ranker, np.float64) if isinstance(ranker, Sequence) else ranker
     weights = np.zeros(like.n_features)
-    for name_or_number, weight in ranker.items():
-        feature = name_or_number
-        if isinstance(feature, str):
-            if like.feature_names is None or feature not in like.feature_names:
-                raise DataError(f"submodel: there is no feature named {feature!r}")
-            feature = like.feature_names.index(feature)
+    for key, weight in ranker.items():
+        feature = key
+        if isinstance(key, str):
+            if like.feature_names is None or key not in like.feature_names:
+                raise DataError(f"submodel: there is no feature named {key!r}")
+            feature = like.feature_names.index(key)
         if not 0 <= feature < like.n_features:
             raise DataError(
                 f"submodel: there is no feature {feature}; features are numbered 0 to {like.n_features - 1}"

@@ -76,9 +76,9 @@ def refit_weights(
                 if best.value > value + CLOSE:
                     trees[k] = replace(tree, leaf_value=best.alpha * tree.leaf_value)
                     summed = _summed(trees, leaves)
-                    if (reached := sweep.value(summed)) > value:
-                        scores, value, changed = summed, reached, True
-                    else:  # rounding makes the sum of all trees differ slightly from the swept scores
+                    if (new_value := sweep.value(summed)) > value:
+                        scores, value, changed = summed, new_value, True
+                    else:  # the sum of all trees differs slightly from the swept scores, due to rounding
                         trees[k] = tree
                 advance(1)
             if not changed:

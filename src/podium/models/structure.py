@@ -18,9 +18,9 @@ ARRAYS = {
     "count": np.int64, "category_offsets": np.int64, "category_values": np.float32, "leaf_value": np.float64,
     "leaf_count": np.int64,
 }  # fmt: skip
-OF_NODES = ("feature", "threshold", "missing_left", "category", "left", "right", "gain", "count")
-OF_LEAVES = ("leaf_value", "leaf_count")
-LARGEST_VALUE = 1e290  # of a leaf: the sum of as many as fit into memory is finite
+NODE_ARRAYS = ("feature", "threshold", "missing_left", "category", "left", "right", "gain", "count")
+LEAF_ARRAYS = ("leaf_value", "leaf_count")
+MAX_LEAF_VALUE = 1e290  # of a leaf: the sum of as many as fit into memory is finite
 
 
 def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
@@ -38,8 +38,7 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     5. A feature is one of the `n_features` columns, which scoring compares with the data, and a category has an entry
        in `category_offsets`.
 
-    Numbers that are not used as indices must only not spoil a score: thresholds are not NaN, and leaf values are
-    bounded.
+    Numbers that are not indices only have to keep scores finite: thresholds are not NaN, and leaf values are bounded.
     """
 
     def require(condition: Any, problem: str) -> None:
@@ -48,17 +47,17 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
 
     for key, dtype in ARRAYS.items():
         a = arrays.get(key)
-        sound = isinstance(a, np.ndarray) and a.dtype == dtype and a.ndim == 1 and a.flags.c_contiguous
-        require(sound and a.flags.aligned, f"{key} must be a contiguous column of {np.dtype(dtype)}")  # type: ignore[union-attr]
+        is_column = isinstance(a, np.ndarray) and a.dtype == dtype and a.ndim == 1 and a.flags.c_contiguous
+        require(is_column and a.flags.aligned, f"{key} must be a contiguous column of {np.dtype(dtype)}")  # type: ignore[union-attr]
     require(arrays.keys() == ARRAYS.keys(), "there are unknown arrays")
     nodes, leaves, sets = (arrays[key] for key in ("node_offsets", "leaf_offsets", "category_offsets"))
     n_nodes, n_leaves = len(arrays["feature"]), len(arrays["leaf_value"])
-    for key in OF_NODES:
+    for key in NODE_ARRAYS:
         require(len(arrays[key]) == n_nodes, f"{key} and feature must have the same length")
     require(len(arrays["leaf_count"]) == n_leaves, "leaf_count and leaf_value must have the same length")
-    require(are_offsets(nodes, n_nodes), "node_offsets do not match the arrays")
-    require(are_offsets(leaves, n_leaves), "leaf_offsets do not match the arrays")
-    require(are_offsets(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
+    require(_are_offsets(nodes, n_nodes), "node_offsets do not match the arrays")
+    require(_are_offsets(leaves, n_leaves), "leaf_offsets do not match the arrays")
+    require(_are_offsets(sets, len(arrays["category_values"])), "category_offsets do not match the arrays")
     require(len(nodes) == len(leaves), "node_offsets and leaf_offsets have different numbers of trees")
     sizes = np.diff(nodes)
     require(np.array_equal(np.diff(leaves), sizes + 1), "a tree must have one leaf more than nodes")
@@ -66,13 +65,13 @@ def check_trees(arrays: Mapping[str, NDArray[Any]], n_features: int) -> None:
     feature, category = arrays["feature"], arrays["category"]
     require(_are_between(feature, 0, n_features - 1), "a feature is out of range")
     require(_are_between(category, -1, len(sets) - 2), "a category is out of range")
-    used = category[category >= 0]
-    require(np.array_equal(used, np.arange(len(sets) - 1)), "each set of categories must belong to exactly one node")
+    is_once = np.array_equal(category[category >= 0], np.arange(len(sets) - 1))
+    require(is_once, "each set of categories must belong to exactly one node")
     require(_ascend_within(arrays["category_values"], sets), "the categories of a node do not ascend")
     require(_are_between(arrays["missing_left"].view(np.uint8), 0, 1), "missing_left is neither true nor false")
     require(not np.isnan(arrays["threshold"]).any(), "a threshold is NaN")
-    bounded = _are_between(arrays["leaf_value"], -LARGEST_VALUE, LARGEST_VALUE)  # false for NaN
-    require(bounded, "the value of a leaf is not finite or too large")
+    are_bounded = _are_between(arrays["leaf_value"], -MAX_LEAF_VALUE, MAX_LEAF_VALUE)  # false for NaN
+    require(are_bounded, "the value of a leaf is not finite or too large")
     _check_children(arrays, nodes, leaves, sizes, require)
 
 
@@ -93,14 +92,14 @@ def _check_children(
         require((inner | (~child <= size)).all(), "the children of a tree are not its leaves")
         is_child += np.bincount((root + child)[inner], minlength=n_nodes)
         is_leaf_child += np.bincount((first_leaf + ~child)[~inner], minlength=n_leaves)
-    is_root, is_alone = np.zeros(n_nodes, np.int64), np.zeros(n_leaves, np.int64)
+    is_root, is_only_leaf = np.zeros(n_nodes, np.int64), np.zeros(n_leaves, np.int64)
     is_root[nodes[:-1][sizes > 0]] = 1
-    is_alone[leaves[:-1][sizes == 0]] = 1
+    is_only_leaf[leaves[:-1][sizes == 0]] = 1
     require((is_child + is_root == 1).all(), "a node must be the child of exactly one other node")
-    require((is_leaf_child + is_alone == 1).all(), "a leaf must be the child of exactly one node")
+    require((is_leaf_child + is_only_leaf == 1).all(), "a leaf must be the child of exactly one node")
 
 
-def are_offsets(offsets: Ints, total: int) -> bool:
+def _are_offsets(offsets: Ints, total: int) -> bool:
     """Return whether offsets ascend from 0 to a total, without differences, which could overflow int64."""
     ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == total
     return bool(ends and (offsets[1:] >= offsets[:-1]).all())
@@ -122,7 +121,7 @@ def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: Ints) -> dict[str,
     """Return the arrays of only some trees, in the order of `numbers`."""
     nodes, node_offsets = _pieces(arrays["node_offsets"], numbers)
     leaves, leaf_offsets = _pieces(arrays["leaf_offsets"], numbers)
-    selected = {key: arrays[key][nodes] for key in OF_NODES} | {key: arrays[key][leaves] for key in OF_LEAVES}
+    selected = {key: arrays[key][nodes] for key in NODE_ARRAYS} | {key: arrays[key][leaves] for key in LEAF_ARRAYS}
     is_category = selected["category"] >= 0
     values, category_offsets = _pieces(arrays["category_offsets"], selected["category"][is_category].astype(np.int64))
     selected["category"] = np.where(is_category, np.cumsum(is_category) - 1, -1).astype(np.int32)
@@ -134,5 +133,5 @@ def select_trees(arrays: Mapping[str, NDArray[Any]], numbers: Ints) -> dict[str,
 def _pieces(offsets: Ints, numbers: Ints) -> tuple[Ints, Ints]:
     """Return the indices of some pieces, and the offsets of the pieces among them."""
     starts, sizes = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
-    after = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    return np.arange(after[-1]) + np.repeat(starts - after[:-1], sizes), after
+    new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return np.arange(new_offsets[-1]) + np.repeat(starts - new_offsets[:-1], sizes), new_offsets

@@ -10,7 +10,7 @@ from podium.errors import DataError
 if TYPE_CHECKING:
     from podium.models.ensemble import Ensemble
 
-FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # made from a dictionary of columns
+FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}  # what makes a frame of columns
 COLUMNS = (
     "tree_index", "node_depth", "node_index", "left_child", "right_child", "parent_index", "split_feature",
     "split_gain", "threshold", "categories", "decision_type", "missing_direction", "value", "count",
@@ -22,15 +22,15 @@ def frame_of_trees(model: Ensemble, library: str) -> Any:
     if library not in FRAMES:
         raise DataError(f"library must be one of {', '.join(map(repr, FRAMES))}, not {library!r}")
     try:
-        make = getattr(import_module(library), FRAMES[library])
+        make_frame = getattr(import_module(library), FRAMES[library])
     except ImportError:
         raise DataError(f"{library} is not installed: pip install {library}") from None
     rows = [row for number in range(model.n_trees) for row in _rows(model, number)]
-    return make({name: [row.get(name) for row in rows] for name in COLUMNS})
+    return make_frame({name: [row.get(name) for row in rows] for name in COLUMNS})
 
 
 def _rows(model: Ensemble, number: int) -> list[dict[str, Any]]:
-    """Return the nodes of a tree, each before its left subtree, and that before the right one."""
+    """Return the nodes of a tree in depth-first order, left subtrees first."""
     tree = model.tree(number)
     rows: list[dict[str, Any]] = []
     waiting: list[tuple[int, int | None, int]] = [(0 if len(tree.feature) else -1, None, 1)]
@@ -54,7 +54,7 @@ def _rows(model: Ensemble, number: int) -> list[dict[str, Any]]:
             names: dict[float, Any] = dict(enumerate(model.encoding.categories.get(feature, ())))
             values = tree.categories[tree.category[node]].tolist()
             row |= {"categories": "||".join(str(names.get(v, f"{v:g}")) for v in values), "decision_type": "=="}
-            row["missing_direction"] = "right"  # as every category that is not in the set
+            row["missing_direction"] = "right"  # like every category that is not in the set
         else:
             row |= {"threshold": float(tree.threshold[node]), "decision_type": "<="}
             row["missing_direction"] = "left" if tree.missing_left[node] else "right"

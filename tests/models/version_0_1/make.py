@@ -1,8 +1,8 @@
-"""Makes the files of this folder: a small model of every kind as version 0.1 wrote it, and the scores that it gave.
+"""Make the files of this folder: a small model of every kind as version 0.1 wrote it, and its scores.
 
 Run it with version 0.1, never with a later one: `PYTHONPATH=<version 0.1>/src python tests/models/version_0_1/make.py`.
 `data.npz` has the documents; `scores.npz` has the scores of each model under the name of its file.
-`tests/models/test_version_0_1.py` loads each file with the present code and compares.
+`tests/models/test_version_0_1.py` loads each file with the current code and compares.
 """
 
 import json

@@ -6,7 +6,7 @@ few documents, trees of thousands of leaves, and the leaves of documents. Sums a
 the trees, so that both ways give the same bits. docs/performance.md has the cost of each stage.
 """
 
-from podium.models.scoring.traversal import Traversal, TreeArrays
+from podium.models.scoring.traversal import TreeArrays, find_leaves
 from podium.models.scoring.tree_scorer import TreeScorer
 
-__all__ = ["Traversal", "TreeArrays", "TreeScorer"]
+__all__ = ["TreeArrays", "TreeScorer", "find_leaves"]

@@ -15,7 +15,7 @@ from podium.core.dense_rows import COLUMN_STRIDE, DenseRows, load_columns, room_
 from podium.core.intrinsics import not_inlined
 from podium.core.simd import aligned_zeros
 from podium.models.scoring.encoding import ALL_BITS, COMPARISONS
-from podium.models.scoring.program import MOST_ROWS, Categories, Comparisons, Groups, Program, Searches
+from podium.models.scoring.program import MAX_ROWS, Categories, Comparisons, Groups, Program, Searches
 from podium.models.scoring.traversal import index_among
 
 U = np.uint64  # an unsigned index avoids Numba's check for negative indices
@@ -36,13 +36,13 @@ class BlockMemory(NamedTuple):
 class Blocks:
     """Scores rows with a program, block by block. Threads may share it, because each call takes its own scratch memory.
 
-    Choices and planes contain positions of words in a block of this size, instead of row numbers, which saves a
+    Choices and planes contain positions of words in a block of this size instead of row numbers, which saves a
     multiplication for each.
     """
 
     def __init__(self, program: Program, block: tuple[int, ...]) -> None:
         groups, n_words = program.groups, len(block)
-        kind = np.uint16 if MOST_ROWS * n_words <= 1 << 16 else np.uint32
+        kind = np.uint16 if MAX_ROWS * n_words <= 1 << 16 else np.uint32
         choices, planes = (n_words * rows.astype(kind) for rows in (groups.choices, groups.planes))
         self.program = program._replace(groups=groups._replace(choices=choices, planes=planes))
         self.block = block
@@ -57,11 +57,11 @@ class Blocks:
     def add_scores(self, rows: DenseRows, first: int, last: int, scores: Floats) -> None:
         """Add the values of all trees to the scores of the rows `first` … `last` − 1."""
         p = self.program
-        scratch = self._take()
+        scratch = self._take_scratch()
         score_blocks(rows, first, last, p.searches, p.comparisons, p.categories, p.groups, scratch, scores, self.block)
         self._free.append(scratch)
 
-    def _take(self) -> BlockMemory:
+    def _take_scratch(self) -> BlockMemory:
         with self._lock:
             if self._free:
                 return self._free.pop()
@@ -173,16 +173,16 @@ def _add_eight(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, 
     t0, t1, t2, t3 = U(table[0]), U(table[1]), U(table[2]), U(table[3])
     t4, t5, t6, t7 = U(table[4]), U(table[5]), U(table[6]), U(table[7])
     for k in range(n):
-        together = U(codes[U(k)])
+        packed = U(codes[U(k)])
         total = scores[U(start + k)]
-        total += leaves[t0 + (together & byte)]
-        total += leaves[t1 + ((together >> U(8)) & byte)]
-        total += leaves[t2 + ((together >> U(16)) & byte)]
-        total += leaves[t3 + ((together >> U(24)) & byte)]
-        total += leaves[t4 + ((together >> U(32)) & byte)]
-        total += leaves[t5 + ((together >> U(40)) & byte)]
-        total += leaves[t6 + ((together >> U(48)) & byte)]
-        total += leaves[t7 + (together >> U(56))]
+        total += leaves[t0 + (packed & byte)]
+        total += leaves[t1 + ((packed >> U(8)) & byte)]
+        total += leaves[t2 + ((packed >> U(16)) & byte)]
+        total += leaves[t3 + ((packed >> U(24)) & byte)]
+        total += leaves[t4 + ((packed >> U(32)) & byte)]
+        total += leaves[t5 + ((packed >> U(40)) & byte)]
+        total += leaves[t6 + ((packed >> U(48)) & byte)]
+        total += leaves[t7 + (packed >> U(56))]
         scores[U(start + k)] = total
 
 
@@ -193,10 +193,10 @@ def _add_four(groups: Groups, first: Int, codes: Ints, n: Int, scores: Floats, s
     leaves, table, short = groups.leaves, groups.table[first : first + CODES], U(65535)
     t0, t1, t2, t3 = U(table[0]), U(table[2]), U(table[4]), U(table[6])
     for k in range(n):
-        together = U(codes[U(k)])
+        packed = U(codes[U(k)])
         total = scores[U(start + k)]
-        total += leaves[t0 + (together & short)]
-        total += leaves[t1 + ((together >> U(16)) & short)]
-        total += leaves[t2 + ((together >> U(32)) & short)]
-        total += leaves[t3 + (together >> U(48))]
+        total += leaves[t0 + (packed & short)]
+        total += leaves[t1 + ((packed >> U(16)) & short)]
+        total += leaves[t2 + ((packed >> U(32)) & short)]
+        total += leaves[t3 + (packed >> U(48))]
         scores[U(start + k)] = total

@@ -76,8 +76,8 @@ COUNTS = np.dtype(
     ]
 )
 
-MOST_CHOICES = 2 * MAX_BITS  # per node: for its code's bits, and on the way to its cut
-MOST_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: at most one code per level
+MAX_CHOICES = 2 * MAX_BITS  # per node: for its code's bits, and on the way to its cut
+MAX_STACKED = (MAX_BITS + 2) ** 2  # bits of the codes of encoded regions: at most one code per level
 
 
 class _Stacks(NamedTuple):
@@ -104,7 +104,7 @@ def encode_all(left: Int32s, right: Int32s, row: Int32s, node_offsets: Ints, tem
     if np.diff(node_offsets).max(initial=0) >= 1 << MAX_BITS:
         return None
     encoded = EncodedTrees(
-        np.empty(4 * MOST_CHOICES * n_nodes, np.int32), np.zeros(n_trees + 1, np.int64),
+        np.empty(4 * MAX_CHOICES * n_nodes, np.int32), np.zeros(n_trees + 1, np.int64),
         np.empty(MAX_BITS * n_trees, np.int32), np.zeros(n_trees + 1, np.int64), np.zeros(n_trees, np.int64),
         np.zeros(n_leaves, np.int32), np.zeros(n_leaves, np.int32),
     )  # fmt: skip
@@ -127,8 +127,8 @@ def encode_trees(
         largest = max(largest, node_offsets[tree + 1] - node_offsets[tree])
     nodes, frames, counts = np.empty(2 * largest + 1, NODE), np.empty(MAX_BITS + 2, FRAME), np.zeros(1, COUNTS)
     stacks = _Stacks(
-        np.empty(4 * (MAX_BITS + 2), np.int64), np.empty(MOST_STACKED, np.int32), np.empty(largest + 1, np.int32),
-        np.empty(MOST_STACKED, np.int32), np.empty(largest + 1, np.int32),
+        np.empty(4 * (MAX_BITS + 2), np.int64), np.empty(MAX_STACKED, np.int32), np.empty(largest + 1, np.int32),
+        np.empty(MAX_STACKED, np.int32), np.empty(largest + 1, np.int32),
     )  # fmt: skip
     n_choices = np.int64(0)
     for tree in range(len(node_offsets) - 1):
@@ -216,16 +216,16 @@ def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, c
     until that is the case, or to where the parts are most similar in size.
     """
     root, spare = nodes[frame.root], counts[0].spare
-    most = 1 << (frame.n_bits - 1)  # maximum number of codes of a part
+    max_codes = 1 << (frame.n_bits - 1)  # of a part
     left, right = nodes[root.left], nodes[root.right]
-    left_fits = left.depth < frame.n_bits or left.n_leaves << spare <= most
-    right_fits = right.depth < frame.n_bits or right.n_leaves << spare <= most
+    left_fits = left.depth < frame.n_bits or left.n_leaves << spare <= max_codes
+    right_fits = right.depth < frame.n_bits or right.n_leaves << spare <= max_codes
     if root.depth <= frame.n_bits or (left_fits and right_fits):
         frame.condition, frame.yes, frame.no = root.row, root.left, root.right
         return
     path = stacks.path
     path[0] = frame.root
-    node, length, best, least = np.int64(frame.root), 0, 1, np.int64(1) << 40
+    node, length, best, min_gap = np.int64(frame.root), 0, 1, np.int64(1) << 40
     while nodes[node].depth > 0:
         left, right = nodes[nodes[node].left], nodes[nodes[node].right]
         node = np.int64(nodes[node].left if left.n_leaves >= right.n_leaves else nodes[node].right)
@@ -233,11 +233,11 @@ def _cut(frame: Any, temporary: Int, nodes: Any, stacks: _Stacks, counts: Any, c
         path[length] = node
         n_inner = np.int64(nodes[node].n_leaves)
         n_outer = root.n_leaves - n_inner
-        if (nodes[node].depth < frame.n_bits or n_inner << spare <= most) and n_outer << spare <= most:
+        if (nodes[node].depth < frame.n_bits or n_inner << spare <= max_codes) and n_outer << spare <= max_codes:
             best = length
             break
-        if abs(n_inner - n_outer) < least:
-            best, least = length, abs(n_inner - n_outer)
+        if abs(n_inner - n_outer) < min_gap:
+            best, min_gap = length, abs(n_inner - n_outer)
     inner = path[best]
     holds_inside = nodes[path[best - 1]].left == inner
     frame.condition = _join_path(best, holds_inside, temporary, nodes, stacks, counts, choices)

@@ -23,12 +23,12 @@ from podium.core.compiling import kernel
 from podium.models.scoring.encoding import COMPARISONS, EncodedTrees, encode_all
 from podium.models.scoring.traversal import TreeArrays
 
-MOST_ROWS = 1 << 15  # rows of words: in small blocks, two bytes are then enough for their positions
-MOST_COMPARISONS = MOST_ROWS - (1 << 12)  # to leave room for temporary rows
-MOST_NODES = 1 << 18  # per program: building a larger one would take too much memory at once
-MOST_THRESHOLDS = (1 << MAX_LEVELS) - 1  # per search
-MOST_MEMBERS = 1 << 24  # bytes of all tables of categories
-MISSING_LEFT, MISSING_RIGHT = -128, 127  # ranks below every bound, and below none
+MAX_ROWS = 1 << 15  # rows of words: in small blocks, two bytes are then enough for their positions
+MAX_COMPARISONS = MAX_ROWS - (1 << 12)  # to leave room for temporary rows
+MAX_PROGRAM_NODES = 1 << 18  # per program: building a larger one would take too much memory at once
+MAX_THRESHOLDS = (1 << MAX_LEVELS) - 1  # per search
+MAX_MEMBERS = 1 << 24  # bytes of all tables of categories
+MISSING_LEFT, MISSING_RIGHT = -128, 127  # a rank below every bound, and one below none
 
 
 class Searches(NamedTuple):
@@ -90,20 +90,19 @@ class Program(NamedTuple):
 SortedNodes = tuple[NDArray[np.intp], Bools]
 
 
-def make_programs(trees: TreeArrays) -> list[Program] | None:
-    """Return programs for consecutive parts of the trees; None if walking is faster or the tables are too large."""
-    n_trees = len(trees.node_offsets) - 1
-    if len(trees.feature) <= MOST_NODES:
+def make_programs(trees: TreeArrays) -> list[Program]:
+    """Return programs for consecutive parts of the trees; none if walking is faster or the tables are too large."""
+    if len(trees.feature) <= MAX_PROGRAM_NODES:
         nodes = _sorted_nodes(trees, slice(None))
-        if int(nodes[1].sum()) + len(trees.category_offsets) < MOST_COMPARISONS:
-            program = make_program(trees, 0, n_trees, nodes)
-            return None if program is None else [program]
+        if int(nodes[1].sum()) + len(trees.category_offsets) < MAX_COMPARISONS:
+            program = make_program(trees, 0, trees.n_trees, nodes)
+            return [] if program is None else [program]
     programs = []
     for first, last in pairwise(_cut_trees(trees.node_offsets)):
         of_trees = slice(trees.node_offsets[first], trees.node_offsets[last])
         program = make_program(trees, first, last, _sorted_nodes(trees, of_trees))
         if program is None:
-            return None
+            return []
         programs.append(program)
     return programs
 
@@ -113,7 +112,7 @@ def _cut_trees(node_offsets: Ints) -> list[int]:
     n_trees = len(node_offsets) - 1
     cuts = [0]
     for tree in range(1, n_trees):
-        if node_offsets[tree + 1] - node_offsets[cuts[-1]] > MOST_COMPARISONS:
+        if node_offsets[tree + 1] - node_offsets[cuts[-1]] > MAX_COMPARISONS:
             cuts.append(tree)
     return [*cuts, n_trees]
 
@@ -138,7 +137,7 @@ def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: SortedN
     searches, comparisons = _searches(trees, nodes, order[is_new])
     categories, category_nodes = _categories(trees, nodes)
     temporary = COMPARISONS + n_numeric + len(category_nodes)
-    if len(categories.members) > MOST_MEMBERS or temporary >= MOST_ROWS:
+    if len(categories.members) > MAX_MEMBERS or temporary >= MAX_ROWS:
         return None
     row = np.empty(len(trees.feature[nodes]), np.int32)
     row[order] = COMPARISONS + np.cumsum(is_new) - 1
@@ -152,22 +151,18 @@ def make_program(trees: TreeArrays, first: int, last: int, sorted_nodes: SortedN
     leaf_values = trees.leaf_value[trees.leaf_offsets[first] : trees.leaf_offsets[last]]
     groups, n_temporary = _groups(encoded, leaf_offsets, leaf_values, temporary)
     n_rows = temporary + n_temporary
-    return Program(searches, comparisons, categories, groups, n_rows) if n_rows <= MOST_ROWS else None
+    return Program(searches, comparisons, categories, groups, n_rows) if n_rows <= MAX_ROWS else None
 
 
 def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[Searches, Comparisons]:
     """Return the searches of the comparisons' nodes, sorted by feature, missing direction and threshold."""
     feature, threshold = trees.feature[nodes][node], trees.threshold[nodes][node]
     missing_left = trees.missing_left[nodes][node]
-    if not len(node):
-        empty = np.empty(0, np.int64)
-        nothing = Searches(empty, empty, empty, empty, np.empty(0, np.float32))
-        return nothing, Comparisons(np.empty(0, np.int32), np.empty(0, np.int8))
     is_first = np.ones(len(node), bool)
     is_first[1:] = (feature[1:] != feature[:-1]) | (missing_left[1:] != missing_left[:-1])
     place = np.arange(len(node)) - np.maximum.accumulate(np.where(is_first, np.arange(len(node)), 0))
-    is_first |= place % MOST_THRESHOLDS == 0
-    rank = place % MOST_THRESHOLDS
+    rank = place % MAX_THRESHOLDS
+    is_first |= rank == 0
     starts = np.flatnonzero(is_first)
     sizes = np.diff(np.append(starts, len(node)))
     n_levels = np.array([levels_for(int(size)) for size in sizes], np.int64)
@@ -178,8 +173,9 @@ def _searches(trees: TreeArrays, nodes: slice, node: NDArray[np.intp]) -> tuple[
     search = np.cumsum(is_first) - 1
     bound = ((rank + 1) << (MAX_LEVELS - n_levels[search])) - 128
     searches = Searches(
-        feature[starts].astype(np.int64), np.cumsum([0, *map(len, tables[:-1])]), n_levels,
-        np.where(missing_left[starts], MISSING_LEFT, MISSING_RIGHT).astype(np.int64), np.concatenate(tables),
+        feature[starts].astype(np.int64), np.cumsum([0, *map(len, tables)])[:-1], n_levels,
+        np.where(missing_left[starts], MISSING_LEFT, MISSING_RIGHT).astype(np.int64),
+        np.concatenate([np.empty(0, np.float32), *tables]),
     )  # fmt: skip
     return searches, Comparisons(search.astype(np.int32), bound.astype(np.int8))
 
@@ -193,15 +189,15 @@ def _categories(trees: TreeArrays, nodes: slice) -> tuple[Categories, NDArray[np
     sets = [trees.category_values[trees.category_offsets[k] : trees.category_offsets[k + 1]] for k in entries]
     features, starts = np.unique(feature, return_index=True)
     bounds = np.append(starts, len(node)).astype(np.int64)
-    known = [np.unique(np.concatenate(sets[a:b])) for a, b in pairwise(bounds)]
+    values_of_features = [np.unique(np.concatenate(sets[a:b])) for a, b in pairwise(bounds)]
     members = [
         np.append(np.isin(values, sets[k]), False)
-        for values, (a, b) in zip(known, pairwise(bounds), strict=True)
+        for values, (a, b) in zip(values_of_features, pairwise(bounds), strict=True)
         for k in range(a, b)
     ]
     return Categories(
-        features.astype(np.int64), np.cumsum([0, *map(len, known)]),
-        np.concatenate([np.empty(0, np.float32), *known]), bounds, np.cumsum([0, *map(len, members)])[:-1],
+        features.astype(np.int64), np.cumsum([0, *map(len, values_of_features)]),
+        np.concatenate([np.empty(0, np.float32), *values_of_features]), bounds, np.cumsum([0, *map(len, members)])[:-1],
         np.concatenate([np.empty(0, np.uint8), *members]).astype(np.uint8),
     ), node  # fmt: skip
 

@@ -32,35 +32,38 @@ class TreeArrays(NamedTuple):
     category_values: Float32s
     leaf_value: Floats
 
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> TreeArrays:
+        """Select these arrays from those of an ensemble, which `check_trees` has accepted."""
+        return cls(*(arrays[name] for name in cls._fields))
 
-class Traversal:
-    """Scores rows of float32 features by traversal of trees that `check_trees` has accepted."""
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.node_offsets) - 1
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.trees = TreeArrays(*(arrays[name] for name in TreeArrays._fields))
 
-    def add_scores(
-        self, features: Features, scores: Floats, first: int, last: int, n_threads: int | None = None
-    ) -> None:
-        """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all rows."""
-        _for_blocks(
-            features, lambda block, rows: _add_scores(block, first, last, self.trees, scores[rows]), n_threads
-        )  # fmt: skip
+def add_scores(
+    trees: TreeArrays, features: Features, scores: Floats, first: int, last: int, n_threads: int | None = None
+) -> None:
+    """Add the values of the trees `first` … `last` − 1, in this order, to the scores of all float32 rows."""
+    _for_blocks(features, lambda block, rows: _add_scores(block, first, last, trees, scores[rows]), n_threads)
 
-    def leaves(self, features: Features, n_threads: int | None = None) -> Int32s:
-        """Return the leaf of each tree (column) that each row falls into."""
-        leaves = np.empty((features.shape[0], len(self.trees.node_offsets) - 1), np.int32)
-        _for_blocks(features, lambda block, rows: _find_leaves(block, self.trees, leaves[rows]), n_threads)
-        return leaves
+
+def find_leaves(trees: TreeArrays, features: Features, n_threads: int | None = None) -> Int32s:
+    """Return the leaf of each tree (column) that each float32 row falls into."""
+    leaves = np.empty((features.shape[0], trees.n_trees), np.int32)
+    _for_blocks(features, lambda block, rows: _find_leaves(block, trees, leaves[rows]), n_threads)
+    return leaves
 
 
 def _for_blocks(features: Features, work: Callable[[Float32s, slice], None], n_threads: int | None) -> None:
     """Call `work(block, rows)` on threads, with dense blocks of the features and the rows that they hold."""
-    most = SPARSE_ROWS_AT_ONCE if is_sparse(features) else max(1, features.shape[0])
+    max_rows = SPARSE_ROWS_AT_ONCE if is_sparse(features) else max(1, features.shape[0])
 
     def work_on(first: int, last: int) -> None:
-        for start in range(first, last, most):
-            rows = slice(start, min(start + most, last))
+        for start in range(first, last, max_rows):
+            rows = slice(start, min(start + max_rows, last))
             work(frozen_block(features, rows), rows)
 
     for_ranges(features.shape[0], work_on, n_threads, smallest=256)

@@ -13,7 +13,7 @@ import numpy as np
 from podium.core.array_types import Floats
 from podium.data import RankingData
 from podium.data.canonical import ContentRandom
-from podium.diagnostics.lambdas import bind_to_look, scores_at, trees_per_round
+from podium.diagnostics.lambdas import bind_for_diagnosis, scores_at, trees_per_round
 from podium.errors import DataError, PodiumError
 from podium.estimators.base_ranker import lambda_objective
 from podium.evaluation import Comparison, Evaluation
@@ -105,7 +105,7 @@ class Subject:
         for candidate in candidates:
             try:
                 objective = candidate()
-                bind_to_look(objective, self.data.select([0]), self.data)
+                bind_for_diagnosis(objective, self.data.select([0]), self.data)
                 name = f"lambda({objective.measure})" if isinstance(objective, Lambda) else describe(objective)
                 return name, objective.fixed(self.data)
             except (PodiumError, AttributeError):  # a parameter that this kind of model does not have

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from podium.trees import BinnedFeatures, Bins
 
 
-class OverTrees(Model):
+class TransformedEnsemble(Model):
     """The base class of models that transform the scores of an ensemble."""
 
     trees: Ensemble
@@ -63,7 +63,7 @@ class OverTrees(Model):
 
 
 @dataclass(frozen=True)
-class ClassEnsemble(OverTrees):
+class ClassEnsemble(TransformedEnsemble):
     """An ensemble for each class of relevance; a score is the expected worth of the classes (McRank).
 
     Attributes:
@@ -198,7 +198,7 @@ class BoundaryEnsemble(ClassEnsemble):
 
 
 @dataclass(frozen=True)
-class TreesOnBaseScores(OverTrees):
+class TreesOnBaseScores(TransformedEnsemble):
     """Trees on top of a submodel that a file cannot store: a function, another library's model, a column of scores.
 
     Pass its scores with the features, as `predict(X, base_scores=scores)`.
@@ -240,8 +240,8 @@ class TreesOnBaseScores(OverTrees):
         n_trees: int | None = None, n_threads: int | None = None,
     ) -> Floats:  # fmt: skip
         """Return the score of each row: the submodel's, passed as `base_scores`, plus the trees'."""
-        base = self._scaled(base_scores, self._checked_rows(features))
-        return base + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
+        scaled = self._scaled(base_scores, self._checked_rows(features))
+        return scaled + self.trees._predict_rows(features, n_trees=n_trees, n_threads=n_threads)
 
     def _predict_bins(self, binned: BinnedFeatures, *, base_scores: Floats | None = None, **options: Any) -> Floats:
         return self._scaled(base_scores, binned.n_rows) + self.trees._predict_bins(binned, **options)
