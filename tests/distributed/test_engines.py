@@ -91,7 +91,7 @@ def test_files(any_cluster, frame, tmp_path):
     require_same(model, podium.LambdaMART(2, n_leaves=6).fit(podium.RankingData(frame)))
 
 
-def test_a_lost_worker_is_survived(any_cluster, train, valid):
+def test_training_survives_a_lost_worker(any_cluster, train, valid):
     estimator = podium.OrdinalMART(5, n_leaves=6)
 
     def lose(round_):
@@ -103,7 +103,7 @@ def test_a_lost_worker_is_survived(any_cluster, train, valid):
     require_same(model, estimator.fit(train, valid=valid))
 
 
-def test_errors_of_workers_come_at_once(any_cluster, tmp_path):
+def test_errors_of_workers_are_raised_at_once(any_cluster, tmp_path):
     started = time.monotonic()
     with pytest.raises(PodiumError, match="cannot be opened"):
         fit(podium.LambdaMART(2), [str(tmp_path / "missing.txt")], engine=any_cluster.engine)

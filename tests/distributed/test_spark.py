@@ -74,10 +74,10 @@ def pandas_frame(train, valid):
 
 @pytest.fixture(scope="module")
 def frame(spark, pandas_frame):
-    made = spark.createDataFrame(pandas_frame).repartition(3)
-    made = made.selectExpr("*", "IF(isnan(f1), NULL, f1) AS g").drop("f1").withColumnRenamed("g", "f1").cache()
-    yield made
-    made.unpersist()
+    frame = spark.createDataFrame(pandas_frame).repartition(3)
+    frame = frame.selectExpr("*", "IF(isnan(f1), NULL, f1) AS g").drop("f1").withColumnRenamed("g", "f1").cache()
+    yield frame
+    frame.unpersist()
 
 
 ROLES = {"labelCol": "grade", "groupCol": "query"}
@@ -184,7 +184,7 @@ def test_cross_validation_by_query(frame):
     folds.unpersist()
 
 
-def test_queries_are_weighed_in_the_mean(spark, frame, pandas_frame):
+def test_query_weights_count_in_the_mean(spark, frame, pandas_frame):
     data = data_of(pandas_frame)
     scored = frame.selectExpr("*", "f0 AS prediction").fillna({"prediction": 0.0})
     evaluator = SparkRankingEvaluator(measure="ndcg@3", **ROLES, queryWeightCol="w.query")
@@ -222,7 +222,7 @@ def test_killed_and_hung_tasks(spark, train, valid):
     rows = [frame_of(data).set_axis([*FEATURES, *names], axis=1) for data in (train, valid)]
     estimator, before, times = podium.OrdinalMART(3, n_leaves=6), threads(), []
     local = estimator.fit(podium.RankingData(rows[0]), valid=podium.RankingData(rows[1]))
-    frames = [spark.createDataFrame(one) for one in rows]
+    frames = [spark.createDataFrame(part) for part in rows]
     with SparkEngine(spark, n_workers=2, heartbeat=2.0) as engine:
 
         def lose(round_):
@@ -294,7 +294,7 @@ def test_a_failing_frame_is_an_error(spark, frame):
         SparkLambdaMART(featuresCol=["f9"], **ROLES, **SETTINGS).fit(broken)
 
 
-def test_strangers_are_not_heard():
+def test_connections_without_the_token_are_closed():
     answers = []
 
     def serve(listener):

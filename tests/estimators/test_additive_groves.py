@@ -147,9 +147,9 @@ def test_bootstrap(small):
     turn = np.random.default_rng(0).permutation(60)
     turned = small.take(turn)
     assert np.array_equal(Bootstrap(turned, np.flatnonzero(turn >= 5)).times("a"), times[turn])
-    many = [Bootstrap(small, np.arange(60)).times(str(k)) for k in range(300)]
-    assert np.mean([(m > 0).mean() for m in many]) == pytest.approx(1 - (1 - 1 / 60) ** 60, abs=0.01)
-    assert np.allclose(np.mean(many, axis=0), 1, atol=0.35)
+    samples = [Bootstrap(small, np.arange(60)).times(str(k)) for k in range(300)]
+    assert np.mean([(sample > 0).mean() for sample in samples]) == pytest.approx(1 - (1 - 1 / 60) ** 60, abs=0.01)
+    assert np.allclose(np.mean(samples, axis=0), 1, atol=0.35)
 
 
 def test_sums_in_any_order():
@@ -204,10 +204,10 @@ def test_better_than_boosting_where_labels_are_a_sum():
     rng = np.random.default_rng(0)
     x = rng.random((700, 4)).astype(np.float32)
     y = np.sin(6 * x[:, 0] * x[:, 1]) + 2 * (x[:, 2] - 0.5) ** 2 + x[:, 3]
-    mine = AdditiveGroves(10, 4, 0.02, n_threads=1).fit(x[:400], y[:400])
+    model = AdditiveGroves(10, 4, 0.02, n_threads=1).fit(x[:400], y[:400])
     other = MART(500, patience=30).fit(x[:300], y[:300], eval_set=(x[300:400], y[300:400]))
-    assert mine.score(x[400:], y[400:]) > other.score(x[400:], y[400:])
-    assert mine.n_trees_in_grove_ > 1
+    assert model.score(x[400:], y[400:]) > other.score(x[400:], y[400:])
+    assert model.n_trees_in_grove_ > 1
 
 
 def test_weights_missing_labels_and_values(small):

@@ -137,7 +137,7 @@ class TestEstimator:
         assert repr(loaded) == "OrdinalModel(8 of 8 features, 5 labels)"
         assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(valid), scores)
 
-    def test_goes_out_as_a_linear_model(self, data, tmp_path):
+    def test_exports_as_a_linear_model(self, data, tmp_path):
         model = PRank(epochs=2).fit(data)
         model.export(tmp_path / "m.txt", format="ranklib")
         again = podium.import_model(tmp_path / "m.txt", format="ranklib").predict(data)
@@ -182,11 +182,11 @@ class TestEstimator:
 
     def test_whole_weights(self, data):
         times = np.random.default_rng(0).integers(0, 3, len(data)).astype(float)
-        given = (data.features, data.relevance)
-        weighted = PRank(epochs=2).fit(*given, qid=data.qid, sample_weight=times)
+        arrays = (data.features, data.relevance)
+        weighted = PRank(epochs=2).fit(*arrays, qid=data.qid, sample_weight=times)
         assert weighted._perceptron.n_seen == 2 * times.sum()
         with pytest.raises(DataError, match=r"must be whole numbers below 2\^31, but one is 0\.5"):
-            PRank().fit(*given, qid=data.qid, sample_weight=times / 2)
+            PRank().fit(*arrays, qid=data.qid, sample_weight=times / 2)
 
     def test_labels(self, data):
         with pytest.raises(DataError, match="up to 1000 different labels"):
@@ -218,7 +218,7 @@ class TestPartialFit:
         turned = PRank().partial_fit(x[::-1], y[::-1], classes=range(5))
         assert turned.digest() != PRank().partial_fit(x, y, classes=range(5)).digest()
 
-    def test_goes_on_after_fit(self, data, valid):
+    def test_partial_fit_continues_after_fit(self, data, valid):
         model = PRank(epochs=3).fit(data)
         before, digest = model._perceptron.n_seen, model.digest()
         model.partial_fit(valid)
@@ -230,10 +230,10 @@ class TestPartialFit:
         names = [f"f{k}" for k in range(8)]
         named = RankingData(data.features, data.relevance, qid=data.qid, feature_names=names)
         turned = RankingData(data.features[:, ::-1], data.relevance, qid=data.qid, feature_names=names[::-1])
-        one, other = (PRank().partial_fit(named, classes=range(5)).partial_fit(d) for d in (named, turned))
-        assert one.digest() == other.digest()
+        same, other = (PRank().partial_fit(named, classes=range(5)).partial_fit(d) for d in (named, turned))
+        assert same.digest() == other.digest()
         bare = PRank().partial_fit(named, classes=range(5)).partial_fit(data.features, data.relevance)
-        assert bare.digest() == one.digest()
+        assert bare.digest() == same.digest()
         assert bare.model_.feature_names == tuple(names)
 
     def test_invalid_arguments(self, data):

@@ -111,13 +111,13 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
             self.__dict__.pop(name, None)
         if result.base_scores is not None:
             self.submodel_scale_, self.submodel_means_ = result.base_scores.scale, result.base_scores.means
-            model = self._on_submodel(result)
+            model = self._model_with_submodel(result)
         if isinstance(result.objective, BoundBiases):
             self.position_bias_: Floats = result.objective.biases[1:].copy()
         super()._set_model(result, train, model)
 
-    def _on_submodel(self, result: TrainingResult) -> Model:
-        """Return the model of submodel and trees; of a submodel that is code, it only keeps the name."""
+    def _model_with_submodel(self, result: TrainingResult) -> Model:
+        """Return the model that adds the trees to the submodel; if the submodel is code, it only keeps its name."""
         trees, base_scores = result.ensemble, result.base_scores
         assert base_scores is not None
         submodel, scale = as_submodel(self.submodel, trees), base_scores.scale
