@@ -3,6 +3,7 @@
 A cluster starts when a test first needs it, and all tests of a process share it.
 """
 
+import faulthandler
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ import podium
 from tests.commands import CAN_FORK, forking
 from tests.distributed.clusters import Cluster, strike
 from tests.distributed.in_process import InProcess
+
+SECONDS = 100  # for a test with a time limit
 
 
 def documents(n_queries, part="train", seed=1):
@@ -43,6 +46,21 @@ def train():
 @pytest.fixture(scope="session")
 def valid():
     return documents(15, "valid", 2)
+
+
+@pytest.fixture
+def time_limit():
+    """A test that takes too long ends with an error, and says where it was."""
+
+    def stop(*_):
+        faulthandler.dump_traceback()
+        raise TimeoutError(f"the test took more than {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 # --- libraries

@@ -1,6 +1,5 @@
 """Training and scoring on a real cluster of worker processes; every test ends after a time, whatever happens."""
 
-import faulthandler
 import json
 import os
 import signal
@@ -26,22 +25,7 @@ from podium.distributed import (  # noqa: E402
     score_files,
 )
 
-SECONDS = 100  # for one test
-
-
-@pytest.fixture(autouse=True)
-def _ends():
-    """A test that takes too long ends with an error, and says where it was."""
-
-    def stop(*_):
-        faulthandler.dump_traceback()
-        raise TimeoutError(f"the test took more than {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+pytestmark = pytest.mark.usefixtures("time_limit")
 
 
 @pytest.fixture

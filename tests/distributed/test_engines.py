@@ -11,6 +11,7 @@ from podium.distributed import fit
 from podium.distributed.clusters import CLUSTERS
 from podium.errors import DataError, PodiumError, PodiumWarning
 from podium.objectives import Debiased, Lambda, Tiers
+from tests.distributed.clusters import require_same
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -29,13 +30,6 @@ ESTIMATORS = {
     "RankNetTrees": podium.RankNetTrees(**SMALL),
     "MARTClassifier": podium.MARTClassifier(**SMALL),
 }
-
-
-def require_same(model, local):
-    assert model.digest() == local.digest()
-    assert model.model_.info == local.model_.info
-    assert model.history_ == local.history_
-    assert model.best_iteration_ == local.best_iteration_
 
 
 # What is sent to workers does not depend on the kind of cluster, and Spark takes seconds for a fit.

@@ -3,7 +3,6 @@
 `test_engines.py` compares the models of all estimators with local training.
 """
 
-import faulthandler
 import random
 import signal
 import socket
@@ -17,7 +16,7 @@ import podium
 from podium.boosting import Checkpoint
 from podium.errors import DataError, ParameterError, PodiumError, PodiumWarning
 from podium.objectives import Debiased, Lambda
-from tests.distributed.clusters import strike
+from tests.distributed.clusters import require_same, strike
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyspark")
@@ -36,25 +35,9 @@ from podium.distributed import (  # noqa: E402
     spark_tasks,
 )
 
-pytestmark = pytest.mark.slow
-SECONDS = 100  # for one test
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("time_limit")]
 FEATURES = [f"f{k}" for k in range(6)]
 SETTINGS = {"n_trees": 3, "n_leaves": 6}
-
-
-@pytest.fixture(autouse=True)
-def _ends():
-    """A test that takes too long ends with an error, and says where it was."""
-
-    def stop(*_):
-        faulthandler.dump_traceback()
-        raise TimeoutError(f"the test took more than {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 def frame_of(data):
@@ -101,13 +84,6 @@ def local_fit(estimator, pandas_frame, names=tuple(FEATURES), keep=lambda data: 
     held_out = pandas_frame["held_out"]
     train, valid = (keep(data_of(pandas_frame[of].reset_index(drop=True), names)) for of in (~held_out, held_out))
     return estimator.fit(train, valid=valid)
-
-
-def require_same(model, local):
-    assert model.digest() == local.digest()
-    assert model.model_.info == local.model_.info
-    assert model.history_ == local.history_
-    assert model.best_iteration_ == local.best_iteration_
 
 
 def test_columns_with_weights_missing_values_and_early_stopping(frame, pandas_frame):
@@ -170,14 +146,14 @@ def test_cross_validation_by_query(frame):
     search = CrossValidator(
         estimator=estimator, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, foldCol="fold"
     )
-    found = search.fit(folds)
-    assert isinstance(found, CrossValidatorModel)
+    best = search.fit(folds)
+    assert isinstance(best, CrossValidatorModel)
     rows = folds.toPandas()
     sets = [
         podium.RankingData(part[FEATURES], part["grade"], qid=part["query"])
         for part in (rows[rows["fold"] == k].reset_index(drop=True) for k in (0, 1))
     ]
-    for n_trees, mean in zip([1, 4], found.avgMetrics, strict=True):
+    for n_trees, mean in zip([1, 4], best.avgMetrics, strict=True):
         model = podium.LambdaMART(n_trees=n_trees, n_leaves=6)
         values = [podium.evaluate(sets[k], model.fit(sets[1 - k]), "err@5").means["err@5"] for k in (0, 1)]
         assert mean == pytest.approx(np.mean(values), rel=1e-12)

@@ -139,10 +139,8 @@ def test_a_time_budget_is_spent_where_it_pays(parts, monkeypatch):
     train, valid, _ = parts
     clock = iter(range(100_000))
     monkeypatch.setattr("podium.boosting.committee.time.perf_counter", lambda: float(next(clock)))
-    members = ["lambda(ndcg, normalize=true)", "listnet", "xendcg", "pairwise"]
-    model = Committee(
-        members=[(objective, 1) for objective in members], **SMALL_TREES, feature_fraction=0.5, time_budget=75
-    ).fit(train, valid=valid)
+    members = [(objective, 1) for objective in ("lambda(ndcg, normalize=true)", "listnet", "xendcg", "pairwise")]
+    model = Committee(members=members, **SMALL_TREES, feature_fraction=0.5, time_budget=75).fit(train, valid=valid)
     tried = model.tried_
     assert len({trial.objective for trial in tried[:4]}) == 4
     assert tried[0].kept

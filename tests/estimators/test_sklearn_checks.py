@@ -74,9 +74,8 @@ def of_one_query(cls):
 
 def test_no_public_estimator_is_left_out():
     public = {name: getattr(podium.estimators, name) for name in podium.estimators.__all__}
-    estimators = {
-        name for name, value in public.items() if isinstance(value, type) and issubclass(value, BaseEstimator)
-    }
+    classes = {name: value for name, value in public.items() if isinstance(value, type)}
+    estimators = {name for name, cls in classes.items() if issubclass(cls, BaseEstimator)}
     assert estimators == set(SETTINGS)
 
 
@@ -88,9 +87,8 @@ def test_checks_of_scikit_learn(name):
     cls = getattr(podium.estimators, name)
     model = (of_one_query(cls) if getattr(cls, "_needs_queries", True) else cls)(**SETTINGS[name])
     results = check_estimator(model, expected_failed_checks=OF_ALL | EXPECTED.get(name, {}), on_fail=None)
-    failed = [
-        (result["check_name"], str(result["exception"])[:150]) for result in results if result["status"] == "failed"
-    ]
+    failures = [result for result in results if result["status"] == "failed"]
+    failed = [(result["check_name"], str(result["exception"])[:150]) for result in failures]
     assert not failed, "\n".join(map(str, failed))
     failing = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert set(EXPECTED.get(name, {})) <= failing, "a check that passes needs no reason"

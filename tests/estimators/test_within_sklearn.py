@@ -41,20 +41,18 @@ def test_partial_dependence(data, model):
 
 def test_permutation_importance(data, model):
     scorer = make_scorer(query_score, qid=data.qid)
-    importance = permutation_importance(
-        model, data.features, data.relevance, scoring=scorer, n_repeats=2, random_state=0
-    )
+    result = permutation_importance(model, data.features, data.relevance, scoring=scorer, n_repeats=2, random_state=0)
     unused = model.feature_importances_ == 0
-    assert (importance.importances_mean[unused] == 0).all()
-    assert importance.importances_mean.max() > 0.01
+    assert (result.importances_mean[unused] == 0).all()
+    assert result.importances_mean.max() > 0.01
     base = model.score(data)
     rows = data.features.copy()
     rows[:, 1] = np.random.default_rng(0).permutation(rows[:, 1])
     assert scorer(model, rows, data.relevance) < base
     frame = pd.DataFrame(data.features).add_prefix("f").assign(qid=data.qid)  # no scorer: `score` finds the queries
     named = LambdaMART(**SMALL).fit(frame, data.relevance)
-    importance = permutation_importance(named, frame, data.relevance, n_repeats=1, random_state=0)
-    assert importance.importances_mean[:5].max() > 0.01
+    result = permutation_importance(named, frame, data.relevance, n_repeats=1, random_state=0)
+    assert result.importances_mean[:5].max() > 0.01
     with pytest.raises(DataError, match=r"there are 300 labels, but qid has 600 rows.*set_score_request\(qid=True\)"):
         permutation_importance(model, data.features, data.relevance, scoring=scorer, max_samples=0.5)
 

@@ -31,6 +31,7 @@ from podium.distributed.engine import (
     Placement,
     WorkerLostError,
     no_workers_error,
+    pack_once,
 )
 from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source, empty_data, frame_to_data
@@ -214,11 +215,10 @@ class DaskEngine(Engine):
 
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
         self._expected = {*self.holders, *placement}
-        sources = [source for p in placement.values() for parts in p.sets.values() for _, source in parts]
-        futures = iter(self._futures_of(sources))
+        self._futures_of([source for p in placement.values() for parts in p.sets.values() for _, source in parts])
         started = {}
         for worker, p in placement.items():
-            sets = {name: [(k, next(futures)) for k, _ in parts] for name, parts in p.sets.items()}
+            sets = p.resolved(self._delayed)  # futures, because all sources have been computed
             started[worker] = self.submit(
                 HolderActor, p.number, sets, p.n_threads, actor=True, workers=[worker], allow_other_workers=False
             )
@@ -242,10 +242,9 @@ class DaskEngine(Engine):
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
         # Dask sends arrays separately, possibly to unaligned addresses, but kernels are compiled for aligned arrays.
-        distinct = {id(worker_calls): worker_calls for worker_calls in calls.values()}  # workers often share them
-        messages = {key: self.distributed.protocol.pickle.dumps(worker_calls) for key, worker_calls in distinct.items()}
+        messages = pack_once(calls, self.distributed.protocol.pickle.dumps)
         try:
-            pending = [self.holders[worker].run_packed(messages[id(c)]) for worker, c in calls.items()]
+            pending = [self.holders[worker].run_packed(message) for worker, message in messages.items()]
         except RuntimeError as error:  # "Worker holding Actor was lost"
             raise self._loss_error(error) from error
         answers = [self.wait(answer) for answer in pending]

@@ -33,6 +33,10 @@ class Placement(NamedTuple):
     sets: dict[str, list[tuple[int, Source]]]
     n_threads: int
 
+    def resolved(self, value_of: Callable[[Source], Any]) -> dict[str, list[tuple[int, Any]]]:
+        """Return the numbered partitions of each set, with sources replaced by their values."""
+        return {name: [(k, value_of(source)) for k, source in sources] for name, sources in self.sets.items()}
+
 
 class WorkerLostError(PodiumError):
     """A worker has left, so other workers must take over its documents."""
@@ -279,6 +283,13 @@ class Engine(ABC):
         while not is_done:
             is_done, value = self.call("go_on", value)
         return value
+
+
+def pack_once(values: Mapping[str, Any], pack: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the packed value of each worker; an object that several workers share is packed once."""
+    distinct = {id(value): value for value in values.values()}
+    packed = {key: pack(value) for key, value in distinct.items()}
+    return {worker: packed[id(value)] for worker, value in values.items()}
 
 
 def no_workers_error(seconds: float) -> PodiumError:

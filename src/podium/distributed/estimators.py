@@ -24,6 +24,7 @@ from podium.distributed.sources import DerivedSource, Reader, Source, coded_data
 from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumError, warn
 from podium.estimators.base_ranker import validation_arguments
+from podium.estimators.pointwise_trees import two_classes
 from podium.estimators.tree_ranker import TreeRanker
 from podium.models import Model
 from podium.objectives.ordinal import BoundOrdinal
@@ -202,12 +203,9 @@ class ClassifierOnCluster(OnCluster):
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
         labels = engine.compute(labels_of, sources[TRAIN])
-        classes = np.unique(np.concatenate(labels))
-        if len(classes) != 2:
-            raise DataError(f"{type(self).__name__} separates two classes, but the labels have {len(classes)}")
-        self.classes_ = classes
+        self.classes_ = two_classes(np.concatenate(labels), type(self).__name__)
         return {
-            name: [DerivedSource(coded_data, (source, classes)) for source in set_sources]
+            name: [DerivedSource(coded_data, (source, self.classes_)) for source in set_sources]
             for name, set_sources in sources.items()
         }
 

@@ -23,7 +23,7 @@ import numpy as np
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.distributed.clusters import import_library
-from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError
+from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError, pack_once
 from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source, frame_to_data
 from podium.errors import DataError, PodiumError
@@ -315,7 +315,7 @@ class RayEngine(Engine):
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
         answers = {}
         for worker, p in placement.items():
-            sets = {name: [(k, self._object(source)) for k, source in parts] for name, parts in p.sets.items()}
+            sets = p.resolved(self._object)
             answers[worker] = self._actor(worker).hold.remote(p.number, sets, p.n_threads)
         for answer in answers.values():
             self.wait(answer)
@@ -328,12 +328,12 @@ class RayEngine(Engine):
         return self._workers[worker].actor
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
-        messages: dict[int, Any] = {}  # workers often share their calls
-        for worker_calls in calls.values():
-            if id(worker_calls) not in messages:
-                message = self.ray.cloudpickle.dumps(worker_calls)
-                messages[id(worker_calls)] = self.ray.put(message) if len(message) > LARGE else message
-        answers = [self._actor(worker).run.remote(messages[id(c)]) for worker, c in calls.items()]
+        def pack(worker_calls: Calls) -> Any:
+            message = self.ray.cloudpickle.dumps(worker_calls)
+            return self.ray.put(message) if len(message) > LARGE else message
+
+        messages = pack_once(calls, pack)
+        answers = [self._actor(worker).run.remote(message) for worker, message in messages.items()]
         return [pickle.loads(self.wait(answer)) for answer in answers]
 
     def result(self, pending: Any, seconds: float) -> Any:

@@ -282,11 +282,8 @@ def labels_of(data: RankingData) -> Any:
 
 def coded_data(data: RankingData, classes: Any) -> RankingData:
     """Return the data with 1 for the second class, and 0 for the first."""
+    from podium.estimators.pointwise_trees import class_codes
+
     if not len(data):
         return data
-    labels = data.relevance
-    unknown = np.setdiff1d(labels[~np.isnan(labels)], classes)
-    if len(unknown):
-        raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
-    codes = np.where(np.isnan(labels), np.nan, labels == classes[1]).astype(np.float32)
-    return data.replace(labels=dict(data.labels) | {"relevance": codes})
+    return data.replace(labels=dict(data.labels) | {"relevance": class_codes(data.relevance, classes)})

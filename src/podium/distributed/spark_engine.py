@@ -26,7 +26,7 @@ from typing import Any
 from podium.core.validation import require_whole
 from podium.data.frames import has_role
 from podium.distributed.clusters import import_library
-from podium.distributed.engine import HEARTBEAT, PENDING, TIMEOUT, Engine, Placement, WorkerLostError
+from podium.distributed.engine import HEARTBEAT, PENDING, TIMEOUT, Engine, Placement, WorkerLostError, pack_once
 from podium.distributed.holder import Calls
 from podium.distributed.sources import Columns, DerivedSource, Source
 from podium.distributed.spark_frames import (
@@ -344,16 +344,15 @@ class SparkEngine(Engine):
         self._end(is_lost=True)
         return WorkerLostError(f"{task.name} {task.problem or 'has left'}, and Spark starts all tasks again")
 
-    def _request(self, method: str, arguments: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Send requests to tasks at the same time, and return their answers by worker."""
+    def _request(self, method: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a method of `TaskWorker` in several tasks at the same time, and return the answers by worker."""
         from pyspark import cloudpickle
 
-        tasks, messages = self._tasks(), dict[int, bytes]()  # workers often share their arguments
-        for worker, values in arguments.items():
-            if id(values) not in messages:
-                messages[id(values)] = cloudpickle.dumps((method, values))
+        tasks = self._tasks()
+        messages = pack_once(arguments, lambda argument: cloudpickle.dumps((method, argument)))
+        for worker, message in messages.items():
             try:
-                tasks[worker].wire.send(messages[id(values)])
+                tasks[worker].wire.send(message)
             except OSError as error:
                 raise self._loss_error(tasks[worker]) from error
         return {worker: self.wait(tasks[worker]) for worker in arguments}
@@ -368,7 +367,7 @@ class SparkEngine(Engine):
         return [next(results[home]) for home in homes]
 
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
-        hashes = self._request("hold", {worker: (p,) for worker, p in placement.items()})
+        hashes = self._request("hold", placement)
         if any(self._hashes.get(worker, values) != values for worker, values in hashes.items()):
             raise DataError(
                 "the rows of the DataFrame changed when Spark recomputed them after a task was lost: write the "
@@ -378,8 +377,7 @@ class SparkEngine(Engine):
         return dict.fromkeys(placement)
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
-        arguments = {id(worker_calls): (worker_calls,) for worker_calls in calls.values()}
-        return list(self._request("ask", {worker: arguments[id(c)] for worker, c in calls.items()}).values())
+        return list(self._request("ask", calls).values())
 
     def result(self, pending: ConnectedTask, seconds: float) -> Any:
         try:

@@ -196,8 +196,8 @@ class TaskWorker:
         from pyspark import cloudpickle
 
         try:
-            method, arguments = pickle.loads(message)
-            return bytes(cloudpickle.dumps((True, getattr(self, f"do_{method}")(*arguments))))
+            method, argument = pickle.loads(message)
+            return bytes(cloudpickle.dumps((True, getattr(self, f"do_{method}")(argument))))
         except Exception as error:
             if not isinstance(error, PodiumError):
                 error.add_note(traceback.format_exc())  # pickling drops the traceback
@@ -206,16 +206,14 @@ class TaskWorker:
             except Exception:
                 return pickle.dumps((False, PodiumError(f"{type(error).__name__}: {error}")))
 
-    def do_compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
+    def do_compute(self, task: tuple[Callable[..., Any], Sequence[Source]]) -> list[Any]:
         """Apply a function to the value of each source, and return the results."""
-        return [function(computed(source, self._value_of)) for source in sources]
+        function, sources = task
+        return [function(self._computed(source)) for source in sources]
 
     def do_hold(self, placement: Placement) -> list[int]:
         """Hold documents, and return a hash of the rows of each set."""
-        sets = {
-            name: [(k, computed(source, self._value_of)) for k, source in sources]
-            for name, sources in placement.sets.items()
-        }
+        sets = placement.resolved(self._computed)
         hashes = [int(document_hashes(data).sum(dtype=np.uint64)) if len(data) else 0 for data in self.partitions]
         del self.partitions  # the holder drops features once they are binned
         self.holder = Holder(placement.number, sets, placement.n_threads)
@@ -225,6 +223,9 @@ class TaskWorker:
         """Return the answer to calls of the holder."""
         assert self.holder is not None
         return self.holder.run(calls)
+
+    def _computed(self, source: Source) -> Any:
+        return computed(source, self._value_of)
 
     def _value_of(self, source: Source) -> Any:
         if not isinstance(source, TaskPartition):

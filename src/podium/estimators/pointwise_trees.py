@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.boosting import GrovesTraining, TrainingResult
-from podium.core.array_types import Bools, Floats
+from podium.core.array_types import Bools, Float32s, Floats
 from podium.core.parameters import from_parameters
 from podium.core.team import Team
 from podium.data import RankingData
@@ -102,13 +102,7 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
     def fit(self, X: Any, y: ArrayLike | str | None = None, **others: Any) -> Self:
         """Train on labels of two classes, see `LambdaMART.fit`."""
         labels = self._labels(X, y)
-        classes = np.unique(labels[~_is_missing(labels)])
-        if len(classes) != 2:
-            raise DataError(
-                f"MARTClassifier separates two classes, but the labels have {len(classes)} "
-                f"class{'es' * (len(classes) != 1)}. Only binary classification is supported."
-            )
-        self.classes_ = classes
+        self.classes_ = two_classes(labels[~_is_missing(labels)], "MARTClassifier")
         return super().fit(X, y, **others)
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
@@ -127,12 +121,7 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
 
     def _data(self, X: Any, y: Any = None, *others: Any) -> RankingData:
         """Return the data with 1 for the second class, 0 for the first, NaN for no label."""
-        labels = self._labels(X, y)
-        missing = _is_missing(labels)
-        unknown = np.setdiff1d(labels[~missing], self.classes_)
-        if len(unknown):
-            raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
-        codes = np.where(missing, np.nan, labels == self.classes_[1]).astype(np.float32)
+        codes = class_codes(self._labels(X, y), self.classes_)
         if isinstance(X, RankingData) or y is None or isinstance(y, str):
             data = super()._data(X, y, *others)
             return data.replace(labels=dict(data.labels) | {"relevance": codes})
@@ -165,6 +154,26 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def two_classes(labels: NDArray[Any], estimator: str) -> NDArray[Any]:
+    """Return the two classes that labels have, in their order; raise if there are not two."""
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise DataError(
+            f"{estimator} separates two classes, but the labels have {len(classes)} "
+            f"class{'es' * (len(classes) != 1)}. Only binary classification is supported."
+        )
+    return classes
+
+
+def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> Float32s:
+    """Return 1 for the second class, 0 for the first, NaN for no label."""
+    missing = _is_missing(labels)
+    unknown = np.setdiff1d(labels[~missing], classes)
+    if len(unknown):
+        raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
+    return np.where(missing, np.nan, labels == classes[1]).astype(np.float32)
 
 
 def _is_missing(labels: NDArray[Any]) -> Bools:
