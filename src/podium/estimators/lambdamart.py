@@ -63,7 +63,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         Other parameters have Podium's defaults. A warning lists the parameters that could not be translated, and why.
         `overrides` are Podium parameters.
         """
-        return translating.from_lightgbm(cls, params, overrides)
+        return cls(**translating.from_lightgbm(params) | overrides)
 
     @classmethod
     def from_xgboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
@@ -71,7 +71,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
 
         A depth without a number of leaves becomes the maximum number of leaves, because XGBoost grows level by level.
         """
-        return translating.from_xgboost(cls, params, overrides)
+        return cls(**translating.from_xgboost(params) | overrides)
 
     @classmethod
     def from_catboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
@@ -80,7 +80,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         A depth becomes the maximum number of leaves of that depth. Trees are symmetric if `grow_policy` is given as
         "SymmetricTree".
         """
-        return translating.from_catboost(cls, params, overrides)
+        return cls(**translating.from_catboost(params) | overrides)
 
     def _objective(self, train: RankingData) -> Objective:
         objective = lambda_objective(self)

@@ -187,13 +187,11 @@ def fit_each(
     order = sorted(range(len(fits)), key=lambda number: first[id(fits[number].data)])
     n_threads = thread_count(n_threads)
 
-    def job(number: int) -> Callable[[], Any]:
-        return lambda: fits[number].run(n_threads)
-
+    jobs = (partial(fits[number].run, n_threads) for number in order)
     with (
         each_warning_once(),
         progress("fitting", len(fits), verbose=verbose, unit="fits") as advance,
-        closing(run_jobs(map(job, order), len(fits), n_threads)) as outcomes,
+        closing(run_jobs(jobs, len(fits), n_threads)) as outcomes,
     ):
         for number, fitted in outcomes:
             advance(1)

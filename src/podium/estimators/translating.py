@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from podium.errors import DataError, warn
 from podium.measures import Gain
 from podium.objectives import Lambda, describe
 
-Estimator = TypeVar("Estimator")
 NO_COUNTERPART = "Podium has no counterpart"
 CATEGORIES = "Podium orders categories by their mean gradient, with the same limits as in other splits"
 ANY = ("*",)  # any value is harmless
@@ -158,15 +157,15 @@ class Translation:
             if parameter is not None and parameter.kind in (int, float, bool) and not parameter.names.advice:
                 self.translate(main, parameter)
 
-    def ranker(self, cls: type[Estimator], overrides: Mapping[str, Any]) -> Estimator:
-        """Return the estimator; warn once about all untranslated parameters."""
+    def finish(self) -> dict[str, Any]:
+        """Return the translated parameters; warn once about all others."""
         for main, (name, _) in self.values.items():
             parameter = self.parameters[main]
             self.untranslated[name] = parameter.names.advice or f"use {parameter.name}"
         if self.untranslated:
             reasons = "; ".join(f"{name} ({reason})" for name, reason in self.untranslated.items())
             warn(f"not translated from {self.tool}: {reasons}", stacklevel=4)
-        return cls(**{**self.settings, **overrides})
+        return self.settings
 
 
 def is_equal(a: Any, b: Any) -> bool:
@@ -254,8 +253,8 @@ def _translate_shared(translation: Translation, bins: str = "max_bin") -> None:
     translation.translate_declared()
 
 
-def from_lightgbm(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
-    """Implement `LambdaMART.from_lightgbm`."""
+def from_lightgbm(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `LambdaMART` for those of LightGBM."""
     translation = Translation("lightgbm", params)
     _translate_bagging(translation)
     if translation.values.get("min_data_in_leaf", ("", None))[1] == 0:
@@ -269,7 +268,7 @@ def from_lightgbm(cls: type[Estimator], params: Mapping[str, Any], overrides: Ma
     metrics: list[tuple[str, int | None]] = [(name, k) for name in names or ["ndcg"] for k in cutoffs or [10]]
     objective = str(translation.take("objective", "lambdarank"))
     _translate_objective(translation, objective, metrics if names or cutoffs or gain else [], gain)
-    return translation.ranker(cls, overrides)
+    return translation.finish()
 
 
 def _translate_bagging(translation: Translation) -> None:
@@ -288,8 +287,8 @@ def _translate_bagging(translation: Translation) -> None:
         translation.untranslated["bagging_freq"] = "Podium draws a new sample for every tree"
 
 
-def from_xgboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
-    """Implement `LambdaMART.from_xgboost`."""
+def from_xgboost(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `LambdaMART` for those of XGBoost."""
     translation = Translation("xgboost", params)
     if translation.take("sampling_method", "uniform") != "uniform":
         translation.untranslated["sampling_method"] = "Podium has split_fraction instead"
@@ -315,7 +314,7 @@ def from_xgboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Map
     if gain and not metrics:
         metrics = [("ndcg", 10)]
     _translate_objective(translation, str(translation.take("objective", "rank:ndcg")), metrics, gain)
-    return translation.ranker(cls, overrides)
+    return translation.finish()
 
 
 def _translate_depth(translation: Translation, name: str = "max_depth") -> None:
@@ -345,8 +344,8 @@ CATBOOST_OBJECTIVES = {
 STOCHASTIC = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # with LambdaMart, CatBoost's losses of a measure
 
 
-def from_catboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
-    """Implement `LambdaMART.from_catboost`."""
+def from_catboost(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `LambdaMART` for those of CatBoost."""
     translation = Translation("catboost", params)
     _translate_bootstrap(translation)
     if translation.values.get("grow_policy", ("", ""))[1] == "SymmetricTree":
@@ -363,7 +362,7 @@ def from_catboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Ma
     _translate_loss(translation, str(translation.take("loss_function", "")), stopping)
     if measures:
         translation.settings["metrics"] = measures
-    return translation.ranker(cls, overrides)
+    return translation.finish()
 
 
 def _translate_bootstrap(translation: Translation) -> None:
