@@ -1,4 +1,4 @@
-"""Documents with weights, several label sources, positions and missing values; and clusters.
+"""Documents with weights, several label sources, positions and missing values, and clusters.
 
 A cluster starts when a test first needs it, and all tests of a process share it.
 """
@@ -37,7 +37,7 @@ def documents(n_queries, part="train", seed=1):
 
 @pytest.fixture(scope="session")
 def train():
-    """Fifty queries, of which ten are there twice under other names."""
+    """Fifty queries, and ten of them again under other names."""
     data = documents(50)
     again = data.select(range(10))
     return podium.RankingData.concatenate([data, again.replace(qid=again.qid + 10**6)])
@@ -50,7 +50,7 @@ def valid():
 
 @pytest.fixture
 def time_limit():
-    """A test that takes too long ends with an error, and says where it was."""
+    """End a test that takes too long with an error that shows where it was."""
 
     def stop(*_):
         faulthandler.dump_traceback()
@@ -68,7 +68,7 @@ def time_limit():
 
 @pytest.fixture(scope="session", autouse=True)
 def workers_start_fast():
-    """Let Dask fork its workers from the process that commands are forked from: else each imports everything."""
+    """Let Dask fork its workers from the process that commands are forked from; otherwise each imports everything."""
     if not CAN_FORK:
         yield
         return

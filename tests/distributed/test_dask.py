@@ -1,4 +1,4 @@
-"""Training and scoring on a real cluster of worker processes; every test ends after a time, whatever happens."""
+"""Training and scoring on a real cluster of worker processes; every test has a time limit."""
 
 import json
 import os
@@ -81,7 +81,8 @@ def test_dask_arrays_and_local_data(client, train, valid):
 
 
 def test_a_ranker_counts_all_documents_and_warns_that_it_did_not_try_all_features(client, train, valid, monkeypatch):
-    monkeypatch.setattr("podium.estimators.ranker.MANY_DOCUMENTS", len(train) - 1)  # larger trees: no part knows that
+    # Trees are larger, although no worker has that many documents.
+    monkeypatch.setattr("podium.estimators.ranker.MANY_DOCUMENTS", len(train) - 1)
     with pytest.warns(PodiumWarning, match="each tree saw 50% of the features"):
         model = DaskRanker(n_trees=2).fit(train, valid=valid)
     assert model.feature_fraction_ == 0.5

@@ -1,4 +1,4 @@
-"""Every engine gives the model of local training, to the bit, also when a worker is lost."""
+"""Every engine gives the model of local training, to the bit, even if a worker is lost."""
 
 import time
 import warnings
@@ -72,7 +72,7 @@ def test_collections(any_cluster, frame):
 
 
 def test_files(any_cluster, frame, tmp_path):
-    """Two are Parquet, one is CSV."""
+    """Two files are Parquet, one is CSV."""
     frame = frame.drop(columns="kind").sort_values("qid")
     for k, (_, part) in enumerate(frame.groupby(frame["qid"] % 3)):
         if k < 2:

@@ -1,4 +1,4 @@
-"""Training on parts gives the model of local training, to the bit, whatever the parts are."""
+"""Training on any parts of the data gives the model of local training, to the bit."""
 
 from dataclasses import replace
 
@@ -229,7 +229,7 @@ def test_a_lost_worker_changes_nothing(case, call, train, valid):
 @pytest.mark.parametrize("call", [2, 9, 15])
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 1), (1, 2)])
 def test_a_worker_lost_while_documents_are_placed_changes_nothing(call, first, second, train, valid):
-    """Workers whose partitions have changed must be prepared, though the first attempt was broken off."""
+    """Workers whose partitions have changed must be prepared, although the first attempt failed."""
     run, engine = CASES["debiased"], InProcess(4)
     documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 9), "valid": pieces_of(valid, 4)})
     trainer = ClusterTrainer(run, documents)
@@ -243,7 +243,7 @@ def test_a_worker_lost_while_documents_are_placed_changes_nothing(call, first, s
 
 @pytest.mark.parametrize("call", [0, 1])
 def test_a_worker_lost_at_the_beginning_changes_nothing(call, train, tmp_path):
-    """Then the others may not have heard yet of what comes before the first tree; and in the fingerprint."""
+    """The other workers may not have received the calls before the first tree; the fingerprint is the first call."""
     run, engine = CASES["logistic"], InProcess(3)
     trainer = ClusterTrainer(run, ClusterDocuments(engine, {TRAIN: pieces_of(train, 3)}))
     lose_at(engine, call, "worker 0")

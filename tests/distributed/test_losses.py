@@ -115,7 +115,7 @@ def test_a_hung_worker_does_not_stop_scoring(train, tmp_path, monkeypatch):
 
 def test_a_worker_that_leaves_at_once_is_waited_for_again():
     class Flapping:
-        """A client of a cluster whose only worker leaves again after it has run a task."""
+        """A client of a cluster whose only worker leaves after it has run a task."""
 
         def __init__(self):
             self.seen = [{}, {}, {}, {"tcp://worker": 2}]

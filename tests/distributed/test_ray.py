@@ -1,4 +1,4 @@
-"""Ray alone: workers that hang, fits inside tasks, data sets, and what is left on the cluster."""
+"""Tests of Ray: workers that hang, fits inside tasks, data sets, and what remains on the cluster."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""What a folder of scores must hold before `score_files` adds to it; no cluster is asked."""
+"""The checks of a folder of scores before `score_files` adds to it, which need no cluster."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def model():
 
 
 def paths(tmp_path):
-    """Two files of the same name in different folders, and a folder for scores."""
+    """Return two files with the same name in different folders, and a folder for scores."""
     files = [tmp_path / name / "a.txt" for name in ("x", "y")]
     for file in files:
         file.parent.mkdir()

@@ -111,7 +111,7 @@ def address_of(engine):
 
 
 def n_left(engine, mark):
-    """Return how much of the lost driver is left: actors on a cluster that outlives it, or processes."""
+    """Return the number of actors of the lost driver on a cluster that outlives it, or of its processes."""
     if engine.cluster == "ray":
         import ray
 

@@ -1,4 +1,4 @@
-"""Additive Groves: against scikit-learn's trees, a slow reference of the whole algorithm, and as an estimator."""
+"""Additive Groves: comparison with scikit-learn's trees and with a slow reference, and tests as an estimator."""
 
 import math
 
@@ -40,7 +40,7 @@ def fitting_on(data, alpha):
 
 
 def slow_tree(x, y, weights, rows, fewest, in_leaf):
-    """A tree as a function of documents; of equal splits that of the first feature and the lowest value."""
+    """Return a tree as a function of documents; of equal splits, it has that of the first feature and lowest value."""
     mean = (weights[rows] * y[rows]).sum() / weights[rows].sum()
     best, split = 1e-9, None
     if len(rows) >= fewest:
@@ -66,7 +66,7 @@ def slow_error(y, scores, weights):
 
 
 def slow_converge(x, y, predictions, alpha, times, in_leaf):
-    """Algorithm 1 of the paper, the last tree first: predictions of all documents, a row for each tree."""
+    """Return the predictions of all documents by algorithm 1, the last tree first; a row for each tree."""
     rows = np.flatnonzero(times)
     fewest, predictions = max(2, math.ceil(alpha * len(rows))), [p.copy() for p in predictions]
     error = slow_error(y, sum(predictions), times)
@@ -81,7 +81,7 @@ def slow_converge(x, y, predictions, alpha, times, in_leaf):
 
 
 def slow_groves(data, settings):
-    """Errors out of bag by α and size (algorithms 2 and 3), with the samples of the fast one."""
+    """Return the out-of-bag errors by α and size (algorithms 2 and 3), with the samples of the fast implementation."""
     x, y, n = data.features, data.relevance.astype(float), len(data)
     bootstrap, sizes = Bootstrap(data, np.arange(n)), sizes_up_to(settings.n_trees_in_grove)
     sums, counts, directions = {}, {}, {}

@@ -1,4 +1,4 @@
-"""Cross-validation, against a loop by hand."""
+"""Cross-validation, compared with a loop written by hand."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def canonical(data):
 
 
 def by_hand(estimator, data, n_splits, valid=None):
-    """The value of each query and its fold, one fit after the other."""
+    """Return the value of each query and its fold, by one fit after the other."""
     values, scores, fold = {}, np.full(len(data), np.nan), {}
     for k, (train, test) in enumerate(QueryKFold(n_splits).split(data.qid, groups=data.qid)):
         training, sets = data.take(train), {}

@@ -1,4 +1,4 @@
-"""A model that comes out constant says so once, with the reason and the remedy."""
+"""A constant model causes one warning, with the reason and the remedy."""
 
 import warnings
 
@@ -24,7 +24,7 @@ RANKERS = {
 
 
 def fitted(ranker, *data, said, **options):
-    """The model, after exactly one warning."""
+    """Return the model and the message, after exactly one warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ranker.fit(*data, **options)
@@ -80,7 +80,7 @@ def test_regression_without_queries():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PodiumWarning)
         MART(4).fit(X, Y)
-        MART(4, min_documents_in_leaf=5).fit(X, Y, qid=np.arange(120))  # queries mean nothing to it
+        MART(4, min_documents_in_leaf=5).fit(X, Y, qid=np.arange(120))  # queries do not matter to it
 
 
 def test_on_top_of_a_submodel():
@@ -93,7 +93,7 @@ def test_on_top_of_a_submodel():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_scores_of_a_submodel_that_leave_no_curvature(sign):
-    """In the wrong order λ is left, but no w: without l2, trees have splits and every leaf is 0."""
+    """In the wrong order, λ remains but w vanishes: without l2, trees have splits, and every leaf is 0."""
     ranker = LambdaMART(3, min_documents_in_leaf=2, submodel=1e4 * sign * Y, submodel_scale=1.0, l2=0.0)
     _, message = fitted(ranker, X, Y, qid=QID, said="nothing was learnt on top of the submodel")
     assert "submodel_scale='fit'" in message

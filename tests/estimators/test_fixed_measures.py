@@ -1,4 +1,4 @@
-"""What a measure takes from the data is found once, over training and validation data, and kept in the model."""
+"""Measures take facts from training and validation data once, and models keep them."""
 
 import warnings
 
@@ -23,7 +23,7 @@ from podium.objectives import Anneal, Lambda, LinearGrowth, Local
 
 
 def graded(highest: int, seed: int, n_queries: int = 20) -> RankingData:
-    """Queries of eight documents whose labels go up to some number."""
+    """Return queries of eight documents, with labels up to a number."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n_queries * 8, 4)).astype(np.float32)
     labels = np.clip(np.round(features[:, 0] + highest / 2), 0, highest)

@@ -1,4 +1,4 @@
-"""LambdaMART: the same model everywhere, every parameter with its effect, and scikit-learn's conventions."""
+"""LambdaMART: reproducible models, the effect of every parameter, and scikit-learn's conventions."""
 
 import copy
 import os

@@ -1,4 +1,4 @@
-"""Many fits at a time: each exactly as if alone."""
+"""Many fits in parallel; each gives the model of a separate fit."""
 
 import os
 import signal
@@ -113,7 +113,7 @@ def test_bins_are_computed_once(parts, monkeypatch):
 
 
 def test_bins_are_dropped_after_the_last_fit(parts, monkeypatch):
-    """One after the other, even where the caller gives settings first and folds within them."""
+    """Few are in memory at a time, even if the caller passes all folds for one setting after the other."""
     references, alive, bin_features = [], [], binned_data.bin_features
 
     def noting(*args):

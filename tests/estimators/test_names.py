@@ -88,7 +88,7 @@ def test_every_row_of_the_table_names_a_parameter():
 
 
 def translated(translate, params, **overrides):
-    """What differs from the defaults."""
+    """Return the parameters that differ from the defaults."""
     usual = LambdaMART().get_params()
     return {name: v for name, v in translate(params, **overrides).get_params().items() if v != usual[name]}
 
@@ -219,7 +219,7 @@ def test_parameters_that_only_catboost_has_are_listed():
 
 
 def test_parameters_of_the_tools_estimators():
-    """What `get_params()` gives has None where nothing was set."""
+    """`get_params()` has None for parameters that were not set."""
     lightgbm = pytest.importorskip("lightgbm")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""RankNetTrees, MART, McRank and the linear ranker: against formulas, scikit-learn, and each other."""
+"""RankNetTrees, MART, McRank and the linear ranker, compared with formulas, scikit-learn and each other."""
 
 import numpy as np
 import pytest
@@ -126,7 +126,7 @@ class TestMART:
         other = GradientBoostingClassifier(n_estimators=40, max_leaf_nodes=8, max_depth=None).fit(X[:1000], y[:1000])
         assert model.classes_.tolist() == [3, 7]
         differences = np.abs(model.predict_proba(X[1000:]) - other.predict_proba(X[1000:]))
-        assert np.median(differences) < 1e-9  # the same trees, but where two splits are equally good
+        assert np.median(differences) < 1e-9  # the same trees, except if two splits are equally good
         assert differences.mean() < 0.01
         assert model.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
         assert (model.predict(X) == np.where(model.decision_function(X) > 0, 7, 3)).all()

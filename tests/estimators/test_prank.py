@@ -1,4 +1,4 @@
-"""PRank: against a slow perceptron, the paper's lemma and mistake bound, online and as an estimator."""
+"""PRank: comparison with a slow perceptron, the paper's lemma and mistake bound, and tests as an estimator."""
 
 import pickle
 
@@ -18,7 +18,7 @@ from podium.models.archive import write_archive
 
 
 def prank_slowly(z, labels, k):
-    """w and b after each document, and the sum of |rank − label|, as in the paper's figure 2; labels from 1 to k."""
+    """Return w and b after each document, and the sum of |rank − label| (figure 2); labels are 1 to k."""
     w, b, loss, steps = np.zeros(z.shape[1]), [0.0] * (k - 1) + [np.inf], 0, []
     for x, y in zip(z, labels, strict=True):
         score = sum(float(weight * value) for weight, value in zip(w, x, strict=True))
@@ -76,7 +76,7 @@ class TestPerceptron:
 
     @given(st.integers(0, 2**32), st.integers(2, 6))
     def test_thresholds_stay_in_order(self, seed, k):
-        """Lemma 1; whatever the data and however far apart its values."""
+        """Lemma 1, for any data."""
         rng = np.random.default_rng(seed)
         perceptron = unscaled(k, 3)
         for _ in range(80):
@@ -86,7 +86,7 @@ class TestPerceptron:
 
     @given(st.integers(0, 2**32), st.integers(2, 5))
     def test_the_mistake_bound(self, seed, k):
-        """Theorem 2: Σ|rank − label| ≤ (k − 1)(R² + 1)/γ² on data that thresholds separate, however long it goes on."""
+        """Theorem 2: Σ|rank − label| ≤ (k − 1)(R² + 1)/γ² on separable data, for any number of passes."""
         rng = np.random.default_rng(seed)
         w, b = rng.normal(size=3), np.sort(rng.normal(size=k - 1))
         length = np.sqrt((w * w).sum() + (b * b).sum())

@@ -12,7 +12,7 @@ from podium.objectives import Preferences
 
 
 def judged(seed: int, n_queries: int = 12) -> RankingData:
-    """Pairs of noisy judges, who contradict each other; no labels."""
+    """Return data with the pairs of noisy judges, who contradict each other, and without labels."""
     rng = np.random.default_rng(seed)
     n = 8 * n_queries
     X = rng.normal(size=(n, 3)).astype(np.float32)

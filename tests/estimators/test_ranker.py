@@ -152,7 +152,7 @@ def test_progress_counts_no_more_trees_than_there_are(data, capsys):
 
 
 def test_trees_that_end_early_keep_their_value(data):
-    """Labels that do not differ leave nothing to learn: every run ends, and so does cross-validation."""
+    """From equal labels nothing can be learnt; every run and cross-validation still end."""
     flat = data.replace(relevance=np.ones(len(data)))
     settings = Boosting(objective=Lambda(), n_trees=50, verbose=0)
     assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20}, 1.0)

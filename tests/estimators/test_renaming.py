@@ -1,4 +1,4 @@
-"""Models depend on what documents are: neither names nor the order of rows play a part."""
+"""Models depend on the content of documents, not on names or the order of rows."""
 
 import numpy as np
 import pytest
@@ -27,20 +27,20 @@ NET = {"hidden": (3,), "epochs": 2, "batch_queries": 4}
 
 
 def random_documents(seed: int, n_queries: int = 24) -> RankingData:
-    """Documents with few different features, so that some rows, and some whole queries, are equal."""
+    """Return documents with few different features, so that some rows and some whole queries are equal."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, n_queries)
     qid = np.repeat(np.arange(n_queries), sizes)
     features = rng.integers(0, 6, (len(qid), 4)).astype(np.float32)
     relevance = np.clip(features[:, 0] - rng.integers(0, 4, len(qid)), 0, 3).astype(np.float32)
-    features = np.concatenate([features, features[qid == 1]])  # query 1 comes twice
+    features = np.concatenate([features, features[qid == 1]])  # query 1 occurs twice
     relevance = np.concatenate([relevance, relevance[qid == 1]])
     qid = np.concatenate([qid, np.full((qid == 1).sum(), n_queries)])
     return RankingData(features, relevance, qid=qid, document_ids=np.arange(len(qid)))
 
 
 def renamed(data: RankingData, seed: int) -> RankingData:
-    """The same documents in another order, and all names new."""
+    """Return the same documents in another order and with other names."""
     rng = np.random.default_rng(seed)
     new = rng.permutation(10 * data.n_queries)[: data.n_queries]
     names = dict(zip(data.query_ids.tolist(), [f"q{number}" for number in new], strict=True))

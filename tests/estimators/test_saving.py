@@ -1,4 +1,4 @@
-"""Saved estimators come back as they were; what is not data gives the bare model."""
+"""Saved estimators are restored; if a parameter is code, the file only gives the model."""
 
 import json
 import subprocess
@@ -66,7 +66,7 @@ def test_estimators_are_restored(kind, data, valid, tmp_path):
     assert type(loaded) is type(ranker)
     parameters = ranker.get_params(deep=False) | {"verbose": None}
     assert {name: same(value, loaded.get_params(deep=False)[name]) for name, value in parameters.items()} == (
-        dict.fromkeys(parameters, True) | ({"max_delta_step": False} if kind == "graded" else {})  # a float of NumPy's
+        dict.fromkeys(parameters, True) | ({"max_delta_step": False} if kind == "graded" else {})  # a NumPy float
     )
     fitted = {name: value for name, value in vars(ranker).items() if name.endswith("_") and name != "model_"}
     assert {"history_", "best_iteration_", "n_features_in_", "feature_names_in_"} <= set(fitted)

@@ -51,7 +51,7 @@ EXPECTED = {
 
 
 def of_one_query(cls):
-    """Return a subclass for which all rows are one query: the checks do not know of query ids, nor PRank's classes."""
+    """Return a subclass for which all rows are one query: the checks pass no query ids, and no classes to PRank."""
     n_queries = 2 if cls is podium.Committee else 1  # which is trained on some queries and weighed on others
 
     def query(X):

@@ -1,4 +1,4 @@
-"""AdaRank and RankBoost: against the algorithms of the papers, written down once more, and as estimators."""
+"""AdaRank and RankBoost: comparison with slow versions of the papers' algorithms, and tests as estimators."""
 
 import math
 
@@ -25,7 +25,7 @@ def valid():
 
 
 def ada_rank_slowly(data, measure, rounds, repeats):
-    """Weights of the standardized features after some rounds: fig. 1 of Xu and Li, with falling features, too."""
+    """Return the weights of the standardized features after some rounds: fig. 1 of Xu and Li, also in falling order."""
     design = DesignMatrix(data, 1)
     z = (data.features.astype(float) - design.means) * design.scales
 
@@ -93,7 +93,7 @@ class TestAdaRank:
 
 
 def rank_boost_slowly(data, rounds):
-    """Scores after some rounds: pairs with weights D, all thresholds of all features."""
+    """Return the scores after some rounds: pairs with weights D, all thresholds of all features."""
     x = np.asarray(data.features, float)
     pairs = [(i, j) for q in range(data.n_queries) for i in data.rows(q) for j in data.rows(q)
              if data.relevance[i] > data.relevance[j]]  # fmt: skip

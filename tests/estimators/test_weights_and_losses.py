@@ -1,4 +1,4 @@
-"""Weighted documents are repeated ones, and models of single documents stop by their own loss."""
+"""Weighted documents count like repeated ones, and models of single documents stop by their loss."""
 
 import numpy as np
 import pytest
@@ -142,7 +142,7 @@ def test_a_classifier_stops_by_its_loss(balanced):
 
 
 def test_a_classifier_is_watched_by_its_error_rate():
-    """[B] 6.1: FP/2n₋ + FN/2n₊, as well as the plain share of errors."""
+    """[B] 6.1: FP/2n₋ + FN/2n₊, and the share of errors."""
     X, y = noisy(0, 300)
     U, v = noisy(1, 200)
     y, v = y > 1.2, v > 1.2  # unbalanced

@@ -1,4 +1,4 @@
-"""scikit-learn's inspection and scorers with rankers, and folds that cut through queries."""
+"""scikit-learn's inspection and scorers with rankers, and folds that split queries."""
 
 import pickle
 import warnings
@@ -118,7 +118,7 @@ class TestSplitQueries:
             model.score(renumbered)
 
     def test_folds_that_cut_most_queries_are_not_noticed(self, data):
-        """Shuffled rows cut nearly every query, like two data sets that number their queries alike."""
+        """Shuffled rows split nearly every query, like two data sets that number their queries in the same way."""
         with sklearn.config_context(enable_metadata_routing=True):
             cv = KFold(3, shuffle=True, random_state=0)
             cross_validate(LambdaMART(**SMALL), data.features, data.relevance, cv=cv, params={"qid": data.qid})

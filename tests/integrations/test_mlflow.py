@@ -17,7 +17,7 @@ TRAIN, VALID = podium.artificial(20, features=4), podium.artificial(10, features
 
 @pytest.fixture
 def mlflow(tmp_path, monkeypatch):
-    """The library, with runs in a folder of the test, and nothing that logs afterwards."""
+    """Yield the library, with runs in a folder of the test; later fits are not logged."""
     library = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     before = library.get_tracking_uri()

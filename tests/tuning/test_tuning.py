@@ -1,4 +1,4 @@
-"""The search for parameters: never worse than the default, the same for any threads, resumable, and honest."""
+"""The search for parameters: never worse than the default, reproducible with any threads, and resumable."""
 
 import json
 
@@ -84,7 +84,7 @@ def test_an_interrupted_search_resumes(tuning, data, valid, tmp_path, monkeypatc
             tuned(data, valid, path=path)
     assert shown(tuned(data, valid, path=path)) == shown(tuning)
     assert all(json.loads(line) for line in path.read_text().splitlines())
-    assert len(tuned(data, valid, path=path, n_trials=12).trials) == 12  # goes on
+    assert len(tuned(data, valid, path=path, n_trials=12).trials) == 12  # two more
     with pytest.raises(DataError, match=r"trials of another search; data differ"):
         tuned(valid, valid, path=path)
     path.write_text("no trials\n")

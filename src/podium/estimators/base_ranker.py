@@ -248,7 +248,7 @@ class BaseRanker(BaseEstimator):
             raise DataError(f"{name} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
         if self._has_no_queries(X, qid):
             if query_weight is not None:
-                raise DataError("query_weight has no effect without queries: pass qid as well")
+                raise DataError("query_weight has no effect without queries: also pass qid")
             qid = np.zeros(n_rows(X), np.int64)
         if qid is None and not (is_frame and frames.has_queries(X)):
             columns = f", and there is no column 'qid' among {frames.shown_columns(X)}" if is_frame else ""

@@ -149,7 +149,7 @@ def cross_validate(
             omit it if the folds have validation data.
         seed: the seed of folds and validation queries.
         return_estimator: whether to keep the fitted estimators.
-        n_threads: for all fits together; all cores by default.
+        n_threads: the number of threads for all fits in total; all cores by default.
         verbose: as in `fit_many`.
 
     Returns:

@@ -42,7 +42,8 @@ def fit_many(
             same estimator several times, for example once for each fold.
         data: the training data for all, or a sequence with the data for each.
         valid: the validation data for all (or several sets by name), or a sequence with an entry or None for each.
-        n_threads: for all fits together; all cores by default. The `n_threads` of the estimators apply after the fit.
+        n_threads: the number of threads for all fits in total; all cores by default. The `n_threads` of the estimators
+            apply after the fit.
         verbose: None for a bar on terminals, 0 for silence, n for a line after every n fits. Single fits are silent.
 
     Returns:

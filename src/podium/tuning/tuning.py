@@ -139,7 +139,7 @@ def tune(
         timeout: the seconds after which no further batch begins.
         path: a file of trials (JSON lines), with which you can resume a search that was interrupted.
         seed: the seed of proposals and folds.
-        n_threads: the number of threads for all trials together; all cores by default.
+        n_threads: the number of threads for all trials in total; all cores by default.
         verbose: None for a progress bar on terminals, 0 for silence, n for a line after every n trials.
 
     Returns:
