@@ -441,10 +441,12 @@ def validation_arguments(valid: Any, eval_set: Any) -> dict[str, tuple[Any, ...]
             if not isinstance(name, str):
                 raise DataError(f"names of validation sets must be strings, but got {name!r:.60}")
             sets[name] = (data,)
+    if eval_set is None:
+        return sets
     entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
-    if not isinstance(entries, list | None):
+    if not isinstance(entries, list):
         raise DataError("eval_set takes (X, y, qid), or a list of such tuples; pass any other data as valid=…")
-    for k, entry in enumerate(entries or ()):
+    for k, entry in enumerate(entries):
         if not isinstance(entry, tuple | list) or not 2 <= len(entry) <= 4:
             raise DataError("eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples")
         name = "eval" if len(entries) == 1 else f"eval{k}"
