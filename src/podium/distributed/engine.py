@@ -23,7 +23,7 @@ TIMEOUT = 600.0  # seconds to wait for an answer of a worker
 HEARTBEAT = 30.0  # seconds without a heartbeat after which a worker is ended
 SECONDS_BETWEEN_CHECKS = 1.0  # between two checks of the workers while the client waits
 SECONDS_TO_REPLACE = 60.0  # to wait for a new worker if none is left
-PENDING = object()  # stands for the result of unfinished work
+PENDING = object()  # returned instead of the result of unfinished work
 
 
 class Placement(NamedTuple):
